@@ -1,0 +1,75 @@
+"""Decisions: what the policy said of a call, what a person said of an escalation, and what stands until later."""
+
+from typing import Literal
+
+from holdfast.core.calls import Call
+from holdfast.core.ids import EscalationId, GrantId, Principal
+from holdfast.core.targets import Target
+from holdfast.core.tools import Role
+from holdfast.core.values import JsonObject, Value
+
+Verdict = Literal["allow", "deny", "escalate", "stage"]
+STRICTNESS: dict[Verdict, int] = {"allow": 0, "stage": 1, "escalate": 2, "deny": 3}
+
+
+class Decision(Value):
+    """A verdict with the rule that gave it, where that rule stands, and why."""
+
+    verdict: Verdict
+    rule: str
+    reason: str
+    source: str = ""
+    """Where the rule stands: `file:line`, `built-in`, or the named policy."""
+    escalated_roles: tuple[Role, ...] = ()
+
+
+def strictest(decisions: list[Decision]) -> Decision:
+    """Deny beats escalate beats stage beats allow; the first of equals."""
+    return max(decisions, key=lambda decision: STRICTNESS[decision.verdict])
+
+
+Scope = Literal["once", "turn", "times", "minutes", "session", "always"]
+
+
+class Response(Value):
+    """A person's answer to an escalation. `amount` goes with the scopes `times` and `minutes`."""
+
+    verdict: Literal["approve", "deny"]
+    scope: Scope = "once"
+    amount: int | None = None
+    reason: str | None = None
+    arguments: JsonObject | None = None
+    """Edited arguments: judged again before anything happens."""
+
+
+class Escalation(Value):
+    """A call that waits for a person, with everything the person has to see."""
+
+    id: EscalationId
+    call: Call
+    decision: Decision
+    digest: str
+    """Of the call: what is shown is what is performed."""
+    tool_digest: str
+    policy_digest: str
+    opened_ms: int
+    expires_ms: int
+    targets: tuple[Target, ...] = ()
+
+
+class Grant(Value):
+    """A standing yes: which calls it covers, and until when. It never lifts a deny or a protection."""
+
+    id: GrantId
+    operation: str
+    rule: str
+    targets: tuple[Target, ...]
+    """Every target of a later call has to lie within one of these."""
+    arguments_digest: str | None = None
+    """Where there is no target to compare, only the very same arguments are covered."""
+    scope: Scope
+    given_by: Principal
+    given_ms: int
+    turn: int | None = None
+    uses_left: int | None = None
+    expires_ms: int | None = None

@@ -1,0 +1,86 @@
+"""Ids and names: the only keys, and the only strings that may become part of a path."""
+
+import re
+import secrets
+import unicodedata
+from datetime import UTC, datetime
+from typing import NewType
+
+from holdfast.core.clock import Clock
+from holdfast.core.errors import InvalidId, InvalidName
+
+SessionId = NewType("SessionId", str)
+CallId = NewType("CallId", str)
+"""`{turn}.{number}`: the number counts the calls of a turn, so a replayed guest asks under the same id again."""
+EscalationId = NewType("EscalationId", str)
+GrantId = NewType("GrantId", str)
+Principal = NewType("Principal", str)
+"""Who asks: `person`, `agent`, `external`, `team:NAME`."""
+
+PERSON = Principal("person")
+AGENT = Principal("agent")
+EXTERNAL = Principal("external")
+
+MAX_ID_LENGTH = 128
+MAX_NAME_LENGTH = 64
+RESERVED = frozenset(
+    ["index", "metadata", "last_session", "site-packages", "con", "prn", "aux", "nul"]
+    + [f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)]
+)
+
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_SUFFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def new_session_id(clock: Clock) -> SessionId:
+    """`YYYY-MM-DD-HH-mm-ss-mmm-rrrr`, lower case, in UTC; the store claims it exclusively."""
+    now_ms = clock.now_ms()
+    moment = datetime.fromtimestamp(now_ms // 1000, UTC)
+    suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(4))
+    return SessionId(f"{moment:%Y-%m-%d-%H-%M-%S}-{now_ms % 1000:03d}-{suffix}")
+
+
+def new_token() -> str:
+    """Twelve random characters, for ids that only have to be unique within a session."""
+    return "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(12))
+
+
+def check_session_id(text: object) -> SessionId:
+    """The id, or InvalidId. What passes here is safe as a path component and as a key."""
+    if not isinstance(text, str) or not text:
+        raise InvalidId("a session id may not be empty")
+    if len(text) > MAX_ID_LENGTH:
+        raise InvalidId(f"a session id has at most {MAX_ID_LENGTH} characters, this one has {len(text)}")
+    if not _ID.fullmatch(text) or ".." in text or text.endswith("."):
+        raise InvalidId(
+            f"{text!r} is no session id",
+            hint="use letters, digits, '_', '-' and single dots between them",
+        )
+    if is_reserved(text):
+        raise InvalidId(f"{text!r} is reserved")
+    return SessionId(text)
+
+
+def is_reserved(text: str) -> bool:
+    """Whether a name belongs to us or to an operating system, with or without an extension."""
+    return text.lower().split(".", 1)[0] in RESERVED
+
+
+def sanitise_name(text: str) -> str:
+    """The alias for a display name: lower case, `[a-z0-9_.-]`, at most 64 characters; InvalidName where none is left."""
+    if "\0" in text or "/" in text or "\\" in text or ".." in text:
+        raise InvalidName(
+            f"{text!r} has characters that no name may have", hint="leave out '/', '\\' and '..'"
+        )
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().strip().lower()
+    alias = re.sub(r"-{2,}", "-", re.sub(r"[^a-z0-9_.-]", "-", plain)).strip("-")
+    alias = alias[:MAX_NAME_LENGTH].rstrip("-")
+    if not alias:
+        raise InvalidName(
+            f"nothing of {text!r} can be used as a name", hint="a name cannot be empty; use a to z or digits"
+        )
+    if alias.startswith(".") or alias.endswith("."):
+        raise InvalidName(f"{text!r}: a name neither starts nor ends with a dot")
+    if is_reserved(alias):
+        raise InvalidName(f"{alias!r} is reserved")
+    return alias

@@ -1,0 +1,98 @@
+"""What may be spent and what was: one class for both, a number a dimension.
+
+`None` in a limit means without limit; in an amount every dimension is a number except `cost_usd`, where None says
+that the price is not known. An unknown price is never counted as 0.
+"""
+
+from decimal import Decimal
+from typing import Literal, TypeVar, get_args
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.values import Value
+
+Dimension = Literal["tokens", "cost_usd", "wall_seconds", "steps", "calls", "iterations", "bytes_written"]
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+
+
+class Limits(Value):
+    """Upper bounds; N units are usable, never N+1. None is no bound."""
+
+    tokens: int | None = None
+    cost_usd: Decimal | None = None
+    wall_seconds: float | None = None
+    steps: int | None = None
+    calls: int | None = None
+    iterations: int | None = None
+    bytes_written: int | None = None
+
+    def __post_init__(self) -> None:
+        for dimension in DIMENSIONS:
+            bound = getattr(self, dimension)
+            if bound is not None and not bound >= 0:  # also refuses NaN
+                raise InvalidInput(f"a limit is a number from 0 up, {dimension} is {bound}")
+
+    def narrowed(self, other: "Limits") -> "Limits":
+        """The stricter of both, dimension by dimension."""
+        return Limits(
+            tokens=_least(self.tokens, other.tokens),
+            cost_usd=_least(self.cost_usd, other.cost_usd),
+            wall_seconds=_least(self.wall_seconds, other.wall_seconds),
+            steps=_least(self.steps, other.steps),
+            calls=_least(self.calls, other.calls),
+            iterations=_least(self.iterations, other.iterations),
+            bytes_written=_least(self.bytes_written, other.bytes_written),
+        )
+
+
+class Amount(Value):
+    """How much was, or is about to be, spent."""
+
+    tokens: int = 0
+    cost_usd: Decimal | None = Decimal(0)
+    wall_seconds: float = 0.0
+    steps: int = 0
+    calls: int = 0
+    iterations: int = 0
+    bytes_written: int = 0
+
+    def __post_init__(self) -> None:
+        for dimension in DIMENSIONS:
+            spent = getattr(self, dimension)
+            if spent is not None and not spent >= 0:
+                raise InvalidInput(f"an amount is a number from 0 up, {dimension} is {spent}")
+
+    def plus(self, other: "Amount") -> "Amount":
+        """The sum; an unknown price stays unknown."""
+        cost = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
+        return Amount(
+            tokens=self.tokens + other.tokens,
+            cost_usd=cost,
+            wall_seconds=self.wall_seconds + other.wall_seconds,
+            steps=self.steps + other.steps,
+            calls=self.calls + other.calls,
+            iterations=self.iterations + other.iterations,
+            bytes_written=self.bytes_written + other.bytes_written,
+        )
+
+
+class Usage(Value):
+    """What a model counted for one reply. Cached input is part of input_tokens."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: Decimal | None = None
+
+    @property
+    def amount(self) -> Amount:
+        """The usage as something to charge."""
+        return Amount(tokens=self.input_tokens + self.output_tokens, cost_usd=self.cost_usd, steps=1)
+
+
+_Number = TypeVar("_Number", int, float, Decimal)
+
+
+def _least(one: _Number | None, other: _Number | None) -> _Number | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
