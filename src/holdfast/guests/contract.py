@@ -1,0 +1,108 @@
+"""What every guest promises: it runs code that nobody trusts, and its only way out is the callable it is handed.
+
+A guest belongs to one session and keeps its variables across runs. When a call is answered with `Parked`, it snapshots
+itself and stops; `resume` goes on in the middle of the line, also in another process.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Literal, Protocol
+
+from holdfast.core import Answer, Change, Json, JsonObject, Tool, Value
+
+OnCall = Callable[[str, JsonObject], Awaitable[Answer]]
+"""The one step upward: operation and arguments in, answer out."""
+
+
+class GuestLimits(Value):
+    """Bounds of one run. `seconds` counts the guest's own running time, `wall_seconds` everything but waiting for calls."""
+
+    seconds: float = 5.0
+    wall_seconds: float = 30.0
+    memory_bytes: int = 256 << 20
+    output_bytes: int = 256 << 10
+    calls: int = 1000
+    steps: int | None = None
+
+
+class Capabilities(Value):
+    """What an engine can do, as facts for the record and for `doctor`."""
+
+    engine: str
+    version: str
+    language: str
+    has_snapshot: bool
+    """Whether it can stop in the middle of a call and go on in another process."""
+    judges_files: bool
+    """Whether each file operation passes the gate; otherwise files are confined to the workspace."""
+    checks_types: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class RunRequest(Value):
+    """Code to run, and what makes a second run of it the same run."""
+
+    code: str
+    tools: tuple[Tool, ...] = ()
+    limits: GuestLimits = GuestLimits()
+    seed: int = 0
+    now_ms: int = 0
+
+
+class Run(Value):
+    """How a run ended. `value` is the last expression's, `error` an honest traceback, `printed` all output, bounded."""
+
+    status: Literal["ok", "error", "limit", "lost", "parked", "refused"]
+    """`refused`: the engine turned the code down before anything ran (syntax, types, unsupported)."""
+    value: Json = None
+    printed: str = ""
+    error: str = ""
+    snapshot: bytes | None = None
+    """Of a parked run; None where the engine cannot: then it goes on by replay."""
+    changes: tuple[Change, ...] = ()
+    """Files changed without passing the gate, where the engine works on a folder."""
+
+
+class Guest(Protocol):
+    """Untrusted code of one session, and the engine that runs it."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this engine can do."""
+        ...
+
+    async def run(self, request: RunRequest, on_call: OnCall) -> Run:
+        """Run code to its end, to a limit, or to a call that waits. Cancelling the task stops the code."""
+        ...
+
+    async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
+        """Go on with a parked run, giving the waiting call its answer. Raises SnapshotRefused."""
+        ...
+
+    async def snapshot(self) -> bytes:
+        """The state between runs, sealed; empty where nothing was ever run."""
+        ...
+
+    async def restore(self, state: bytes) -> None:
+        """Take up a state from `snapshot`. Raises SnapshotRefused."""
+        ...
+
+    async def close(self) -> None:
+        """Free everything. Idempotent."""
+        ...
+
+
+class Engine(Protocol):
+    """Makes guests; one for the whole process."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What its guests can do."""
+        ...
+
+    def guest(self) -> Guest:
+        """A fresh guest for a session."""
+        ...
+
+    async def close(self) -> None:
+        """Stop every worker. Idempotent."""
+        ...

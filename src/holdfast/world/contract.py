@@ -1,0 +1,71 @@
+"""What every world promises: files by their path relative to the workspace, as a guest sees them under `/workspace`.
+
+Worlds are synchronous: each call is a handful of local system calls. A path that leads outside raises PathRefused; the
+ordinary troubles of files are the ordinary errors of Python (FileNotFoundError, IsADirectoryError, ...).
+"""
+
+from typing import Literal, Protocol
+
+from holdfast.core import Change, Value
+
+
+class Stat(Value):
+    """What is at a path."""
+
+    path: str
+    kind: Literal["file", "folder"]
+    size: int = 0
+    modified_ms: int = 0
+    mode: int = 0o644
+
+
+class Hit(Value):
+    """A line that a search found; `line` counts from 1."""
+
+    path: str
+    line: int
+    text: str
+
+
+class World(Protocol):
+    """Files and folders behind one door."""
+
+    def read(self, path: str) -> bytes:
+        """The whole content."""
+        ...
+
+    def list(self, pattern: str = "**/*") -> list[str]:
+        """Files whose path matches the glob, sorted, POSIX separators."""
+        ...
+
+    def entries(self, path: str = ".") -> list[Stat]:
+        """What lies directly in a folder, sorted by name."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        ...
+
+    def stat(self, path: str) -> Stat:
+        """Kind, size and time."""
+        ...
+
+    def write(self, path: str, content: bytes, *, overwrite: bool = True) -> Change:
+        """Create or replace a file, its folders included."""
+        ...
+
+    def make_folder(self, path: str) -> None:
+        """Create a folder and its parents; one that exists is fine."""
+        ...
+
+    def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
+        """Remove a file, or a folder with everything in it if asked to."""
+        ...
+
+    def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> list[Hit]:
+        """Lines that match a regular expression."""
+        ...
+
+    def fingerprint(self, path: str | None = None) -> str:
+        """SHA-256 of one file's content, or of the whole tree; the empty string where there is no such file."""
+        ...
