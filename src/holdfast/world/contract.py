@@ -34,11 +34,11 @@ class World(Protocol):
         """The whole content."""
         ...
 
-    def list(self, pattern: str = "**/*") -> list[str]:
+    def list(self, pattern: str = "**/*") -> tuple[str, ...]:
         """Files whose path matches the glob, sorted, POSIX separators."""
         ...
 
-    def entries(self, path: str = ".") -> list[Stat]:
+    def entries(self, path: str = ".") -> tuple[Stat, ...]:
         """What lies directly in a folder, sorted by name."""
         ...
 
@@ -62,7 +62,7 @@ class World(Protocol):
         """Remove a file, or a folder with everything in it if asked to."""
         ...
 
-    def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> list[Hit]:
+    def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> tuple[Hit, ...]:
         """Lines that match a regular expression."""
         ...
 
