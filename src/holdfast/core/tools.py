@@ -111,7 +111,7 @@ class Toolset(Protocol):
         ...
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
-        """Carry out a call that was judged. Raises ToolError, PathRefused or QuotaExceeded; may be cancelled."""
+        """Carry out a call that was judged. Raises ToolError, PathRefused, QuotaExceeded or OSError; may be cancelled."""
         ...
 
 

@@ -29,3 +29,7 @@ class Policy(Protocol):
     def judge(self, request: Request) -> Decision:
         """Allow, deny, escalate or stage, with rule and reason."""
         ...
+
+    def could_allow(self, tool: Tool) -> bool:
+        """Whether some call of this tool might not be denied; a tool that never passes is not shown to the model."""
+        ...
