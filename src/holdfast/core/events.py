@@ -182,11 +182,22 @@ class RunEnded(Event):
     state: str | None = None
 
 
+class ToolReturned(Event):
+    """What the model is told of one of its tool calls, word for word."""
+
+    turn: int
+    tool_call: str
+    tool: str
+    content: str
+    is_error: bool = False
+
+
 class TurnEnded(Event):
-    """The agent rests."""
+    """The agent rests. `wall_seconds` is what the turn took while it was worked on, without waiting for a person."""
 
     turn: int
     outcome: Outcome
+    wall_seconds: float = 0.0
 
 
 class HistoryCompacted(Event):
@@ -214,6 +225,8 @@ class CallIntended(Event):
     decision: Decision
     digest: str
     tool_digest: str
+    asked: str = ""
+    """The digest of what the guest asked for, where a person edited the arguments."""
     is_idempotent: bool = False
     escalation: EscalationId | None = None
     grant: GrantId | None = None
@@ -342,6 +355,7 @@ AnyEvent = (
     | RunStarted
     | RunParked
     | RunEnded
+    | ToolReturned
     | TurnEnded
     | HistoryCompacted
     | CallRefused

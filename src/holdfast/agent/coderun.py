@@ -1,0 +1,176 @@
+"""One run of a guest inside a turn: started fresh, gone on with after a wait, or run again after a crash.
+
+All three take the same road. Calls are numbered, and the gate answers a call it has on record without making it again; so
+running the code a second time from the state before it brings the guest to where it was.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from holdfast.agent.conversation import Conversation
+from holdfast.core import Answer, Call, CallId, Clock, Json, JsonObject, Parked, call_id, digest_bytes
+from holdfast.core.errors import SnapshotRefused
+from holdfast.core.events import AnyEvent, RunEnded, RunParked, RunStarted, RunStatus
+from holdfast.gate import Gate
+from holdfast.guests import Guest, GuestLimits, Run, RunRequest
+from holdfast.store import Journal
+
+Fetch = Callable[[str], Awaitable[bytes]]
+"""A blob by its digest."""
+MAX_VALUE_BYTES = 100_000
+
+
+class CodeRun:
+    """Runs code in the session's guest and records how that went."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        conversation: Conversation,
+        gate: Gate,
+        guest: Guest,
+        fetch: Fetch,
+        clock: Clock,
+        limits: GuestLimits,
+    ) -> None:
+        self._journal = journal
+        self._conversation = conversation
+        self._gate = gate
+        self._guest = guest
+        self._fetch = fetch
+        self._clock = clock
+        self._limits = limits
+        self._state: str | None = None
+        """Which recorded state the guest is in now; None is a fresh one."""
+
+    async def start(self, code: str, *, tool_call: str | None, seed: int) -> RunEnded | None:
+        """Run code. None means that it waits for a person."""
+        conversation = self._conversation
+        started = RunStarted(
+            turn=conversation.turn,
+            run=conversation.runs + 1,
+            code=code,
+            engine=self._guest.capabilities.engine,
+            tool_call=tool_call,
+            first_call=conversation.last_call + 1,
+            seed=seed,
+            started_ms=self._clock.now_ms(),
+            state=conversation.guest_state,
+        )
+        await self._journal.append(started)
+        return await self._run(started)
+
+    async def go_on(self) -> RunEnded | None:
+        """Go on with the run that is open: from its snapshot where it has one, else by running it again."""
+        conversation = self._conversation
+        started, parked = conversation.run, conversation.parked
+        assert started is not None, "go_on is only called while a run is open"
+        if parked is None or parked.snapshot is None:
+            return await self._run(started)
+        answer = await self._gate.submit(self._waiting_call(parked.call))
+        if isinstance(answer, Parked):
+            return None
+        try:
+            run = await self._guest.resume(
+                await self._fetch(parked.snapshot),
+                answer,
+                self._request(started),
+                self._numbered(started.turn, int(parked.call.partition(".")[2])),
+            )
+        except SnapshotRefused:
+            # Another engine version, or a key that changed: the journal still knows how it went.
+            return await self._run(started)
+        return await self._record(started, run, printed=parked.printed)
+
+    async def _run(self, started: RunStarted) -> RunEnded | None:
+        await self._bring_to(started.state)
+        run = await self._guest.run(
+            self._request(started), self._numbered(started.turn, started.first_call - 1)
+        )
+        return await self._record(started, run)
+
+    async def _record(self, started: RunStarted, run: Run, printed: str = "") -> RunEnded | None:
+        if run.status == "parked":
+            waiting = self._gate.escalations.waiting()[-1]
+            blobs = (run.snapshot,) if run.snapshot is not None else ()
+            await self._journal.append(
+                RunParked(
+                    turn=started.turn,
+                    run=started.run,
+                    call=waiting.call.id,
+                    escalation=waiting.id,
+                    snapshot=digest_bytes(run.snapshot) if run.snapshot is not None else None,
+                    printed=printed + run.printed,
+                ),
+                blobs=blobs,
+            )
+            self._state = _UNKNOWN
+            return None
+        state = await self._guest.snapshot() if run.status in ("ok", "error") else b""
+        ended = RunEnded(
+            turn=started.turn,
+            run=started.run,
+            status=_STATUS[run.status],
+            value=_bounded(run.value),
+            printed=printed + run.printed,
+            error=run.error,
+            state=digest_bytes(state) if state else None,
+        )
+        self._state = ended.state if state else _UNKNOWN
+        self._ending = ended, ((state,) if state else ())
+        return ended
+
+    async def end(self, *events: AnyEvent) -> None:
+        """Record the end of the run together with what follows from it, all or none."""
+        ended, blobs = self._ending
+        await self._journal.append(ended, *events, blobs=blobs)
+
+    async def _bring_to(self, state: str | None) -> None:
+        """Put the guest into a recorded state, unless it is there already."""
+        if state == self._state:
+            return
+        await self._guest.restore(await self._fetch(state) if state is not None else b"")
+        self._state = state
+
+    def _numbered(self, turn: int, last: int) -> Callable[[str, JsonObject], Awaitable[Answer]]:
+        number = last
+
+        async def on_call(operation: str, arguments: JsonObject) -> Answer:
+            nonlocal number
+            number += 1
+            return await self._gate.submit(
+                Call(id=call_id(turn, number), operation=operation, arguments=arguments)
+            )
+
+        return on_call
+
+    def _waiting_call(self, id: CallId) -> Call:
+        call = self._gate.escalations.call(id)
+        assert call is not None, "a parked run names a call that was put before a person"
+        return call
+
+    def _request(self, started: RunStarted) -> RunRequest:
+        return RunRequest(
+            code=started.code,
+            tools=self._gate.tools(),
+            limits=self._limits,
+            seed=started.seed,
+            now_ms=started.started_ms,
+        )
+
+
+_UNKNOWN = "unknown"
+_STATUS: dict[str, RunStatus] = {
+    "ok": "ok",
+    "error": "error",
+    "limit": "limit",
+    "lost": "lost",
+    "refused": "error",
+}
+
+
+def _bounded(value: Json) -> Json:
+    from holdfast.core import encode
+
+    size = len(encode(value))
+    return value if size <= MAX_VALUE_BYTES else f"[a value of {size:,} bytes, too large to keep]"

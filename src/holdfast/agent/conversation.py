@@ -1,0 +1,105 @@
+"""The conversation and the running turn, folded from the journal: everything the loop needs to know what comes next."""
+
+from holdfast.core import CallId, Message, ModelMessage, ToolMessage, ToolReturn, UserMessage
+from holdfast.core.events import (
+    AnyEvent,
+    CallIntended,
+    CallRefused,
+    CodePosted,
+    EscalationOpened,
+    HistoryCompacted,
+    MessagePosted,
+    ModelReplied,
+    Recorded,
+    RunEnded,
+    RunParked,
+    RunStarted,
+    SessionOpened,
+    ToolReturned,
+    TurnEnded,
+)
+from holdfast.core.fold import Fold
+
+
+class Conversation(Fold):
+    """Messages as the model sees them, and how far the running turn has come."""
+
+    def reset(self) -> None:
+        self.turn = 0
+        self.is_open = False
+        self.steps = 0
+        self.reply: ModelMessage | None = None
+        self.posted_code: CodePosted | None = None
+        self.returned: dict[str, ToolReturn] = {}
+        self.runs = 0
+        self.run: RunStarted | None = None
+        self.parked: RunParked | None = None
+        self.ended: RunEnded | None = None
+        self.guest_state: str | None = None
+        self.last_call = 0
+        self.summary: str | None = None
+        self._messages: list[tuple[int, Message]] = []
+
+    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+        match event:
+            case SessionOpened():
+                pass
+            case MessagePosted():
+                self._begin(event.turn)
+                self._messages.append((event.turn, UserMessage(text=event.text)))
+            case CodePosted():
+                self._begin(event.turn)
+                self.posted_code = event
+            case ModelReplied():
+                self.steps = event.step
+                self.reply = event.message
+                self.returned = {}
+                self._messages.append((event.turn, event.message))
+            case RunStarted():
+                self.runs, self.run, self.parked = event.run, event, None
+            case RunParked():
+                self.parked = event
+            case RunEnded():
+                self.run, self.parked, self.ended = None, None, event
+                self.guest_state = event.state or self.guest_state
+            case ToolReturned():
+                self._take_return(event)
+            case CallIntended() | CallRefused():
+                self._count(event.call.id)
+            case EscalationOpened():
+                self._count(event.escalation.call.id)
+            case HistoryCompacted():
+                self.summary = event.summary
+                self._messages = [each for each in self._messages if each[0] > event.through]
+            case TurnEnded():
+                self.is_open = False
+            case _:
+                pass
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the model is given: the summary of compacted turns, then every message since."""
+        head: tuple[Message, ...] = ()
+        if self.summary is not None:
+            head = (UserMessage(text=f"[Summary of the conversation so far]\n{self.summary}"),)
+        return head + tuple(message for _, message in self._messages)
+
+    def _begin(self, turn: int) -> None:
+        self.turn, self.is_open = turn, True
+        self.steps, self.runs, self.last_call = 0, 0, 0
+        self.reply = self.posted_code = self.run = self.parked = self.ended = None
+        self.returned = {}
+
+    def _take_return(self, event: ToolReturned) -> None:
+        self.returned[event.tool_call] = ToolReturn(
+            id=event.tool_call, tool=event.tool, content=event.content, is_error=event.is_error
+        )
+        # All calls of one reply are answered in one message, so a second return joins the first.
+        if self._messages and isinstance(self._messages[-1][1], ToolMessage):
+            self._messages.pop()
+        self._messages.append((event.turn, ToolMessage(returns=tuple(self.returned.values()))))
+
+    def _count(self, id: CallId) -> None:
+        turn, _, number = id.partition(".")
+        if int(turn) == self.turn:
+            self.last_call = max(self.last_call, int(number))

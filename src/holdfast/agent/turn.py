@@ -1,0 +1,224 @@
+"""One turn, driven by the journal: fold it, do the next thing, until the agent rests.
+
+A fresh turn, one that a crash cut off, and one that waited for a person until tomorrow all take this road.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+from holdfast.agent.coderun import CodeRun
+from holdfast.agent.conversation import Conversation
+from holdfast.agent.prompt import (
+    EXECUTE_CODE,
+    code_offer,
+    code_prompt,
+    operation_name,
+    tool_offers,
+    tool_prompt,
+)
+from holdfast.core import (
+    Call,
+    Clock,
+    Error,
+    Json,
+    Needs,
+    Nonconverged,
+    Ok,
+    Outcome,
+    Parked,
+    Proposed,
+    Returned,
+    ToolCallPart,
+    call_id,
+    encode,
+)
+from holdfast.core.errors import BudgetExceeded, HoldfastError, ModelMissing
+from holdfast.core.events import RunEnded, ToolReturned, TurnEnded
+from holdfast.gate import Gate
+from holdfast.models import Model, OnText, Prompt
+from holdfast.store import Journal
+
+Mode = Literal["code", "tools"]
+MAX_RETURN_CHARACTERS = 20_000
+
+
+class Turn:
+    """Carries the running turn on. It holds no state of its own: everything is in the journal."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        conversation: Conversation,
+        gate: Gate,
+        code: CodeRun,
+        model: Model | None,
+        clock: Clock,
+        proposals: Callable[[], tuple[str, ...]],
+        mode: Mode = "code",
+        max_tokens: int | None = None,
+    ) -> None:
+        self._journal = journal
+        self._conversation = conversation
+        self._gate = gate
+        self._code = code
+        self.model = model
+        self._clock = clock
+        self._proposals = proposals
+        self._mode = mode
+        self._max_tokens = max_tokens
+
+    async def advance(self, on_text: OnText) -> Outcome:
+        """Do the next thing until the turn is over or waits for a person; `Needs` is a turn that waits."""
+        begun = self._clock.monotonic()
+        try:
+            outcome = await self._next(on_text)
+            while outcome is None:
+                outcome = await self._next(on_text)
+        except BudgetExceeded as error:
+            outcome = Nonconverged(value=self._last_words(), reason="budget", dimension=error.dimension)
+        except HoldfastError as error:
+            outcome = Error(message=str(error), code=error.code, hint=error.hint)
+        if not isinstance(outcome, Needs):
+            spent = round(self._clock.monotonic() - begun, 6)
+            await self._journal.append(
+                TurnEnded(turn=self._conversation.turn, outcome=outcome, wall_seconds=spent)
+            )
+        return outcome
+
+    async def _next(self, on_text: OnText) -> Outcome | None:
+        """One thing: ask the model, carry out one of its calls, or find that the turn is over."""
+        state = self._conversation
+        if state.posted_code is not None:
+            return await self._run_posted(state.posted_code.code)
+        if state.reply is None:
+            return await self._ask(on_text)
+        for part in state.reply.tool_calls:
+            if part.id not in state.returned:
+                return await self._carry_out(part)
+        if state.reply.tool_calls:
+            return await self._ask(on_text)
+        return self._done(state.reply.text)
+
+    async def _ask(self, on_text: OnText) -> None:
+        if self.model is None:
+            raise ModelMissing("this session has no model", hint="see: holdfast doctor")
+        tools = self._gate.tools()
+        is_code = self._mode == "code"
+        prompt = Prompt(
+            system=code_prompt(tools) if is_code else tool_prompt(),
+            messages=self._conversation.messages,
+            tools=code_offer() if is_code else tool_offers(tools),
+            max_tokens=self._max_tokens,
+        )
+        state = self._conversation
+        await self._gate.consult(
+            turn=state.turn, step=state.steps + 1, model=self.model, prompt=prompt, on_text=on_text
+        )
+
+    async def _carry_out(self, part: ToolCallPart) -> Outcome | None:
+        """Answer one tool call of the model. Outcome `Needs` when it waits for a person."""
+        if part.tool == EXECUTE_CODE:
+            return await self._run_written(part)
+        state = self._conversation
+        number = state.last_call + 1
+        # A call that waits is asked for again under the id it has.
+        waiting = [e.call for e in self._gate.escalations.waiting() if e.call.turn == state.turn]
+        call = Call(
+            id=waiting[0].id if waiting else call_id(state.turn, number),
+            operation=operation_name(part.tool),
+            arguments=part.arguments,
+        )
+        answer = await self._gate.submit(call)
+        if isinstance(answer, Parked):
+            return self._waits()
+        is_error = not isinstance(answer, Returned)
+        content = _shown(answer.value) if isinstance(answer, Returned) else answer.reason
+        await self._journal.append(
+            ToolReturned(
+                turn=state.turn,
+                tool_call=part.id,
+                tool=part.tool,
+                content=_cut(content),
+                is_error=is_error,
+            )
+        )
+        return None
+
+    async def _run_written(self, part: ToolCallPart) -> Outcome | None:
+        """Run the code that the model wrote, and tell it what came of it."""
+        state = self._conversation
+        source = part.arguments.get("code")
+        if not isinstance(source, str):
+            await self._journal.append(
+                ToolReturned(
+                    turn=state.turn,
+                    tool_call=part.id,
+                    tool=part.tool,
+                    content="execute_code takes one argument: code, a string",
+                    is_error=True,
+                )
+            )
+            return None
+        ended = await self._run(source, tool_call=part.id)
+        if ended is None:
+            return self._waits()
+        content, is_error = told(ended)
+        await self._code.end(
+            ToolReturned(
+                turn=state.turn, tool_call=part.id, tool=part.tool, content=content, is_error=is_error
+            )
+        )
+        return None
+
+    async def _run_posted(self, source: str) -> Outcome | None:
+        """Run the code that the host posted; its end is the turn's end."""
+        ended = self._conversation.ended
+        if ended is None:
+            ended = await self._run(source, tool_call=None)
+            if ended is None:
+                return self._waits()
+            await self._code.end()
+        if ended.status == "ok":
+            return self._done(ended.value)
+        return Error(message=ended.error, code=f"guest-{ended.status}")
+
+    async def _run(self, source: str, *, tool_call: str | None) -> RunEnded | None:
+        if self._conversation.run is not None:
+            return await self._code.go_on()
+        return await self._code.start(source, tool_call=tool_call, seed=self._conversation.turn)
+
+    def _waits(self) -> Needs:
+        waiting = self._gate.escalations.waiting()
+        what = ", ".join(f"{e.call.operation} ({e.decision.reason})" for e in waiting)
+        return Needs(
+            need="approval", description=f"waits for a person: {what}", context=[str(e.id) for e in waiting]
+        )
+
+    def _done(self, value: Json) -> Outcome:
+        proposals = self._proposals()
+        return Proposed(value=value, proposals=proposals) if proposals else Ok(value=value)
+
+    def _last_words(self) -> str | None:
+        return self._conversation.reply.text if self._conversation.reply else None
+
+
+def told(ended: RunEnded) -> tuple[str, bool]:
+    """What the model is told of a run: what it printed, the value of its last line, or the error."""
+    parts = [ended.printed.rstrip()] if ended.printed.strip() else []
+    if ended.status != "ok":
+        parts.append(ended.error.strip())
+    elif ended.value is not None:
+        parts.append(f"=> {_shown(ended.value)}")
+    return _cut("\n".join(parts) or "(no output)"), ended.status != "ok"
+
+
+def _shown(value: Json) -> str:
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_RETURN_CHARACTERS:
+        return text
+    head, tail = text[: MAX_RETURN_CHARACTERS * 4 // 5], text[-MAX_RETURN_CHARACTERS // 5 :]
+    return f"{head}\n[... {len(text) - len(head) - len(tail):,} characters left out ...]\n{tail}"

@@ -1,0 +1,54 @@
+"""Folds: state that is nothing but the journal read in order. Every package folds the part it needs."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from holdfast.core.events import AnyEvent, Recorded, SessionRewound
+
+
+def effective(recorded: Iterable[Recorded]) -> list[Recorded]:
+    """The events that count: what a rewind took back is left out, the rewind itself stays."""
+    counted: list[Recorded] = []
+    for entry in recorded:
+        if isinstance(entry.event, SessionRewound):
+            kept = entry.event.seq
+            counted = [earlier for earlier in counted if earlier.seq <= kept]
+        counted.append(entry)
+    return counted
+
+
+class _Followed(Protocol):
+    @property
+    def recorded(self) -> Iterable[Recorded]: ...
+
+    def follow(self, follower: "Fold", /) -> None: ...
+
+
+class Fold:
+    """State that follows a journal. A subclass has `reset` (the empty state) and `apply` (one more event)."""
+
+    def __init__(self, journal: _Followed) -> None:
+        self._journal = journal
+        self._seen = 0
+        self.reset()
+        journal.follow(self)
+
+    def reset(self) -> None:
+        """Take the state before the first event."""
+        raise NotImplementedError
+
+    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+        """Take in one event."""
+        raise NotImplementedError
+
+    def __call__(self, entry: Recorded) -> None:
+        if entry.seq <= self._seen:
+            return
+        self._seen = entry.seq
+        if not isinstance(entry.event, SessionRewound):
+            self.apply(entry.event, entry)
+            return
+        self.reset()
+        for earlier in effective(each for each in self._journal.recorded if each.seq <= entry.seq):
+            if earlier.seq != entry.seq:
+                self.apply(earlier.event, earlier)

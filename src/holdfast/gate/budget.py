@@ -1,0 +1,136 @@
+"""The budget: what may still be spent, for the turn and for the session.
+
+Reserve before, settle after. A reservation counts as spent until it is settled, so concurrent calls cannot together
+pass a limit that each alone would keep.
+"""
+
+from decimal import Decimal
+
+from holdfast.core import DIMENSIONS, Amount, Dimension, Limits, Value
+from holdfast.core.errors import BudgetExceeded
+from holdfast.core.events import (
+    AnyEvent,
+    BudgetRaised,
+    CallSettled,
+    CodePosted,
+    HistoryCompacted,
+    MessagePosted,
+    ModelFailed,
+    ModelReplied,
+    Recorded,
+    SessionOpened,
+    TurnEnded,
+)
+from holdfast.core.fold import Fold
+
+WARN_AT = 0.8
+
+
+class Reservation(Value):
+    """Room that is held until it is settled."""
+
+    number: int
+    amount: Amount
+
+
+class Budget(Fold):
+    """What a session and its running turn have spent, folded from the journal; reservations are on top of it."""
+
+    turn_limits: Limits = Limits()
+
+    def reset(self) -> None:
+        self.limits = Limits()
+        self.spent = Amount()
+        self.turn_spent = Amount()
+        self._held: dict[int, Amount] = {}
+        self._next = 0
+        self._warned: set[Dimension] = set()
+
+    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+        match event:
+            case SessionOpened():
+                self.limits = event.limits
+            case BudgetRaised():
+                self.limits = event.limits
+                self._warned.clear()
+            case MessagePosted() | CodePosted():
+                self.turn_spent = Amount()
+                self._add(Amount(iterations=1))
+            case ModelReplied() | ModelFailed():
+                self._add(event.usage.amount)
+            case HistoryCompacted():
+                self._add(event.usage.amount)
+            case CallSettled():
+                self._add(event.amount.plus(Amount(calls=1)))
+            case TurnEnded():
+                self._add(Amount(wall_seconds=event.wall_seconds))
+            case _:
+                pass
+
+    def reserve(self, amount: Amount) -> Reservation:
+        """Hold room for something about to happen. Raises BudgetExceeded, naming the dimension without room."""
+        for dimension in DIMENSIONS:
+            room = self.remaining(dimension)
+            wanted = getattr(amount, dimension)
+            if room is not None and (wanted is None or wanted > room):
+                raise BudgetExceeded(
+                    f"the budget for {dimension} has {_plain(room)} left, the next step needs {_plain(wanted)}",
+                    dimension=dimension,
+                    hint="raise the limit to go on; what was done is kept",
+                )
+        self._next += 1
+        self._held[self._next] = amount
+        return Reservation(number=self._next, amount=amount)
+
+    def release(self, reservation: Reservation) -> None:
+        """Give the room back; what was really spent comes with the event that records it."""
+        self._held.pop(reservation.number, None)
+
+    def remaining(self, dimension: Dimension) -> int | float | Decimal | None:
+        """How much is left in the tighter of turn and session; None without a limit. An unknown price leaves nothing."""
+        rooms = [
+            _left(
+                bound, getattr(spent, dimension), [getattr(held, dimension) for held in self._held.values()]
+            )
+            for limits, spent in ((self.limits, self.spent), (self.turn_limits, self.turn_spent))
+            if (bound := getattr(limits, dimension)) is not None
+        ]
+        return min(rooms) if rooms else None
+
+    def nearly_spent(self) -> list[tuple[Dimension, str, str]]:
+        """Dimensions that passed four fifths of their limit since last asked: name, spent, limit."""
+        found: list[tuple[Dimension, str, str]] = []
+        for dimension in DIMENSIONS:
+            bound, spent = getattr(self.limits, dimension), getattr(self.spent, dimension)
+            if not bound or spent is None or dimension in self._warned:
+                continue
+            if float(spent) >= WARN_AT * float(bound):
+                self._warned.add(dimension)
+                found.append((dimension, _plain(spent), _plain(bound)))
+        return found
+
+    def _add(self, amount: Amount) -> None:
+        self.spent = self.spent.plus(amount)
+        self.turn_spent = self.turn_spent.plus(amount)
+
+
+def _left(
+    bound: int | float | Decimal,
+    spent: int | float | Decimal | None,
+    held: list[int | float | Decimal | None],
+) -> int | float | Decimal:
+    kind = type(bound)
+    if spent is None or any(each is None for each in held):
+        return kind(0)
+    used = spent + sum((each for each in held if each is not None), start=type(spent)(0))  # type: ignore[operator]
+    return max(kind(0), bound - kind(used))  # type: ignore[operator,no-any-return]
+
+
+def _plain(number: int | float | Decimal | None) -> str:
+    return (
+        "an unknown amount"
+        if number is None
+        else f"{number:,.6g}"
+        if isinstance(number, float)
+        else str(number)
+    )

@@ -1,0 +1,81 @@
+"""The calls of a session as its journal has them: which were answered, and which a crash cut off."""
+
+from typing import assert_never
+
+from holdfast.core import Answer, Call, CallId, Failed, Refused, Returned
+from holdfast.core.errors import Diverged
+from holdfast.core.events import AnyEvent, CallIntended, CallRefused, CallSettled, Recorded
+from holdfast.core.fold import Fold
+
+
+class Calls(Fold):
+    """What became of every call. A call asked again under its id gets the answer it got before."""
+
+    def reset(self) -> None:
+        self._refused: dict[CallId, CallRefused] = {}
+        self._intended: dict[CallId, CallIntended] = {}
+        self._settled: dict[CallId, CallSettled] = {}
+        self._repeats: dict[tuple[int, str], int] = {}
+
+    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+        match event:
+            case CallRefused():
+                self._refused[event.call.id] = event
+                self._count(event.call)
+            case CallIntended():
+                self._intended[event.call.id] = event
+                self._count(event.call)
+            case CallSettled():
+                self._settled[event.call] = event
+            case _:
+                pass
+
+    def answer(self, call: Call) -> Answer | None:
+        """The recorded answer of this call, None where it has none yet. Raises Diverged when it was another call."""
+        if refused := self._refused.get(call.id):
+            _check_same(call, refused.call, refused.call.digest)
+            return Refused(reason=refused.decision.reason, rule=refused.decision.rule)
+        if call.id not in self._intended or call.id not in self._settled:
+            return None
+        intended = self._intended[call.id]
+        _check_same(call, intended.call, intended.asked or intended.digest)
+        return answer_of(self._settled[call.id])
+
+    def cut_off(self, call: Call) -> CallIntended | None:
+        """The intent of a call whose outcome nobody knows, because the process died between the two."""
+        intended = self._intended.get(call.id)
+        return intended if intended is not None and call.id not in self._settled else None
+
+    def unknown(self) -> tuple[CallIntended, ...]:
+        """Every call that was begun and has no outcome."""
+        return tuple(intended for id, intended in self._intended.items() if id not in self._settled)
+
+    def repeats(self, call: Call) -> int:
+        """How often the same operation with the same arguments was asked for in the call's turn."""
+        return self._repeats.get((call.turn, call.digest), 0)
+
+    def _count(self, call: Call) -> None:
+        key = (call.turn, call.digest)
+        self._repeats[key] = self._repeats.get(key, 0) + 1
+
+
+def answer_of(settled: CallSettled) -> Answer:
+    """What the guest is told of a settled call."""
+    match settled.status:
+        case "ok":
+            return Returned(value=settled.result)
+        case "error":
+            error, _, reason = settled.error.partition(": ")
+            return Failed(error=error, reason=reason)
+        case "timeout" | "cancelled" | "unknown":
+            return Failed(error=settled.status, reason=settled.error)
+        case _:
+            assert_never(settled.status)
+
+
+def _check_same(call: Call, recorded: Call, asked: str) -> None:
+    if call.digest != asked:
+        raise Diverged(
+            f"call {call.id} was {recorded.operation!r} and is now {call.operation!r} or has other arguments",
+            hint="the code did not run as it did before; start a new turn",
+        )

@@ -1,0 +1,135 @@
+"""Escalations: calls that wait for a person. The journal record comes first; every transport reads it from there."""
+
+import asyncio
+from typing import Literal
+
+from holdfast.core import Call, CallId, Clock, Escalation, EscalationId, Principal, Response, Value
+from holdfast.core.errors import EscalationUnknown
+from holdfast.core.events import (
+    AnyEvent,
+    EscalationAnswered,
+    EscalationExpired,
+    EscalationOpened,
+    Recorded,
+)
+from holdfast.core.fold import Fold
+from holdfast.store import Journal
+
+
+class Ruling(Value):
+    """How an escalation ended. Silence is a no."""
+
+    escalation: Escalation
+    verdict: Literal["approve", "deny", "expire"]
+    reason: str
+    response: Response | None = None
+    principal: Principal | None = None
+
+
+class Escalations(Fold):
+    """What waits, and what was answered. First valid answer wins; a later one is told so."""
+
+    def __init__(self, journal: Journal, *, clock: Clock) -> None:
+        self._record = journal
+        self._clock = clock
+        self._answering = asyncio.Lock()
+        super().__init__(journal)
+
+    def reset(self) -> None:
+        self._open: dict[EscalationId, Escalation] = {}
+        self._ruled: dict[EscalationId, Ruling] = {}
+        self._of_call: dict[str, EscalationId] = {}
+        self._changed = asyncio.Event()
+
+    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+        match event:
+            case EscalationOpened():
+                escalation = event.escalation
+                self._open[escalation.id] = escalation
+                self._of_call[escalation.call.id] = escalation.id
+            case EscalationAnswered():
+                if escalation_ := self._open.pop(event.escalation, None):
+                    self._ruled[event.escalation] = Ruling(
+                        escalation=escalation_,
+                        verdict=event.response.verdict,
+                        reason=event.response.reason or "",
+                        response=event.response,
+                        principal=event.principal,
+                    )
+            case EscalationExpired():
+                if escalation_ := self._open.pop(event.escalation, None):
+                    self._ruled[event.escalation] = Ruling(
+                        escalation=escalation_, verdict="expire", reason=event.reason
+                    )
+            case _:
+                return
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def waiting(self) -> tuple[Escalation, ...]:
+        """Everything that waits now, oldest first."""
+        return tuple(self._open.values())
+
+    def of(self, call: Call) -> Escalation | Ruling | None:
+        """What was asked about this call: still open, ruled on, or never asked."""
+        id = self._of_call.get(call.id)
+        if id is None:
+            return None
+        return self._open.get(id) or self._ruled[id]
+
+    def call(self, id: CallId) -> Call | None:
+        """The call that was put before a person under this id, as it was asked."""
+        asked = self._of_call.get(id)
+        if asked is None:
+            return None
+        return self._open[asked].call if asked in self._open else self._ruled[asked].escalation.call
+
+    async def open(self, escalation: Escalation) -> None:
+        """Put a call before a person."""
+        await self._record.append(EscalationOpened(escalation=escalation))
+
+    async def answer(
+        self, id: EscalationId, response: Response, *, principal: Principal, transport: str
+    ) -> Ruling:
+        """Record a person's answer. Raises EscalationUnknown when there is none to answer, or it came too late."""
+        async with self._answering:
+            await self.sweep()
+            if id not in self._open:
+                raise EscalationUnknown(self._why_not(id), hint="nothing was changed by this answer")
+            await self._record.append(
+                EscalationAnswered(escalation=id, response=response, principal=principal, transport=transport)
+            )
+        return self._ruled[id]
+
+    async def expire(self, id: EscalationId, reason: str) -> None:
+        """End an escalation without an answer, which is a no."""
+        if id in self._open:
+            await self._record.append(EscalationExpired(escalation=id, reason=reason))
+
+    async def sweep(self) -> None:
+        """Expire what nobody answered in time."""
+        now_ms = self._clock.now_ms()
+        for escalation in self.waiting():
+            if escalation.expires_ms <= now_ms:
+                await self.expire(escalation.id, "nobody answered in time")
+
+    async def wait(self, id: EscalationId) -> Ruling:
+        """Wait until an escalation is answered or its time is up."""
+        while id in self._open:
+            changed = self._changed
+            left = (self._open[id].expires_ms - self._clock.now_ms()) / 1000
+            try:
+                await asyncio.wait_for(changed.wait(), timeout=max(0.0, left))
+            except TimeoutError:
+                await self.sweep()
+        if id not in self._ruled:
+            raise EscalationUnknown(f"there is no escalation {id!r}")
+        return self._ruled[id]
+
+    def _why_not(self, id: EscalationId) -> str:
+        ruling = self._ruled.get(id)
+        if ruling is None:
+            return f"there is no escalation {id!r}"
+        if ruling.verdict == "expire":
+            return f"the answer to {id!r} came late: {ruling.reason}"
+        return f"{id!r} was already answered: {ruling.verdict}"

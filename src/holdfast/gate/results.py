@@ -1,0 +1,44 @@
+"""What goes back to a guest: bounded in size, and without the secrets we know."""
+
+import msgspec
+
+from holdfast.core import Json, encode
+
+
+class Results:
+    """Bounds and redacts results. Secrets are exact values that we handed to servers or providers ourselves."""
+
+    def __init__(self, *, max_bytes: int = 100_000, secrets: tuple[str, ...] = ()) -> None:
+        self._max_bytes = max_bytes
+        # The longest first, so that a secret which contains another is not left half visible.
+        self._secrets = tuple(sorted((s for s in secrets if len(s) >= 6), key=len, reverse=True))
+
+    def clean(self, result: Json) -> Json:
+        """The result as the guest may have it."""
+        text = encode(result).decode()
+        cleaned = self.redact(text)
+        if len(cleaned.encode()) <= self._max_bytes:
+            return result if cleaned is text else _decode(cleaned)
+        shown = result if isinstance(result, str) else cleaned
+        return self._shorten(self.redact(shown))
+
+    def redact(self, text: str) -> str:
+        """The text with every known secret replaced."""
+        for secret in self._secrets:
+            text = text.replace(secret, "[secret]")
+            escaped = encode(secret).decode()[1:-1]
+            text = text.replace(escaped, "[secret]")
+        return text
+
+    def _shorten(self, text: str) -> str:
+        content = text.encode()
+        head, tail = int(self._max_bytes * 0.8), int(self._max_bytes * 0.2)
+        left_out = len(content) - head - tail
+        start = content[:head].decode(errors="ignore")
+        end = content[len(content) - tail :].decode(errors="ignore")
+        return f"{start}\n[... {left_out:,} bytes left out ...]\n{end}"
+
+
+def _decode(text: str) -> Json:
+    value: Json = msgspec.json.decode(text.encode())
+    return value
