@@ -36,7 +36,11 @@ HoldfastError
 └── Diverged                a replay did not do what the journal says
 """
 
-from typing import ClassVar
+import errno
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from holdfast.core.limits import Usage
 
 
 class HoldfastError(Exception):
@@ -168,10 +172,14 @@ class CommitConflict(HoldfastError):
         self.paths = paths
 
 
-class QuotaExceeded(HoldfastError):
-    """The workspace would grow past its limit."""
+class QuotaExceeded(HoldfastError, OSError):
+    """The workspace would grow past its limit; to whoever writes it is a full disk like any other."""
 
     code = "quota-exceeded"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.errno = errno.EDQUOT
 
 
 class ToolError(HoldfastError):
@@ -211,9 +219,13 @@ class SnapshotRefused(GuestError):
 
 
 class ModelError(HoldfastError):
-    """A language model did not answer."""
+    """A language model did not answer; `usage` is what was paid all the same, None where nothing is known of it."""
 
     code = "model"
+
+    def __init__(self, message: str, *, hint: str | None = None, usage: "Usage | None" = None) -> None:
+        super().__init__(message, hint=hint)
+        self.usage = usage
 
 
 class ModelMissing(ModelError):
