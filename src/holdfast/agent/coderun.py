@@ -7,9 +7,22 @@ running the code a second time from the state before it brings the guest to wher
 from collections.abc import Awaitable, Callable
 
 from holdfast.agent.conversation import Conversation
-from holdfast.core import Answer, Call, CallId, Clock, Json, JsonObject, Parked, call_id, digest_bytes
+from holdfast.core import (
+    Answer,
+    Call,
+    CallId,
+    Clock,
+    EscalationId,
+    Json,
+    JsonObject,
+    Parked,
+    Value,
+    call_id,
+    digest_bytes,
+    encode,
+)
 from holdfast.core.errors import SnapshotRefused
-from holdfast.core.events import AnyEvent, RunEnded, RunParked, RunStarted, RunStatus
+from holdfast.core.events import RunEnded, RunParked, RunStarted, RunStatus
 from holdfast.gate import Gate
 from holdfast.guests import Guest, GuestLimits, Run, RunRequest
 from holdfast.store import Journal
@@ -17,6 +30,13 @@ from holdfast.store import Journal
 Fetch = Callable[[str], Awaitable[bytes]]
 """A blob by its digest."""
 MAX_VALUE_BYTES = 100_000
+
+
+class Ended(Value):
+    """A run that is over, not yet recorded: it goes to the journal together with what follows from it."""
+
+    event: RunEnded
+    blobs: tuple[bytes, ...] = ()
 
 
 class CodeRun:
@@ -42,8 +62,9 @@ class CodeRun:
         self._limits = limits
         self._state: str | None = None
         """Which recorded state the guest is in now; None is a fresh one."""
+        self._waits_for: tuple[CallId, EscalationId] | None = None
 
-    async def start(self, code: str, *, tool_call: str | None, seed: int) -> RunEnded | None:
+    async def start(self, code: str, *, tool_call: str | None, seed: int) -> Ended | None:
         """Run code. None means that it waits for a person."""
         conversation = self._conversation
         started = RunStarted(
@@ -52,7 +73,7 @@ class CodeRun:
             code=code,
             engine=self._guest.capabilities.engine,
             tool_call=tool_call,
-            first_call=conversation.last_call + 1,
+            first_call=conversation.next_call,
             seed=seed,
             started_ms=self._clock.now_ms(),
             state=conversation.guest_state,
@@ -60,7 +81,7 @@ class CodeRun:
         await self._journal.append(started)
         return await self._run(started)
 
-    async def go_on(self) -> RunEnded | None:
+    async def go_on(self) -> Ended | None:
         """Go on with the run that is open: from its snapshot where it has one, else by running it again."""
         conversation = self._conversation
         started, parked = conversation.run, conversation.parked
@@ -70,6 +91,7 @@ class CodeRun:
         answer = await self._gate.submit(self._waiting_call(parked.call))
         if isinstance(answer, Parked):
             return None
+        self._state = _UNKNOWN
         try:
             run = await self._guest.resume(
                 await self._fetch(parked.snapshot),
@@ -82,29 +104,30 @@ class CodeRun:
             return await self._run(started)
         return await self._record(started, run, printed=parked.printed)
 
-    async def _run(self, started: RunStarted) -> RunEnded | None:
+    async def _run(self, started: RunStarted) -> Ended | None:
         await self._bring_to(started.state)
+        self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest anywhere
         run = await self._guest.run(
             self._request(started), self._numbered(started.turn, started.first_call - 1)
         )
         return await self._record(started, run)
 
-    async def _record(self, started: RunStarted, run: Run, printed: str = "") -> RunEnded | None:
+    async def _record(self, started: RunStarted, run: Run, printed: str = "") -> Ended | None:
         if run.status == "parked":
-            waiting = self._gate.escalations.waiting()[-1]
+            assert self._waits_for is not None, "a guest parks only when a call was answered with Parked"
+            waiting_call, escalation = self._waits_for
             blobs = (run.snapshot,) if run.snapshot is not None else ()
             await self._journal.append(
                 RunParked(
                     turn=started.turn,
                     run=started.run,
-                    call=waiting.call.id,
-                    escalation=waiting.id,
+                    call=waiting_call,
+                    escalation=escalation,
                     snapshot=digest_bytes(run.snapshot) if run.snapshot is not None else None,
                     printed=printed + run.printed,
                 ),
                 blobs=blobs,
             )
-            self._state = _UNKNOWN
             return None
         state = await self._guest.snapshot() if run.status in ("ok", "error") else b""
         ended = RunEnded(
@@ -117,13 +140,7 @@ class CodeRun:
             state=digest_bytes(state) if state else None,
         )
         self._state = ended.state if state else _UNKNOWN
-        self._ending = ended, ((state,) if state else ())
-        return ended
-
-    async def end(self, *events: AnyEvent) -> None:
-        """Record the end of the run together with what follows from it, all or none."""
-        ended, blobs = self._ending
-        await self._journal.append(ended, *events, blobs=blobs)
+        return Ended(event=ended, blobs=(state,) if state else ())
 
     async def _bring_to(self, state: str | None) -> None:
         """Put the guest into a recorded state, unless it is there already."""
@@ -138,9 +155,11 @@ class CodeRun:
         async def on_call(operation: str, arguments: JsonObject) -> Answer:
             nonlocal number
             number += 1
-            return await self._gate.submit(
-                Call(id=call_id(turn, number), operation=operation, arguments=arguments)
-            )
+            call = Call(id=call_id(turn, number), operation=operation, arguments=arguments)
+            answer = await self._gate.submit(call)
+            if isinstance(answer, Parked):
+                self._waits_for = call.id, answer.escalation
+            return answer
 
         return on_call
 
@@ -170,7 +189,5 @@ _STATUS: dict[str, RunStatus] = {
 
 
 def _bounded(value: Json) -> Json:
-    from holdfast.core import encode
-
     size = len(encode(value))
     return value if size <= MAX_VALUE_BYTES else f"[a value of {size:,} bytes, too large to keep]"

@@ -37,6 +37,7 @@ class Conversation(Fold):
         self.ended: RunEnded | None = None
         self.guest_state: str | None = None
         self.last_call = 0
+        self.answered_calls = 0
         self.summary: str | None = None
         self._messages: list[tuple[int, Message]] = []
 
@@ -62,6 +63,7 @@ class Conversation(Fold):
             case RunEnded():
                 self.run, self.parked, self.ended = None, None, event
                 self.guest_state = event.state or self.guest_state
+                self.answered_calls = self.last_call
             case ToolReturned():
                 self._take_return(event)
             case CallIntended() | CallRefused():
@@ -72,9 +74,14 @@ class Conversation(Fold):
                 self.summary = event.summary
                 self._messages = [each for each in self._messages if each[0] > event.through]
             case TurnEnded():
-                self.is_open = False
+                self._end(event.turn)
             case _:
                 pass
+
+    @property
+    def next_call(self) -> int:
+        """The number of the next call. Calls of a tool whose return is not recorded yet are asked for again."""
+        return self.answered_calls + 1
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -86,11 +93,23 @@ class Conversation(Fold):
 
     def _begin(self, turn: int) -> None:
         self.turn, self.is_open = turn, True
-        self.steps, self.runs, self.last_call = 0, 0, 0
+        self.steps = self.runs = self.last_call = self.answered_calls = 0
         self.reply = self.posted_code = self.run = self.parked = self.ended = None
         self.returned = {}
 
+    def _end(self, turn: int) -> None:
+        self.is_open = False
+        self.run = self.parked = None
+        # No provider takes a call without its return, so what a cut-off turn left open is answered for it.
+        for part in self.reply.tool_calls if self.reply else ():
+            if part.id not in self.returned:
+                content = "The turn ended before this call was answered."
+                self._take_return(
+                    ToolReturned(turn=turn, tool_call=part.id, tool=part.tool, content=content, is_error=True)
+                )
+
     def _take_return(self, event: ToolReturned) -> None:
+        self.answered_calls = self.last_call
         self.returned[event.tool_call] = ToolReturn(
             id=event.tool_call, tool=event.tool, content=event.content, is_error=event.is_error
         )

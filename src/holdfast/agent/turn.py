@@ -6,7 +6,7 @@ A fresh turn, one that a crash cut off, and one that waited for a person until t
 from collections.abc import Callable
 from typing import Literal
 
-from holdfast.agent.coderun import CodeRun
+from holdfast.agent.coderun import CodeRun, Ended
 from holdfast.agent.conversation import Conversation
 from holdfast.agent.prompt import (
     EXECUTE_CODE,
@@ -121,11 +121,8 @@ class Turn:
         if part.tool == EXECUTE_CODE:
             return await self._run_written(part)
         state = self._conversation
-        number = state.last_call + 1
-        # A call that waits is asked for again under the id it has.
-        waiting = [e.call for e in self._gate.escalations.waiting() if e.call.turn == state.turn]
         call = Call(
-            id=waiting[0].id if waiting else call_id(state.turn, number),
+            id=call_id(state.turn, state.next_call),
             operation=operation_name(part.tool),
             arguments=part.arguments,
         )
@@ -163,27 +160,30 @@ class Turn:
         ended = await self._run(source, tool_call=part.id)
         if ended is None:
             return self._waits()
-        content, is_error = told(ended)
-        await self._code.end(
+        content, is_error = told(ended.event)
+        await self._journal.append(
+            ended.event,
             ToolReturned(
                 turn=state.turn, tool_call=part.id, tool=part.tool, content=content, is_error=is_error
-            )
+            ),
+            blobs=ended.blobs,
         )
         return None
 
     async def _run_posted(self, source: str) -> Outcome | None:
         """Run the code that the host posted; its end is the turn's end."""
-        ended = self._conversation.ended
-        if ended is None:
-            ended = await self._run(source, tool_call=None)
-            if ended is None:
+        if self._conversation.ended is None:
+            run = await self._run(source, tool_call=None)
+            if run is None:
                 return self._waits()
-            await self._code.end()
+            await self._journal.append(run.event, blobs=run.blobs)
+        ended = self._conversation.ended
+        assert ended is not None, "the end of the run was just recorded"
         if ended.status == "ok":
             return self._done(ended.value)
         return Error(message=ended.error, code=f"guest-{ended.status}")
 
-    async def _run(self, source: str, *, tool_call: str | None) -> RunEnded | None:
+    async def _run(self, source: str, *, tool_call: str | None) -> Ended | None:
         if self._conversation.run is not None:
             return await self._code.go_on()
         return await self._code.start(source, tool_call=tool_call, seed=self._conversation.turn)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Literal
 
+import msgspec
+
 from holdfast.core import CallId, Decision, EscalationId, JsonObject, Principal, Response, Value
 from holdfast.core.events import (
     CallIntended,
@@ -57,13 +59,16 @@ def audit_view(
                     escalation=asked.id,
                 )
             case EscalationAnswered() if event.escalation in call_of:
-                id = call_of[event.escalation]
-                entries[id] = _with(
-                    entries[id], response=event.response, approver=event.principal, transport=event.transport
+                call = call_of[event.escalation]
+                entries[call] = _with(
+                    entries[call],
+                    response=event.response,
+                    approver=event.principal,
+                    transport=event.transport,
                 )
             case EscalationExpired() if event.escalation in call_of:
-                id = call_of[event.escalation]
-                entries[id] = _with(entries[id], error=event.reason)
+                call = call_of[event.escalation]
+                entries[call] = _with(entries[call], error=event.reason)
             case CallRefused() | CallIntended():
                 result = "refused" if isinstance(event, CallRefused) else "begun"
                 fresh = AuditEntry(
@@ -99,6 +104,4 @@ def audit_view(
 
 
 def _with(entry: AuditEntry, **changes: object) -> AuditEntry:
-    import msgspec
-
     return msgspec.structs.replace(entry, **changes)

@@ -48,7 +48,7 @@ class Calls(Fold):
 
     def unknown(self) -> tuple[CallIntended, ...]:
         """Every call that was begun and has no outcome."""
-        return tuple(intended for id, intended in self._intended.items() if id not in self._settled)
+        return tuple(intended for call, intended in self._intended.items() if call not in self._settled)
 
     def repeats(self, call: Call) -> int:
         """How often the same operation with the same arguments was asked for in the call's turn."""

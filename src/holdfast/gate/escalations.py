@@ -72,10 +72,10 @@ class Escalations(Fold):
 
     def of(self, call: Call) -> Escalation | Ruling | None:
         """What was asked about this call: still open, ruled on, or never asked."""
-        id = self._of_call.get(call.id)
-        if id is None:
+        asked = self._of_call.get(call.id)
+        if asked is None:
             return None
-        return self._open.get(id) or self._ruled[id]
+        return self._open.get(asked) or self._ruled[asked]
 
     def call(self, id: CallId) -> Call | None:
         """The call that was put before a person under this id, as it was asked."""

@@ -1,0 +1,19 @@
+"""Sessions: post a message, advance the turn, hear the events; and everything a person may do with them."""
+
+from holdfast.session.host import Host
+from holdfast.session.session import Session
+from holdfast.session.staging import staged_changes
+from holdfast.session.status import Lifecycle, Status, TurnRecord
+from holdfast.session.transport import Approver, ScriptedTransport, Transport
+
+__all__ = [
+    "Approver",
+    "Host",
+    "Lifecycle",
+    "ScriptedTransport",
+    "Session",
+    "Status",
+    "Transport",
+    "TurnRecord",
+    "staged_changes",
+]

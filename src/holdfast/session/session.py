@@ -1,0 +1,279 @@
+"""A session: a conversation with a memory and a boundary. One turn at a time; whatever happens is in its journal."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from holdfast.agent import Conversation, Turn
+from holdfast.core import (
+    PERSON,
+    Escalation,
+    EscalationId,
+    Needs,
+    Nonconverged,
+    Outcome,
+    Principal,
+    Response,
+    SessionId,
+)
+from holdfast.core.errors import EscalationUnknown, SessionClosed, SessionNotReady
+from holdfast.core.events import (
+    AnyEvent,
+    CodePosted,
+    MessagePosted,
+    Noted,
+    ProposalsCommitted,
+    ProposalsRejected,
+    Recorded,
+    SessionPaused,
+    SessionRenamed,
+    SessionResumed,
+    TurnEnded,
+)
+from holdfast.core.events import SessionClosed as ClosedEvent
+from holdfast.gate import AuditEntry, Budget, Gate, Ruling, audit_view
+from holdfast.guests import Guest
+from holdfast.session.status import Status, TurnRecord
+from holdfast.session.transport import Approver
+from holdfast.store import Journal
+from holdfast.world import Proposal, StagedWorld, World
+
+
+class Session:
+    """One live session. Built by `app`; closing it releases what it holds and deletes nothing."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        conversation: Conversation,
+        status: Status,
+        gate: Gate,
+        turn: Turn,
+        guest: Guest,
+        workspace: World,
+        staged: StagedWorld,
+        on_close: Callable[[SessionId], None] = lambda _: None,
+    ) -> None:
+        self._journal = journal
+        self._conversation = conversation
+        self._gate = gate
+        self._turn = turn
+        self._guest = guest
+        self._staged = staged
+        self._on_close = on_close
+        self._driver: asyncio.Task[object] | None = None
+        self._is_closed = False
+        self._leaves_turn_open = False
+        self._queues: list[asyncio.Queue[Recorded | None]] = []
+        self.status = status
+        self.workspace = workspace
+        self.approver: Approver | None = None
+        self.on_text: Callable[[str], None] = lambda _: None
+
+    @property
+    def id(self) -> SessionId:
+        """The session's id: its only key."""
+        return self._journal.session
+
+    @property
+    def budget(self) -> Budget:
+        """What may still be spent."""
+        return self._gate.budget
+
+    # -- turns
+
+    async def send(self, text: str, *, principal: Principal = PERSON, transport: str = "library") -> Outcome:
+        """One message, until the agent rests or waits for a person whom nobody can ask here (`Needs`)."""
+        self._check_ready()
+        turn = len(self.status.turns) + 1
+        posted = MessagePosted(turn=turn, text=text, principal=principal, transport=transport)
+        return await self._drive(posted)
+
+    async def execute(self, code: str, *, language: str = "python", principal: Principal = PERSON) -> Outcome:
+        """A turn of code from the host: same gate, same record, no model."""
+        self._check_ready()
+        turn = len(self.status.turns) + 1
+        return await self._drive(CodePosted(turn=turn, code=code, language=language, principal=principal))
+
+    async def advance(self) -> Outcome | None:
+        """Carry on a turn that a crash cut off or that waited; None where there is none."""
+        self._check_live()
+        if not self.status.has_open_turn:
+            return None
+        return await self._drive()
+
+    async def cancel(self) -> None:
+        """End the running turn; what was done stays done, and the session is ready again."""
+        driver = self._driver
+        if driver is not None:
+            driver.cancel()
+            await asyncio.wait({driver})
+
+    # -- the person
+
+    def escalations(self) -> tuple[Escalation, ...]:
+        """What waits for a person, oldest first."""
+        return self._gate.escalations.waiting()
+
+    async def resolve(
+        self,
+        escalation: EscalationId,
+        response: Response,
+        *,
+        principal: Principal = PERSON,
+        transport: str = "library",
+    ) -> Ruling:
+        """Answer an escalation. Raises EscalationUnknown where it is answered already or came late."""
+        return await self._gate.resolve(escalation, response, principal=principal, transport=transport)
+
+    def proposals(self) -> tuple[Proposal, ...]:
+        """Staged changes that wait to be committed or rejected."""
+        return self._staged.proposals()
+
+    async def commit(self, *paths: str, principal: Principal = PERSON) -> tuple[str, ...]:
+        """Make staged changes for good, all of these or none. Raises CommitConflict."""
+        changes = self._staged.commit(paths or None)
+        await self._journal.append(ProposalsCommitted(changes=changes, principal=principal))
+        return tuple(change.path for change in changes)
+
+    async def reject(self, *paths: str, principal: Principal = PERSON) -> tuple[str, ...]:
+        """Drop staged changes; the session goes on."""
+        dropped = self._staged.reject(paths or None)
+        await self._journal.append(ProposalsRejected(paths=dropped, principal=principal))
+        return dropped
+
+    # -- the record
+
+    def history(self) -> tuple[TurnRecord, ...]:
+        """Every turn, numbered from 1."""
+        return tuple(self.status.turns)
+
+    def diagnostics(self) -> tuple[Noted, ...]:
+        """What was worth telling, oldest first."""
+        return tuple(self.status.notes)
+
+    def audit(self, *, turn: int | None = None, operation: str | None = None) -> list[AuditEntry]:
+        """Every call on the record, refusals included."""
+        return audit_view(self._journal.recorded, turn=turn, operation=operation)
+
+    async def events(self, *, after: int = 0) -> AsyncIterator[Recorded]:
+        """Every event above a number, then each new one as it becomes durable; ends when the session is closed."""
+        queue: asyncio.Queue[Recorded | None] = asyncio.Queue()
+        self._journal.follow(queue.put_nowait)
+        self._queues.append(queue)
+        while (entry := await queue.get()) is not None:
+            if entry.seq > after:
+                yield entry
+
+    async def note(self, code: str, text: str) -> None:
+        """Put something on the record that changes nothing."""
+        await self._journal.append(Noted(code=code, text=text))
+
+    # -- lifecycle
+
+    async def rename(self, name: str | None) -> None:
+        """Give the session another name."""
+        await self._journal.append(SessionRenamed(name=name))
+
+    async def pause(self) -> None:
+        """Take no turn until resumed."""
+        self._check_ready()
+        await self._journal.append(SessionPaused())
+
+    async def resume(self) -> None:
+        """Take turns again."""
+        self._check_live()
+        if self.status.lifecycle == "paused":
+            await self._journal.append(SessionResumed())
+
+    async def abort(self, reason: str = "") -> None:
+        """End the session for good and drop what is staged."""
+        await self.cancel()
+        if self._staged.proposals():
+            await self.reject()
+        await self._journal.append(ClosedEvent(how="aborted", reason=reason))
+        await self.close()
+
+    async def complete(self, reason: str = "") -> None:
+        """End the session for good, its work done."""
+        self._check_ready()
+        await self._journal.append(ClosedEvent(how="completed", reason=reason))
+        await self.close()
+
+    async def close(self) -> None:
+        """Release everything this process holds. Idempotent, prompt, and the session can be taken up again."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        driver = self._driver
+        if driver is not None and driver is not asyncio.current_task():
+            self._leaves_turn_open = True
+            driver.cancel()
+            await asyncio.wait({driver})
+        await self._guest.close()
+        await self._journal.release()
+        for queue in self._queues:
+            queue.put_nowait(None)
+        self._on_close(self.id)
+
+    # -- inside
+
+    async def _drive(self, *posted: AnyEvent) -> Outcome:
+        if self._driver is not None:
+            raise SessionNotReady("a turn is running", hint="wait for it, or cancel it")
+        self._driver = asyncio.current_task()
+        try:
+            if posted:
+                await self._journal.append(*posted)
+            outcome = await self._turn.advance(self.on_text)
+            while isinstance(outcome, Needs) and self.approver is not None:
+                await self._ask(self.approver)
+                outcome = await self._turn.advance(self.on_text)
+            return outcome
+        except asyncio.CancelledError:
+            if not self._leaves_turn_open and self.status.has_open_turn:
+                await asyncio.shield(self._end_cancelled())
+            raise
+        finally:
+            self._driver = None
+
+    async def _ask(self, approver: Approver) -> None:
+        """Put what waits before the person; whoever answers first, here or elsewhere, has answered."""
+        for escalation in self.escalations():
+            here = asyncio.ensure_future(approver(escalation))
+            anywhere = asyncio.ensure_future(self._gate.wait(escalation.id))
+            try:
+                await asyncio.wait({here, anywhere}, return_when=asyncio.FIRST_COMPLETED)
+                response = here.result() if here.done() and not anywhere.done() else None
+                if response is not None:
+                    await self.resolve(escalation.id, response, transport="approver")
+                await anywhere
+            except EscalationUnknown:
+                pass  # answered elsewhere in the same moment
+            finally:
+                here.cancel()
+                anywhere.cancel()
+                await asyncio.gather(here, anywhere, return_exceptions=True)
+
+    async def _end_cancelled(self) -> None:
+        for escalation in self.escalations():
+            await self._gate.escalations.expire(escalation.id, "the turn was cancelled")
+        outcome = Nonconverged(reason="cancelled")
+        await self._journal.append(TurnEnded(turn=self._conversation.turn, outcome=outcome))
+
+    def _check_live(self) -> None:
+        if self._is_closed:
+            raise SessionClosed(f"session {self.id} is closed", hint="open it again to go on")
+        if self.status.lifecycle in ("completed", "aborted", "failed"):
+            raise SessionClosed(
+                f"session {self.id} was {self.status.lifecycle}", hint="fork it to go on from here"
+            )
+
+    def _check_ready(self) -> None:
+        self._check_live()
+        if self.status.lifecycle == "paused":
+            raise SessionNotReady(f"session {self.id} is paused", hint="resume it first")
+        if self._driver is not None or self.status.has_open_turn:
+            raise SessionNotReady(
+                "a turn is running or waits for a person", hint="wait for it, answer what waits, or cancel it"
+            )
