@@ -39,7 +39,7 @@ from holdfast.core.ids import (
     new_token,
     sanitise_name,
 )
-from holdfast.core.limits import DIMENSIONS, Amount, Dimension, Limits, Usage
+from holdfast.core.limits import DIMENSIONS, Amount, Dimension, Limits
 from holdfast.core.messages import (
     Finish,
     Message,
@@ -76,6 +76,7 @@ from holdfast.core.tools import (
     Tool,
     Toolset,
 )
+from holdfast.core.usage import Usage
 from holdfast.core.values import Json, JsonObject, Value, canonical, digest, digest_bytes, encode, kebab
 
 __all__ = [

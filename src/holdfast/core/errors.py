@@ -40,7 +40,7 @@ import errno
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from holdfast.core.limits import Usage
+    from holdfast.core.usage import Usage
 
 
 class HoldfastError(Exception):

@@ -12,10 +12,11 @@ import msgspec
 from holdfast.core.calls import Call, CallStatus
 from holdfast.core.decisions import Decision, Escalation, Grant, Response
 from holdfast.core.ids import CallId, EscalationId, GrantId, Principal, SessionId
-from holdfast.core.limits import Amount, Limits, Usage
+from holdfast.core.limits import Amount, Limits
 from holdfast.core.messages import Finish, ModelMessage
 from holdfast.core.outcomes import Outcome
 from holdfast.core.tools import Change
+from holdfast.core.usage import Usage
 from holdfast.core.values import Json, Value, encode, kebab
 
 FORMAT = 1

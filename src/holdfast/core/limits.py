@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Literal, TypeVar, get_args
 
 from holdfast.core.errors import InvalidInput
+from holdfast.core.usage import Usage
 from holdfast.core.values import Value
 
 Dimension = Literal["tokens", "cost_usd", "wall_seconds", "steps", "calls", "iterations", "bytes_written"]
@@ -61,6 +62,11 @@ class Amount(Value):
             if spent is not None and not spent >= 0:
                 raise InvalidInput(f"an amount is a number from 0 up, {dimension} is {spent}")
 
+    @classmethod
+    def of(cls, usage: Usage) -> "Amount":
+        """One reply of a model as something to charge."""
+        return cls(tokens=usage.input_tokens + usage.output_tokens, cost_usd=usage.cost_usd, steps=1)
+
     def plus(self, other: "Amount") -> "Amount":
         """The sum; an unknown price stays unknown."""
         cost = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
@@ -73,20 +79,6 @@ class Amount(Value):
             iterations=self.iterations + other.iterations,
             bytes_written=self.bytes_written + other.bytes_written,
         )
-
-
-class Usage(Value):
-    """What a model counted for one reply. Cached input is part of input_tokens."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    cost_usd: Decimal | None = None
-
-    @property
-    def amount(self) -> Amount:
-        """The usage as something to charge."""
-        return Amount(tokens=self.input_tokens + self.output_tokens, cost_usd=self.cost_usd, steps=1)
 
 
 _Number = TypeVar("_Number", int, float, Decimal)

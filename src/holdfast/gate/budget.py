@@ -57,9 +57,9 @@ class Budget(Fold):
                 self.turn_spent = Amount()
                 self._add(Amount(iterations=1))
             case ModelReplied() | ModelFailed():
-                self._add(event.usage.amount)
+                self._add(Amount.of(event.usage))
             case HistoryCompacted():
-                self._add(event.usage.amount)
+                self._add(Amount.of(event.usage))
             case CallSettled():
                 self._add(event.amount.plus(Amount(calls=1)))
             case TurnEnded():

@@ -156,6 +156,10 @@ class Session:
         """Every call on the record, refusals included."""
         return audit_view(self._journal.recorded, turn=turn, operation=operation)
 
+    def follow(self, follower: Callable[[Recorded], None]) -> None:
+        """Hand every event, past and to come, to a function that neither raises nor waits."""
+        self._journal.follow(follower)
+
     async def events(self, *, after: int = 0) -> AsyncIterator[Recorded]:
         """Every event above a number, then each new one as it becomes durable; ends when the session is closed."""
         queue: asyncio.Queue[Recorded | None] = asyncio.Queue()

@@ -1,0 +1,72 @@
+"""Where words go: data to stdout, everything else to stderr. Readable without colour; colour only on a terminal."""
+
+import os
+import sys
+from typing import Literal, TextIO
+
+import msgspec
+
+Tone = Literal["plain", "good", "bad", "ask", "dim", "strong"]
+_CODES: dict[Tone, str] = {"plain": "", "good": "32", "bad": "31", "ask": "33", "dim": "2", "strong": "1"}
+
+
+class Console:
+    """Two streams and one decision: colour or none."""
+
+    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+        self._err = err or sys.stderr
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether a person sits at both ends."""
+        return sys.stdin.isatty() and self._err.isatty()
+
+    def print(self, text: str = "") -> None:
+        """Data, for whoever reads stdout."""
+        print(text, file=self._out, flush=True)
+
+    def write(self, text: str) -> None:
+        """A piece of data without a line end."""
+        self._out.write(text)
+        self._out.flush()
+
+    def json(self, value: object) -> None:
+        """One JSON document on stdout."""
+        self.print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+    def say(self, text: str = "", tone: Tone = "plain") -> None:
+        """News, for the person at stderr."""
+        print(paint(text, tone, self._err), file=self._err, flush=True)
+
+    def tell(self, text: str = "", tone: Tone = "plain") -> None:
+        """What a command shows a person on stdout."""
+        print(paint(text, tone, self._out), file=self._out, flush=True)
+
+
+def paint(text: str, tone: Tone, stream: TextIO) -> str:
+    """The text with colour where the stream is a terminal that wants it."""
+    code = _CODES[tone]
+    if not code or not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{code}m{text}\x1b[0m"
+
+
+def visible(text: str) -> str:
+    """The text with every control, direction and zero-width character made visible; line ends and tabs stay."""
+    return "".join(char if char in "\n\t" or _is_plain(char) else f"<U+{ord(char):04X}>" for char in text)
+
+
+def _is_plain(char: str) -> bool:
+    number = ord(char)
+    return not (
+        number < 0x20
+        or 0x7F <= number < 0xA0
+        or number in (0x00AD, 0x061C, 0x180E, 0xFEFF)
+        or 0x200B <= number <= 0x200F
+        or 0x2028 <= number <= 0x202E
+        or 0x2060 <= number <= 0x206F
+        or 0xE0000 <= number <= 0xE007F
+        or 0xFFF9 <= number <= 0xFFFB
+        or 0xD800 <= number <= 0xDFFF
+    )

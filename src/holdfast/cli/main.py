@@ -1,0 +1,92 @@
+"""The entry: find the command, load only its module, run it, and turn errors into a line, a hint and an exit code."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console
+
+COMMANDS: dict[str, str] = {
+    "demo": "a whole session without key or network",
+    "sessions": "list sessions, newest first",
+    "audit": "what was asked, judged and done in a session",
+}
+"""Command and what it does; the module of the same name in `cli.commands` has `configure` and `run`."""
+
+_USAGE = """\
+holdfast: a session runtime for AI agents. It gives an agent real tools and keeps you in charge.
+
+  holdfast                         talk with an agent in this folder
+  holdfast "fix the failing test"  one task: the answer on stdout, everything else on stderr
+  holdfast -c                      go on with the last session of this folder
+  holdfast -r NAME                 go on with a session by id, prefix or name
+  holdfast demo                    see it work, without a key or network
+
+options of a session:
+  -m, --model PROVIDER:NAME   which model (or $HOLDFAST_MODEL, or config.toml)
+  -p, --policy NAME|FILE      what is allowed, denied, asked and staged
+  -w, --workspace DIR         the project folder the agent works in
+  -n, --name NAME             a name for the new session
+      --json                  outcome, usage, proposals and audit as JSON on stdout
+      --no-escalations        whatever needs a person's yes is a no
+  -h, --help                  this text
+      --version               the version
+
+commands (holdfast COMMAND --help tells more):
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0] in COMMANDS:
+        return _run_command(words[0], words[1:])
+    if words and words[0] in ("-h", "--help", "help"):
+        print(_help(), end="")
+        return exits.OK
+    if words and words[0] == "--version":
+        from holdfast import __version__
+
+        print(f"holdfast {__version__}")
+        return exits.OK
+    return _run_command("session", words)
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    return _USAGE + "".join(f"  {name:<{width}}  {what}\n" for name, what in COMMANDS.items())
+
+
+def _run_command(name: str, words: list[str]) -> int:
+    module = import_module(f"holdfast.cli.commands.{name.replace('-', '_')}")
+    prog = "holdfast" if name == "session" else f"holdfast {name}"
+    parser = argparse.ArgumentParser(
+        prog=prog, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    module.configure(parser)
+    arguments = parser.parse_args(words)
+    return _guarded(module.run(arguments))
+
+
+def _guarded(work: "asyncio._CoroutineLike[int]") -> int:
+    from holdfast.core.errors import HoldfastError, InvalidInput, ModelMissing
+
+    console = Console()
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        console.say("stopped")
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return exits.OK
+    except HoldfastError as error:
+        console.say(f"holdfast: {error}", "bad")
+        if error.hint:
+            console.say(f"hint: {error.hint}")
+        if isinstance(error, ModelMissing):
+            return exits.NO_MODEL
+        return exits.USAGE if isinstance(error, InvalidInput) else exits.ERROR

@@ -1,0 +1,103 @@
+"""The narrator: tells what happens in a session, line by line, from its events. Plain text; colour adds nothing."""
+
+from collections.abc import Callable
+from typing import assert_never
+
+from holdfast.cli.console import Tone, visible
+from holdfast.core import Call, Decision
+from holdfast.core.events import (
+    BudgetWarned,
+    CallIntended,
+    CallRefused,
+    CallSettled,
+    EscalationAnswered,
+    EscalationExpired,
+    EscalationOpened,
+    ModelReplied,
+    Noted,
+    ProposalsCommitted,
+    ProposalsRejected,
+    Recorded,
+    RunEnded,
+    RunStarted,
+)
+
+Say = Callable[[str, Tone], None]
+_TONES: dict[str, Tone] = {"allow": "good", "stage": "good", "escalate": "ask", "deny": "bad"}
+
+
+class Narrator:
+    """Says each event above a number in at most a few lines."""
+
+    def __init__(self, say: Say, *, after: int = 0, shows_code: bool = False) -> None:
+        self._say = say
+        self._after = after
+        self._shows_code = shows_code
+        self._calls: dict[str, Call] = {}
+
+    def __call__(self, entry: Recorded) -> None:
+        if entry.seq > self._after:
+            self._tell(entry)
+
+    def _tell(self, entry: Recorded) -> None:
+        match event := entry.event:
+            case ModelReplied() if self._shows_code and event.message.text.strip():
+                self._say(f"model   {visible(event.message.text.strip())}", "plain")
+            case RunStarted() if self._shows_code:
+                self._say(f"        writes Python, runs in the {event.engine} sandbox:", "dim")
+                for line in visible(event.code.strip()).splitlines():
+                    self._say(f"          | {line}", "dim")
+            case CallIntended():
+                self._calls[event.call.id] = event.call
+                self._judged(event.decision, event.call)
+            case CallRefused():
+                self._judged(event.decision, event.call)
+            case CallSettled() if event.status != "ok":
+                self._say(f"  {event.status:<8}{visible(event.error)}", "bad")
+            case EscalationOpened():
+                self._judged(event.escalation.decision, event.escalation.call)
+            case EscalationAnswered():
+                said = "yes" if event.response.verdict == "approve" else "no"
+                self._say(f"  answer  {said} ({event.response.scope}), from {event.principal} by {event.transport}", "ask")
+            case EscalationExpired():
+                self._say(f"  answer  none: {event.reason}", "ask")
+            case RunEnded() if event.status != "ok":
+                self._say(f"  {event.status:<8}{visible(event.error.strip().splitlines()[-1] if event.error else '')}", "bad")
+            case RunEnded() if self._shows_code and event.printed.strip():
+                for line in visible(event.printed.rstrip()).splitlines():
+                    self._say(f"          > {line}", "dim")
+            case ProposalsCommitted():
+                self._say(f"  commit  {', '.join(change.path for change in event.changes)}", "good")
+            case ProposalsRejected():
+                self._say(f"  reject  {', '.join(event.paths)}", "ask")
+            case BudgetWarned():
+                self._say(f"  budget  {event.dimension}: {event.spent} of {event.limit} spent", "ask")
+            case Noted():
+                self._say(f"  note    {visible(event.text)}", "dim")
+            case _:
+                pass
+
+    def _judged(self, decision: Decision, call: Call) -> None:
+        tone = _TONES[decision.verdict]
+        self._say(f"  {_word(decision.verdict):<8}{describe(call)}", tone)
+        if decision.verdict in ("deny", "escalate"):
+            self._say(f"          rule {decision.rule}: {visible(decision.reason)}", tone)
+
+
+def describe(call: Call, width: int = 60) -> str:
+    """A call in one line: operation, and its arguments cut short."""
+    parts = []
+    for name, value in call.arguments.items():
+        text = visible(value if isinstance(value, str) else repr(value)).replace("\n", "\\n")
+        parts.append(f"{name}={text if len(text) <= width else text[: width - 3] + '...'}")
+    return " ".join([call.operation, *parts])
+
+
+def _word(verdict: str) -> str:
+    match verdict:
+        case "allow" | "stage" | "deny":
+            return verdict
+        case "escalate":
+            return "ask"
+        case _:
+            assert_never(verdict)  # type: ignore[arg-type]
