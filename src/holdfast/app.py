@@ -1,7 +1,7 @@
 """The composition root: the only place where things are built. Everything else is handed what it needs."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from holdfast.core import (
     PERSON,
     Clock,
     Limits,
+    Paths,
     SessionId,
     SystemClock,
     Toolset,
@@ -19,12 +20,12 @@ from holdfast.core import (
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import SessionOpened
 from holdfast.gate import Gate, GateSettings, Results
-from holdfast.guests import Engine, GuestLimits, python_engine
+from holdfast.guests import Engine, Guest, GuestLimits, python_engine
 from holdfast.models import Model, ModelToolset, open_model, resolve_model, secrets
 from holdfast.policy import Policy, load_policy
 from holdfast.session import Approver, Host, Session, Status, staged_changes
 from holdfast.store import EmbeddedStore, Home, Journal, Store
-from holdfast.world import FolderWorld, StagedWorld, WorldPaths, WorldToolset, open_folder
+from holdfast.world import FolderWorld, StagedWorld, World, WorldPaths, WorldToolset, open_folder
 
 
 class Runtime:
@@ -81,13 +82,14 @@ class Runtime:
     ) -> Session:
         """A new session. Without a workspace it gets a folder of its own."""
         judge = self._policy(policy)
+        reference = policy if isinstance(policy, str) else judge.name
         folder = open_folder(Path(workspace), self.home.root) if workspace is not None else None
         thinker = self._model(model)
         opened = SessionOpened(
             principal=PERSON,
             folder=os.getcwd(),
             workspace=str(folder) if folder is not None else "",
-            policy=judge.name,
+            policy=_absolute(reference),
             policy_digest=judge.digest,
             model=thinker.name if thinker is not None else "",
             limits=limits or self.config.budget,
@@ -126,62 +128,23 @@ class Runtime:
         approver: Approver | None,
         can_ask: bool,
     ) -> Session:
-        status, conversation = Status(journal), Conversation(journal)
-        assert status.opened is not None, "every journal begins with SessionOpened"
-        root = Path(status.opened.workspace or self.home.workspace(journal.session))
+        opened = journal.recorded[0].event
+        assert isinstance(opened, SessionOpened), "every journal begins with SessionOpened"
+        root = Path(opened.workspace or self.home.workspace(journal.session))
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         world = FolderWorld(root)
-        staged = StagedWorld(world)
-        changes = staged_changes(journal.recorded)
-        contents = {c.after: await self.store.blob(c.after) for c in changes if c.after is not None}
-        staged.restage(changes, contents.__getitem__)
-        own: list[Toolset] = [WorldToolset(world, staged, keep=self.store.put_blob)]
-        if model is not None:
-            own.append(ModelToolset(model))
-        gate = Gate(
+        session = await assemble(
             journal=journal,
-            policy=policy,
-            toolsets=[*own, *toolsets],
+            store=self.store,
+            world=world,
             paths=WorldPaths(root, protected=(self.home.root,)),
-            clock=self._clock,
-            settings=GateSettings(
-                call_seconds=self.config.call_seconds,
-                escalation_seconds=self.config.escalation_seconds,
-                can_ask=can_ask,
-            ),
-            results=Results(secrets=secrets(os.environ)),
-        )
-        gate.budget.turn_limits = self.config.turn_budget
-        guest = self._engine.guest()
-        code = CodeRun(
-            journal=journal,
-            conversation=conversation,
-            gate=gate,
-            guest=guest,
-            fetch=self.store.blob,
-            clock=self._clock,
-            limits=GuestLimits(),
-        )
-        turn = Turn(
-            journal=journal,
-            conversation=conversation,
-            gate=gate,
-            code=code,
+            policy=policy,
             model=model,
+            guest=self._engine.guest(),
+            toolsets=toolsets,
+            config=self.config,
             clock=self._clock,
-            proposals=lambda: tuple(proposal.path for proposal in staged.proposals()),
-            mode=self.config.mode,
-            max_tokens=self.config.max_tokens,
-        )
-        session = Session(
-            journal=journal,
-            conversation=conversation,
-            status=status,
-            gate=gate,
-            turn=turn,
-            guest=guest,
-            workspace=world,
-            staged=staged,
+            can_ask=can_ask,
             on_close=self.host.dismiss,
         )
         session.approver = approver
@@ -198,6 +161,84 @@ class Runtime:
             return model
         name = model or resolve_model(os.environ, self.config.model)
         return open_model(name) if name is not None else None
+
+
+def _absolute(policy: str) -> str:
+    """A policy's file is remembered by its full path; a name stays a name."""
+    return str(Path(policy).resolve()) if Path(policy).is_file() else policy
+
+
+async def assemble(
+    *,
+    journal: Journal,
+    store: Store,
+    world: World,
+    paths: Paths,
+    policy: Policy,
+    model: Model | None,
+    guest: Guest,
+    config: Config,
+    clock: Clock,
+    toolsets: Sequence[Toolset] = (),
+    can_ask: bool = True,
+    on_close: Callable[[SessionId], None] = lambda _: None,
+) -> Session:
+    """Join the parts of one session: the same road, whatever the parts."""
+    status, conversation = Status(journal), Conversation(journal)
+    staged = StagedWorld(world)
+    changes = staged_changes(journal.recorded)
+    contents = {
+        change.after: await store.blob(change.after) for change in changes if change.after is not None
+    }
+    staged.restage(changes, contents.__getitem__)
+    own: list[Toolset] = [WorldToolset(world, staged, keep=store.put_blob)]
+    if model is not None:
+        own.append(ModelToolset(model))
+    gate = Gate(
+        journal=journal,
+        policy=policy,
+        toolsets=[*own, *toolsets],
+        paths=paths,
+        clock=clock,
+        turn_limits=config.turn_budget,
+        settings=GateSettings(
+            call_seconds=config.call_seconds,
+            escalation_seconds=config.escalation_seconds,
+            can_ask=can_ask,
+        ),
+        results=Results(secrets=secrets(os.environ)),
+    )
+    code = CodeRun(
+        journal=journal,
+        conversation=conversation,
+        gate=gate,
+        guest=guest,
+        fetch=store.blob,
+        clock=clock,
+        limits=GuestLimits(),
+    )
+    turn = Turn(
+        journal=journal,
+        conversation=conversation,
+        gate=gate,
+        code=code,
+        model=model,
+        clock=clock,
+        proposals=lambda: tuple(proposal.path for proposal in staged.proposals()),
+        mode=config.mode,
+        max_tokens=config.max_tokens,
+    )
+    return Session(
+        journal=journal,
+        conversation=conversation,
+        status=status,
+        gate=gate,
+        turn=turn,
+        guest=guest,
+        workspace=world,
+        staged=staged,
+        on_close=on_close,
+    )
 
 
 @asynccontextmanager

@@ -32,7 +32,9 @@ def show_escalation(console: Console, escalation: Escalation) -> None:
     console.say(f"  The agent asks to do this: {visible(call.operation)}", "ask")
     for line in visible(encode(call.arguments).decode()).splitlines():
         console.say(f"    {line}")
-    console.say(f"  It asks because: {visible(decision.reason)} (rule {decision.rule}, {decision.source or 'built-in'})")
+    console.say(
+        f"  It asks because: {visible(decision.reason)} (rule {decision.rule}, {decision.source or 'built-in'})"
+    )
 
 
 def parse_answer(line: str) -> Response | None:

@@ -58,11 +58,17 @@ class Narrator:
                 self._judged(event.escalation.decision, event.escalation.call)
             case EscalationAnswered():
                 said = "yes" if event.response.verdict == "approve" else "no"
-                self._say(f"  answer  {said} ({event.response.scope}), from {event.principal} by {event.transport}", "ask")
+                self._say(
+                    f"  answer  {said} ({event.response.scope}), from {event.principal} by {event.transport}",
+                    "ask",
+                )
             case EscalationExpired():
                 self._say(f"  answer  none: {event.reason}", "ask")
             case RunEnded() if event.status != "ok":
-                self._say(f"  {event.status:<8}{visible(event.error.strip().splitlines()[-1] if event.error else '')}", "bad")
+                self._say(
+                    f"  {event.status:<8}{visible(event.error.strip().splitlines()[-1] if event.error else '')}",
+                    "bad",
+                )
             case RunEnded() if self._shows_code and event.printed.strip():
                 for line in visible(event.printed.rstrip()).splitlines():
                     self._say(f"          > {line}", "dim")

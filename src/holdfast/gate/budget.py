@@ -22,6 +22,7 @@ from holdfast.core.events import (
     TurnEnded,
 )
 from holdfast.core.fold import Fold
+from holdfast.store import Journal
 
 WARN_AT = 0.8
 
@@ -36,7 +37,9 @@ class Reservation(Value):
 class Budget(Fold):
     """What a session and its running turn have spent, folded from the journal; reservations are on top of it."""
 
-    turn_limits: Limits = Limits()
+    def __init__(self, journal: Journal, *, turn_limits: Limits) -> None:
+        self.turn_limits = turn_limits
+        super().__init__(journal)
 
     def reset(self) -> None:
         self.limits = Limits()

@@ -6,6 +6,7 @@ must always happen stands in `submit` and nowhere else: no effect before its int
 
 import asyncio
 from collections.abc import Sequence
+from decimal import Decimal
 
 from holdfast.core import (
     Amount,
@@ -18,6 +19,7 @@ from holdfast.core import (
     Failed,
     GrantId,
     JsonObject,
+    Limits,
     Parked,
     Paths,
     Performed,
@@ -84,6 +86,7 @@ class Gate:
         toolsets: Sequence[Toolset],
         paths: Paths,
         clock: Clock,
+        turn_limits: Limits | None = None,
         settings: GateSettings | None = None,
         results: Results | None = None,
     ) -> None:
@@ -94,7 +97,7 @@ class Gate:
         self._clock = clock
         self._settings = settings or GateSettings()
         self._results = results or Results()
-        self.budget = Budget(journal)
+        self.budget = Budget(journal, turn_limits=turn_limits or Limits())
         self.calls = Calls(journal)
         self.escalations = Escalations(journal, clock=clock)
         self.grants = Grants(journal, clock=clock)
@@ -162,7 +165,13 @@ class Gate:
                 )
             except ModelError as error:
                 await self._journal.append(
-                    ModelFailed(turn=turn, step=step, code=error.code, reason=str(error), usage=NOTHING_PAID)
+                    ModelFailed(
+                        turn=turn,
+                        step=step,
+                        code=error.code,
+                        reason=str(error),
+                        usage=error.usage or NOTHING_PAID,
+                    )
                 )
                 raise
             await self._journal.append(
@@ -336,7 +345,7 @@ class _Judged(Value):
     decision: Decision
 
 
-NOTHING_PAID = Usage()
+NOTHING_PAID = Usage(cost_usd=Decimal(0))
 
 
 def _deny(rule: str, reason: str) -> Decision:

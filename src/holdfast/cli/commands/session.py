@@ -23,7 +23,9 @@ NO_MODEL_HINT = "choose one with --model provider:name, or see a whole session w
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of a session."""
     parser.add_argument("task", nargs="*", help="what the agent is to do; without it you talk with it")
-    parser.add_argument("-c", "--continue", dest="is_continued", action="store_true", help="the last session of this folder")
+    parser.add_argument(
+        "-c", "--continue", dest="is_continued", action="store_true", help="the last session of this folder"
+    )
     parser.add_argument("-r", "--resume", metavar="SESSION", help="a session by id, prefix or name")
     parser.add_argument("-m", "--model", metavar="PROVIDER:NAME")
     parser.add_argument("-p", "--policy", metavar="NAME|FILE")

@@ -33,7 +33,9 @@ async def run(arguments: argparse.Namespace) -> int:
     for session in found:
         age = _age((clock.now_ms() - session.active_ms) / 1000)
         words = visible(session.first_words).replace("\n", " ")[:50]
-        console.print(f"{session.id:<28} {session.name or '-':<16} {age:>4} {session.activity:<10} {session.turns:>3} turns  {words}")
+        console.print(
+            f"{session.id:<28} {session.name or '-':<16} {age:>4} {session.activity:<10} {session.turns:>3} turns  {words}"
+        )
     return exits.OK
 
 

@@ -1,0 +1,90 @@
+"""A whole runtime in memory, for tests of what is built on Holdfast: real gate, real turn, no disk and no process.
+
+async with memory_session([use("execute_code", {"code": "..."}), "Done."]) as session:
+    outcome = await session.send("hello")
+"""
+
+import posixpath
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from holdfast.app import assemble
+from holdfast.config import Config
+from holdfast.core import PERSON, Clock, FakeClock, Limits, Location, Toolset
+from holdfast.core.events import SessionOpened
+from holdfast.guests import Engine, ScriptedEngine
+from holdfast.models import ScriptedModel, ScriptedReply
+from holdfast.policy import FixedPolicy, Policy
+from holdfast.session import Session
+from holdfast.store import MemoryStore, Store
+from holdfast.world import MemoryWorld, World
+
+__all__ = ["MemoryPaths", "memory_session"]
+
+
+class MemoryPaths:
+    """Paths of a world without a disk: by their words alone, since nothing there can be a link."""
+
+    def locate(self, given: str) -> Location:
+        path = given
+        for root in ("/workspace", "/app"):
+            if path == root or path.startswith(f"{root}/"):
+                path = path[len(root) + 1 :]
+                break
+        else:
+            if path.startswith("/"):
+                return Location(given=given, real=posixpath.normpath(path))
+        plain = posixpath.normpath(path or ".")
+        if "\0" in given or plain.startswith(".."):
+            return Location(given=given, problem="it leads out of the workspace")
+        return Location(given=given, real=f"/workspace/{plain}", inside=plain)
+
+
+@asynccontextmanager
+async def memory_session(
+    replies: Sequence[ScriptedReply] = (),
+    *,
+    policy: Policy | None = None,
+    world: World | None = None,
+    engine: Engine | None = None,
+    store: Store | None = None,
+    clock: Clock | None = None,
+    config: Config | None = None,
+    limits: Limits | None = None,
+    toolsets: Sequence[Toolset] = (),
+    can_ask: bool = True,
+) -> AsyncIterator[Session]:
+    """A session whose every part is in memory; hand in a part to keep it across sessions or to look at it."""
+    clock = clock or FakeClock()
+    store = store or MemoryStore(clock=clock)
+    policy = policy or FixedPolicy(default="allow")
+    engine = engine or ScriptedEngine()
+    model = ScriptedModel(replies)
+    opened = SessionOpened(
+        principal=PERSON,
+        folder="/",
+        workspace="/workspace",
+        policy=policy.name,
+        policy_digest=policy.digest,
+        model=model.name,
+        limits=limits or Limits(),
+    )
+    session = await assemble(
+        journal=await store.create(opened),
+        store=store,
+        world=world or MemoryWorld(),
+        paths=MemoryPaths(),
+        policy=policy,
+        model=model,
+        guest=engine.guest(),
+        toolsets=toolsets,
+        config=config or Config(),
+        clock=clock,
+        can_ask=can_ask,
+    )
+    try:
+        yield session
+    finally:
+        await session.close()
+        await engine.close()
+        await store.close()

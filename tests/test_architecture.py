@@ -1,0 +1,126 @@
+"""The house stands: imports go down, packages are entered through their doors, and nothing goes round in a circle."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import holdfast
+
+PACKAGE = Path(holdfast.__file__).parent
+FLOORS = {
+    "core": 0,
+    "store": 1,
+    "policy": 2,
+    "world": 2,
+    "guests": 2,
+    "models": 2,
+    "mcp": 2,
+    "gate": 3,
+    "agent": 4,
+    "session": 5,
+    "teams": 6,
+    "worker": 6,
+    "app": 7,
+    "config": 7,
+    "testing": 7,
+    "__init__": 7,
+    "cli": 8,
+    "web": 8,
+    "__main__": 8,
+}
+DOORS = {"holdfast.core.events", "holdfast.core.errors", "holdfast.core.fold"}
+"""Modules of core that are doors of their own: the events, the errors, and how to fold a journal."""
+HEAVY = ("pydantic_ai", "pydantic", "mcp", "pydantic_monty", "wasmtime", "starlette", "prompt_toolkit", "rich", "httpx", "yaml")
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield ".".join(("holdfast", *path.relative_to(PACKAGE).with_suffix("").parts)), path
+
+
+MODULES = dict(modules())
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every module of ours that a file imports: at the top, in functions and for the type checker alike."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "holdfast")
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            if node.module and node.module.split(".")[0] == "holdfast":
+                for alias in node.names:
+                    whole = f"{node.module}.{alias.name}"
+                    is_module = whole in MODULES or f"{whole}.__init__" in MODULES
+                    yield whole if is_module else node.module
+
+
+def room(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda name: name.removeprefix("holdfast."))
+def test_a_module_imports_from_its_own_package_and_the_floors_below(module: str) -> None:
+    here = room(module)
+    assert here in FLOORS, f"{here} has no floor: draw it in docs/design and here"
+    for target in imported(MODULES[module]):
+        there = room(target)
+        assert there == here or FLOORS[there] < FLOORS[here] or (here == "__init__" and there == "app"), (
+            f"{module} (floor {FLOORS[here]}) imports {target} (floor {FLOORS[there]})"
+        )
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda name: name.removeprefix("holdfast."))
+def test_another_package_is_entered_through_its_door(module: str) -> None:
+    for target in imported(MODULES[module]):
+        if room(target) != room(module) and target not in DOORS:
+            assert target.count(".") <= 1, f"{module} imports {target} past the door of {room(target)}"
+
+
+@pytest.mark.parametrize("door", sorted(p.parent.name for p in PACKAGE.glob("*/__init__.py")))
+def test_a_door_holds_a_docstring_imports_and_all(door: str) -> None:
+    tree = ast.parse((PACKAGE / door / "__init__.py").read_text(encoding="utf-8"))
+    first, *rest = tree.body
+    assert isinstance(first, ast.Expr)
+    assert isinstance(first.value, ast.Constant)
+    for node in rest:
+        is_all = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        assert isinstance(node, ast.Import | ast.ImportFrom) or is_all, f"{door}: {ast.unparse(node)[:80]}"
+
+
+def test_no_module_imports_in_a_circle() -> None:
+    edges = {
+        name: {t if t in MODULES else f"{t}.__init__" for t in imported(path)} & MODULES.keys() - {name}
+        for name, path in MODULES.items()
+    }
+    done: set[str] = set()
+    for start in edges:
+        path: list[str] = []
+        _walk(start, edges, path, done)
+
+
+def _walk(module: str, edges: dict[str, set[str]], path: list[str], done: set[str]) -> None:
+    assert module not in path, " -> ".join([*path[path.index(module) :], module])
+    if module in done:
+        return
+    path.append(module)
+    for target in sorted(edges[module]):
+        _walk(target, edges, path, done)
+    path.pop()
+    done.add(module)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["import holdfast", "import holdfast.app", "from holdfast.cli import main; main(['--help'])"],
+)
+def test_nothing_heavy_loads_before_it_is_used(words: str) -> None:
+    script = f"import sys\n{words}\nprint('|'.join(sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in done.stderr.strip().split("|")}
+    assert not loaded & set(HEAVY)
