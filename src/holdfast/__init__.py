@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from holdfast.app import Runtime, open
     from holdfast.core import Limits, Outcome, Response
-    from holdfast.models import ScriptedModel
+    from holdfast.models import ScriptedModel, use
     from holdfast.session import Session
 
 __version__ = "0.1.0"
@@ -25,9 +25,10 @@ _HOMES = {
     "ScriptedModel": "holdfast.models",
     "Session": "holdfast.session",
     "open": "holdfast.app",
+    "use": "holdfast.models",
 }
 
-__all__ = ["Limits", "Outcome", "Response", "Runtime", "ScriptedModel", "Session", "__version__", "open"]
+__all__ = ["Limits", "Outcome", "Response", "Runtime", "ScriptedModel", "Session", "__version__", "open", "use"]
 
 
 def __getattr__(name: str) -> object:

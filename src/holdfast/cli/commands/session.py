@@ -8,7 +8,7 @@ import sys
 from holdfast.app import Runtime
 from holdfast.cli import exits
 from holdfast.cli.approvals import TerminalApprover
-from holdfast.cli.commands.demo import DEMO_MODEL, demo_model
+from holdfast.cli.demo_script import DEMO_MODEL, demo_model
 from holdfast.cli.console import Console, visible
 from holdfast.cli.narrator import Narrator
 from holdfast.core import Error, Needs, Nonconverged, Ok, Outcome, Proposed

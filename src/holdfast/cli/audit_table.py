@@ -1,0 +1,19 @@
+"""The audit view as a table of plain text."""
+
+from collections.abc import Iterable, Iterator
+
+from holdfast.cli.narrator import describe
+from holdfast.core import Call
+from holdfast.gate import AuditEntry
+
+
+def audit_table(entries: Iterable[AuditEntry], width: int = 96) -> Iterator[str]:
+    """One line a call: id, decision, result, what it was, and who approved it."""
+    yield f"{'call':<6}{'decision':<10}{'result':<9}{'ms':>7}  what"
+    for entry in entries:
+        what = describe(Call(id=entry.call, operation=entry.operation, arguments=entry.arguments), width=36)
+        if entry.approver is not None and entry.response is not None:
+            what += f"  [{entry.response.verdict} by {entry.approver}]"
+        took = f"{entry.duration_ms:.1f}" if entry.result not in ("refused", "waiting") else "-"
+        line = f"{entry.call:<6}{entry.decision.verdict:<10}{entry.result:<9}{took:>7}  {what}"
+        yield line if len(line) <= width else line[: width - 3] + "..."

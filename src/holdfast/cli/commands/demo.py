@@ -1,0 +1,106 @@
+"""A whole session without key or network: see how an agent works behind the gate, and what you are asked.
+
+The model is a script that ships with Holdfast. Everything else is real: the sandbox, the policy, the gate, the journal
+and the files. It takes a few seconds; --yes answers its questions by a script.
+"""
+
+import argparse
+import asyncio
+import tempfile
+from pathlib import Path
+
+from holdfast.app import Runtime
+from holdfast.cli import exits
+from holdfast.cli.approvals import TerminalApprover, show_escalation
+from holdfast.cli.audit_table import audit_table
+from holdfast.cli.console import Console, visible
+from holdfast.cli.demo_script import DEMO_POLICY, FILES, TASK, demo_model
+from holdfast.cli.narrator import Narrator
+from holdfast.core import DIMENSIONS, Escalation, Response
+from holdfast.session import Session
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Who answers."""
+    parser.add_argument("--yes", action="store_true", help="let the script answer, also in a terminal")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Make the project, run the turn, show what came of it."""
+    console = Console()
+    is_asked = console.is_interactive and not arguments.yes
+    project = _make_project()
+    _say_what_is_real(console, project, is_asked)
+    runtime = await Runtime.start()
+    try:
+        session = await runtime.create(model=demo_model(), workspace=project, policy=str(DEMO_POLICY))
+        console.tell(f"you     {TASK}", "strong")
+        session.follow(Narrator(console.tell, after=1, shows_code=True))
+        session.approver = TerminalApprover(console) if is_asked else _ScriptedAnswers(console)
+        await session.send(TASK, transport="demo")
+        await _decide_proposals(session, console, is_asked)
+        _show_record(session, runtime, console, project)
+    finally:
+        await runtime.close()
+    return exits.OK
+
+
+class _ScriptedAnswers:
+    """Answers in a person's place, and says so."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    async def __call__(self, escalation: Escalation) -> Response:
+        show_escalation(self._console, escalation)
+        self._console.say("  No terminal to ask at: the script `demo-answers` says /approve in your place.", "dim")
+        return Response(verdict="approve", reason="answered by the script demo-answers")
+
+
+def _make_project() -> Path:
+    project = Path(tempfile.mkdtemp(prefix="holdfast-demo-")) / "shop"
+    project.mkdir()
+    for name, content in FILES.items():
+        (project / name).write_text(content, encoding="utf-8")
+    return project
+
+
+def _say_what_is_real(console: Console, project: Path, is_asked: bool) -> None:
+    console.tell("Holdfast demo: one whole session, without key or network", "strong")
+    console.tell("  rehearsed  the model: a script of five replies that ships with Holdfast" + ("" if is_asked else ", and your answers"))
+    console.tell("  real       the sandbox its Python runs in, the policy, the gate, the journal, the files")
+    console.tell(f"  project    {project}")
+    console.tell()
+
+
+async def _decide_proposals(session: Session, console: Console, is_asked: bool) -> None:
+    console.tell()
+    console.tell("Nothing of this is in your files yet. What the agent proposes:", "strong")
+    for proposal in session.proposals():
+        for line in visible(proposal.diff).splitlines():
+            console.tell(f"  {line}", "good" if line.startswith("+") else "bad" if line.startswith("-") else "plain")
+    console.tell()
+    if not is_asked:
+        console.say("  No terminal to ask at: the script `demo-answers` says /commit in your place.", "dim")
+        await session.commit()
+        return
+    answer = ""
+    while answer not in ("/commit", "/reject"):
+        answer = (await asyncio.to_thread(input, "make these changes? [/commit | /reject] ")).strip()
+    await (session.commit() if answer == "/commit" else session.reject())
+
+
+def _show_record(session: Session, runtime: Runtime, console: Console, project: Path) -> None:
+    console.tell()
+    console.tell("The record: every call, judged and settled, in the order it was asked", "strong")
+    for line in audit_table(session.audit()):
+        console.tell(f"  {line}")
+    console.tell()
+    spent = session.budget.spent
+    used = [f"{getattr(spent, d)} {d}" for d in DIMENSIONS if getattr(spent, d) and d != "cost_usd"]
+    console.tell(f"Spent   {', '.join(used)}; cost 0 (the scripted model is free)")
+    console.tell(f"Files   {project}")
+    console.tell(f"Journal {runtime.home.database} (session {session.id})")
+    console.tell(f"Home    {runtime.home.session_folder(session.id)}")
+    console.tell()
+    console.tell("Next    holdfast sessions | holdfast audit | holdfast --help")
