@@ -1,0 +1,84 @@
+"""The SQLite file: how it is opened, what is asked of it, and what its complaints mean."""
+
+import os
+import re
+import sqlite3
+from importlib import resources
+from pathlib import Path
+
+from holdfast.core.errors import JournalDamaged, StoreError, StoreUnavailable
+
+APPLICATION_ID = 0x484F4C44  # "HOLD"
+VERSION = 1
+CHECKPOINT_PAGES = 4000
+
+
+def load_queries() -> dict[str, str]:
+    """The statements of `sql/queries.sql` by name."""
+    text = (resources.files(__package__) / "sql" / "queries.sql").read_text()
+    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
+    return {name: _without_comments(body) for name, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that commits when told to and whose commits are on disk when they return."""
+    # check_same_thread is off because the thread that closes a connection may be another than the one that used it.
+    connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
+
+
+def prepare(path: Path) -> None:
+    """Create the database or make sure that it is one of ours; raises sqlite3.DatabaseError where it is damaged."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    if path.stat().st_mode & 0o777 != 0o600:  # the log and the shared memory beside it take over its mode
+        path.chmod(0o600)
+    connection = connect(path)
+    try:
+        connection.execute("PRAGMA busy_timeout = 10000")
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if application == APPLICATION_ID and version == VERSION:
+            connection.execute("SELECT count(*) FROM (SELECT 1 FROM event LIMIT 1)")
+            return
+        if application not in (0, APPLICATION_ID) or version > VERSION:
+            raise StoreUnavailable(
+                f"{str(path)!r} was written by another program or a newer Holdfast (version {version})",
+                hint="update Holdfast, or choose another folder with HOLDFAST_HOME",
+            )
+        connection.execute("PRAGMA journal_mode = WAL")
+        schema = (resources.files(__package__) / "sql" / "schema.sql").read_text()
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {schema} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+        )
+    finally:
+        connection.close()
+
+
+def explain(problem: sqlite3.Error, path: Path) -> StoreError:
+    """What a complaint of SQLite means to a person."""
+    code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return JournalDamaged(
+            f"the database {str(path)!r} is damaged: {problem}",
+            hint="start Holdfast again: it saves what can be read and sets the old file aside",
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return StoreUnavailable(
+            "the disk is full; nothing of this was recorded", hint="make room and try again"
+        )
+    if code == sqlite3.SQLITE_BUSY:
+        return StoreUnavailable(
+            f"another process keeps {str(path)!r} locked",
+            hint="a process stopped in the middle of a write has to be continued or ended",
+        )
+    return StoreUnavailable(f"the database {str(path)!r} does not answer: {problem}")
+
+
+def _without_comments(sql: str) -> str:
+    return "\n".join(line for line in sql.splitlines() if not line.startswith("--")).strip().rstrip(";")
+
+
+SQL = load_queries()

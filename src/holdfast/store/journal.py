@@ -1,0 +1,160 @@
+"""The journal of a session in the embedded store: what its holder appends, and how that becomes rows."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from holdfast.core import Clock, SessionId, encode
+from holdfast.core.errors import LeaseLost, SessionExists
+from holdfast.core.events import AnyEvent, Recorded, SessionRewound
+from holdfast.store.blobs import Blobs, Draft
+from holdfast.store.contract import Follower
+from holdfast.store.database import SQL
+from holdfast.store.fold import advance, fold, is_activity
+from holdfast.store.naming import names_in
+from holdfast.store.pending import Pending
+from holdfast.store.records import Entry, Redact, chained, encode_entry
+from holdfast.store.rows import Head, append_records, read_history
+from holdfast.store.tape import Tape
+from holdfast.store.writer import Transaction, Writer
+
+
+class EmbeddedJournal:
+    """The one writer of a session. Made by the store, which has taken the lease."""
+
+    def __init__(
+        self,
+        *,
+        session: SessionId,
+        fence: int,
+        instance: str,
+        history: Sequence[Recorded],
+        head: Head,
+        writer: Writer,
+        blobs: Blobs,
+        clock: Clock,
+        redact: Redact,
+    ) -> None:
+        self._session = session
+        self._fence = fence
+        self._instance = instance
+        self._tape = Tape(history)
+        self._head = head  # belongs to the writer's thread
+        self._writer = writer
+        self._blobs = blobs
+        self._clock = clock
+        self._redact = redact
+        self._released: asyncio.Future[None] | None = None
+
+    @property
+    def session(self) -> SessionId:
+        return self._session
+
+    @property
+    def recorded(self) -> Sequence[Recorded]:
+        return self._tape.recorded
+
+    def follow(self, follower: Follower) -> None:
+        self._tape.follow(follower)
+
+    def append(self, *events: AnyEvent, blobs: Sequence[bytes] = ()) -> Coroutine[Any, Any, None]:
+        # Encoded here and now: what the caller changes afterwards is not what is recorded.
+        at_ms = self._clock.now_ms()
+        entries = [encode_entry(event, self._redact) for event in events]
+        drafts = [self._blobs.draft(content) for content in blobs]
+
+        def work(transaction: Transaction) -> list[Recorded]:
+            return self._record(transaction, at_ms, entries, drafts)
+
+        return Pending(self._done(self._writer.submit(work, tell=self._tape.extend)))
+
+    async def release(self) -> None:
+        if self._released is None:
+            self._released = self._writer.submit(self._give_back)
+        await asyncio.shield(self._released)
+
+    def _done(self, recorded: "asyncio.Future[list[Recorded]]") -> "asyncio.Future[None]":
+        done: asyncio.Future[None] = recorded.get_loop().create_future()
+
+        def pass_on(finished: "asyncio.Future[list[Recorded]]") -> None:
+            problem = finished.exception()
+            if problem is None:
+                done.set_result(None)
+            else:
+                done.set_exception(problem)
+
+        recorded.add_done_callback(pass_on)
+        return done
+
+    def _record(
+        self,
+        transaction: Transaction,
+        at_ms: int,
+        entries: Sequence[Entry],
+        drafts: Sequence[Draft],
+    ) -> list[Recorded]:
+        head: Head | None = transaction.staged.get(self)
+        if head is None:
+            self._check_lease(transaction)
+            head = self._head
+        records = chained(self._session, entries, at_ms=at_ms, seq=head.seq, previous=head.hash)
+        check_names(transaction, self._session, records)
+        for draft in drafts:
+            self._blobs.write(transaction, draft)
+        bodies = [entry.body for entry in entries]
+        append_records(transaction, zip(records, bodies, strict=True))
+        self._stage(transaction, next_head(transaction, self._session, head, records))
+        if any(is_activity(record) for record in records):
+            transaction.moved.add(self._session)
+        return records
+
+    def _stage(self, transaction: Transaction, head: Head) -> None:
+        if self not in transaction.staged:
+            transaction.before_commit.append(lambda: self._index(transaction))
+            transaction.after_commit.append(lambda: self._adopt(transaction))
+        transaction.staged[self] = head
+
+    def _index(self, transaction: Transaction) -> None:
+        line = transaction.staged[self].tally.summary
+        rank = None
+        if self._session in transaction.moved:
+            (rank,) = transaction.execute(SQL["rank_of"], (self._session, line.events)).fetchone()
+        transaction.execute(
+            SQL["update_session"],
+            (line.name, line.folder, rank, encode(transaction.staged[self].tally), self._session),
+        )
+
+    def _adopt(self, transaction: Transaction) -> None:
+        self._head = transaction.staged[self]
+
+    def _check_lease(self, transaction: Transaction) -> None:
+        row = transaction.execute(SQL["fence_of"], (self._session, self._instance)).fetchone()
+        if row is None or row[0] != self._fence:
+            raise LeaseLost(
+                f"the lease of {self._session!r} was given back or taken over; nothing was written",
+                hint="open the session again to go on from what the other one wrote",
+            )
+
+    def _give_back(self, transaction: Transaction) -> None:
+        transaction.execute(SQL["release_lease"], (self._session, self._fence, self._instance))
+
+
+def next_head(transaction: Transaction, session: SessionId, head: Head, records: Sequence[Recorded]) -> Head:
+    """Where the journal ends with these records, which are written already."""
+    if not records:
+        return head
+    if any(isinstance(record.event, SessionRewound) for record in records):
+        tally = fold(session, read_history(transaction, session))
+    else:
+        tally = head.tally
+        for record in records:
+            tally = advance(tally, record)
+    return Head(seq=records[-1].seq, hash=records[-1].hash, tally=tally)
+
+
+def check_names(transaction: Transaction, session: SessionId, records: Sequence[Recorded]) -> None:
+    """Refuse a name that another session has."""
+    for name in names_in(records):
+        row = transaction.execute(SQL["session_named"], (name,)).fetchone()
+        if row is not None and row[0] != session:
+            raise SessionExists(f"another session is named {name!r}", hint="choose another name")

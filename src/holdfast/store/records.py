@@ -1,0 +1,39 @@
+"""Records: how an event becomes what is kept of it, the same in every store."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from holdfast.core import SessionId
+from holdfast.core.events import AnyEvent, Recorded, chain, decode_event, encode_event
+from holdfast.store.naming import named
+
+Redact = Callable[[bytes], bytes]
+"""Takes the known secrets out of the bytes of an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An event as it will be recorded, with its bytes, not yet in its place."""
+
+    event: AnyEvent
+    body: bytes
+
+
+def encode_entry(event: AnyEvent, redact: Redact) -> Entry:
+    """Fix an event: what the caller still holds and may change is not what is recorded."""
+    body = redact(encode_event(named(event)))
+    return Entry(event=decode_event(body), body=body)
+
+
+def chained(
+    session: SessionId, entries: Sequence[Entry], *, at_ms: int, seq: int, previous: bytes
+) -> list[Recorded]:
+    """Entries in their places behind the event `seq` with the hash `previous`."""
+    records: list[Recorded] = []
+    for place, entry in enumerate(entries, start=seq + 1):
+        link = chain(previous, session, place, at_ms, entry.body)
+        records.append(
+            Recorded(session=session, seq=place, at_ms=at_ms, event=entry.event, hash=link, previous=previous)
+        )
+        previous = link
+    return records

@@ -1,0 +1,126 @@
+"""Rows: how events are read from the database and put into it. Blocking; runs in the store's own threads."""
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from holdfast.core import SessionId
+from holdfast.core.errors import JournalDamaged, SessionNotFound
+from holdfast.core.events import GENESIS, Recorded, chain, decode_event
+from holdfast.store.database import SQL
+from holdfast.store.fold import Tally
+
+LAST = 2**62
+_TALLY: msgspec.json.Decoder[Tally] = msgspec.json.Decoder(Tally)
+
+
+class Connection(Protocol):
+    """What both a connection and a transaction offer."""
+
+    def execute(self, sql: str, parameters: tuple[object, ...] = ..., /) -> sqlite3.Cursor:
+        """Carry out one statement."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of a history that one session wrote: after `after`, up to and with `upto`."""
+
+    session: SessionId
+    after: int
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a journal ends, as its writer knows it."""
+
+    seq: int
+    hash: bytes
+    tally: Tally
+
+
+def lineage(connection: Connection, session: SessionId, *, upto: int = LAST) -> list[Segment]:
+    """The stretches that a session's history consists of, oldest first: its ancestors' parts, then its own."""
+    segments: list[Segment] = []
+    current: str | None = session
+    while current is not None:
+        row = connection.execute(SQL["parent_of"], (current,)).fetchone()
+        if row is None:
+            raise SessionNotFound(f"there is no session {current!r}")
+        parent, parent_seq = row
+        after = parent_seq or 0
+        segments.append(Segment(session=SessionId(current), after=after, upto=upto))
+        current, upto = parent, min(upto, after)
+    return segments[::-1]
+
+
+def read_history(
+    connection: Connection, session: SessionId, *, after: int = 0, upto: int = LAST
+) -> list[Recorded]:
+    """A session's events, its ancestors' part included, each checked against the hash it carries."""
+    history: list[Recorded] = []
+    segments = [one for one in lineage(connection, session, upto=upto) if one.upto > after]
+    previous = _hash_before(connection, session, after)
+    for segment in segments:
+        start = max(segment.after, after)
+        for seq, at_ms, link, body in connection.execute(
+            SQL["read_events"], (segment.session, start, segment.upto)
+        ):
+            expected = after + len(history) + 1
+            if seq != expected or chain(previous, segment.session, seq, at_ms, body) != link:
+                raise damaged(session, expected)
+            try:
+                event = decode_event(body)
+            except msgspec.MsgspecError as problem:
+                raise damaged(session, seq) from problem
+            history.append(
+                Recorded(
+                    session=segment.session, seq=seq, at_ms=at_ms, event=event, hash=link, previous=previous
+                )
+            )
+            previous = link
+        if segment.upto < LAST and after + len(history) < segment.upto:
+            raise damaged(session, after + len(history) + 1)
+    return history
+
+
+def read_tally(connection: Connection, session: SessionId) -> Tally:
+    """A session's line. Raises SessionNotFound."""
+    row = connection.execute(SQL["find_session"], (session,)).fetchone()
+    if row is None:
+        raise SessionNotFound(f"there is no session {session!r}", hint="`holdfast sessions` lists them")
+    return decode_tally(row[0])
+
+
+def decode_tally(body: bytes) -> Tally:
+    """A line as it is stored."""
+    return _TALLY.decode(body)
+
+
+def append_records(connection: "Connection", records: Iterable[tuple[Recorded, bytes]]) -> None:
+    """Add events to the truth."""
+    for record, body in records:
+        connection.execute(SQL["append_event"], (record.session, record.seq, record.at_ms, record.hash, body))
+
+
+def damaged(session: SessionId, seq: int) -> JournalDamaged:
+    """The error for a journal that is not what was written."""
+    return JournalDamaged(
+        f"event {seq} of session {session!r} is missing or was changed",
+        hint=f"`holdfast verify {session}` says what is wrong, `holdfast export {session}` saves what can be read",
+    )
+
+
+def _hash_before(connection: Connection, session: SessionId, after: int) -> bytes:
+    if after <= 0:
+        return GENESIS
+    for segment in lineage(connection, session):
+        if segment.after < after <= segment.upto:
+            row = connection.execute(SQL["event_hash"], (segment.session, after)).fetchone()
+            if row is not None:
+                return bytes(row[0])
+    return GENESIS

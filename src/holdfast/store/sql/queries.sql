@@ -1,0 +1,113 @@
+-- name: append_event
+-- The only statement that adds to the truth.
+INSERT INTO event (session, seq, at_ms, hash, body) VALUES (?, ?, ?, ?, ?);
+
+-- name: read_events
+-- One session's own rows between two places, in order.
+SELECT seq, at_ms, hash, body FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
+
+-- name: event_hash
+-- The hash that a fork's first event builds on.
+SELECT hash FROM event WHERE session = ? AND seq = ?;
+
+-- name: last_event
+-- Where a journal ends.
+SELECT seq, hash FROM event WHERE session = ? ORDER BY seq DESC LIMIT 1;
+
+-- name: rank_of
+-- The place of an event among those of all sessions.
+SELECT row FROM event WHERE session = ? AND seq = ?;
+
+-- name: claim_session
+-- Fails when the id or the name is taken: that is how both are claimed.
+INSERT INTO session (id, name, folder, rank, parent, parent_seq, tally) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: is_taken
+-- An id is taken by a session, and by a deleted one that forks still stand on.
+SELECT 1 FROM session WHERE id = ?1 UNION ALL SELECT 1 FROM tombstone WHERE session = ?1 AND kept_seq > 0;
+
+-- name: update_session
+-- Once for each session of a group commit, however many events it got.
+UPDATE session SET name = ?, folder = ?, rank = coalesce(?, rank), tally = ? WHERE id = ?;
+
+-- name: find_session
+-- A session's line with its place in the list.
+SELECT tally, rank, parent, parent_seq FROM session WHERE id = ?;
+
+-- name: parent_of
+-- The next step up; a deleted parent is found by its tombstone.
+SELECT parent, parent_seq FROM session WHERE id = ?1
+UNION ALL
+SELECT parent, parent_seq FROM tombstone WHERE session = ?1 AND kept_seq > 0;
+
+-- name: list_sessions
+-- Newest activity first; -1 is no limit.
+SELECT tally FROM session ORDER BY rank DESC LIMIT ?;
+
+-- name: list_folder
+-- The same within one folder.
+SELECT tally FROM session WHERE folder = ? ORDER BY rank DESC LIMIT ?;
+
+-- name: session_named
+-- Names are unique, so there is one or none.
+SELECT id FROM session WHERE name = ?;
+
+-- name: sessions_beginning
+-- A few are enough to say that there are several. The second value is the prefix with the highest character behind it.
+SELECT id FROM session WHERE id >= ? AND id < ? ORDER BY id LIMIT 6;
+
+-- name: lease_of
+-- Who holds a session, and with which number.
+SELECT fence, instance, pid, host, since_ms FROM lease WHERE session = ?;
+
+-- name: grant_lease
+-- The number grows with every grant, so an old holder's number never fits again.
+INSERT INTO lease (session, fence, instance, pid, host, since_ms) VALUES (?1, 1, ?2, ?3, ?4, ?5)
+ON CONFLICT (session) DO UPDATE SET fence = fence + 1, instance = ?2, pid = ?3, host = ?4, since_ms = ?5
+RETURNING fence;
+
+-- name: fence_of
+-- Asked in the transaction of every append.
+SELECT fence FROM lease WHERE session = ? AND instance = ?;
+
+-- name: release_lease
+-- Only by the one who has it.
+UPDATE lease SET instance = NULL WHERE session = ? AND fence = ? AND instance = ?;
+
+-- name: put_blob
+-- The same content twice is the same blob.
+INSERT INTO blob (digest, size, content) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING;
+
+-- name: get_blob
+-- NULL content lies in a file.
+SELECT content FROM blob WHERE digest = ?;
+
+-- name: forks_of
+-- How far up others stand on this session.
+SELECT max(parent_seq) FROM (
+    SELECT parent_seq FROM session WHERE parent = ?1
+    UNION ALL
+    SELECT parent_seq FROM tombstone WHERE parent = ?1 AND kept_seq > 0
+);
+
+-- name: delete_events
+-- All above what forks stand on.
+DELETE FROM event WHERE session = ? AND seq > ?;
+
+-- name: delete_session
+DELETE FROM session WHERE id = ?;
+
+-- name: delete_lease
+DELETE FROM lease WHERE session = ?;
+
+-- name: bury
+-- The same id may be used and deleted again.
+INSERT OR REPLACE INTO tombstone (session, name, deleted_ms, reason, events, last_hash, kept_seq, parent, parent_seq)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: tombstone_of
+SELECT kept_seq, parent FROM tombstone WHERE session = ?;
+
+-- name: shrink_tombstone
+-- When a fork goes, less of its parent has to stay.
+UPDATE tombstone SET kept_seq = ? WHERE session = ?;

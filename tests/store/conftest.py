@@ -1,0 +1,57 @@
+"""Both stores, started and closed: every promise is tested over each. A further store joins by adding its way in."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from holdfast.core import FakeClock
+from holdfast.store import EmbeddedStore, Home, MemoryStore, Store
+
+
+class Door(Protocol):
+    """A way into one kind of store."""
+
+    def __call__(self, folder: Path, clock: FakeClock) -> AbstractAsyncContextManager[Store]: ...
+
+
+@asynccontextmanager
+async def memory(folder: Path, clock: FakeClock) -> AsyncIterator[Store]:
+    store = MemoryStore(clock=clock)
+    yield store
+    await store.close()
+
+
+@asynccontextmanager
+async def embedded(folder: Path, clock: FakeClock) -> AsyncIterator[Store]:
+    store = await EmbeddedStore.start(Home(folder / "home"), clock=clock)
+    yield store
+    await store.close()
+
+
+DOORS: dict[str, Door] = {"memory": memory, "embedded": embedded}
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture(params=DOORS)
+async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[Store]:
+    async with DOORS[request.param](tmp_path, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def disk(home: Home, clock: FakeClock) -> AsyncIterator[EmbeddedStore]:
+    store = await EmbeddedStore.start(home, clock=clock)
+    yield store
+    await store.close()
