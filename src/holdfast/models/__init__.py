@@ -4,17 +4,36 @@ The libraries of the providers load when a real model is opened, not with this p
 """
 
 from holdfast.models.contract import Model, OnText, Prompt, Reply, ToolOffer
+from holdfast.models.keys import find_key, resolve_model, secrets
+from holdfast.models.opening import open_model
+from holdfast.models.patience import Patience
+from holdfast.models.prices import Price, PriceList, price, price_list, price_of
 from holdfast.models.scripted import ScriptedModel, ScriptedReply, say, use, use_all
+from holdfast.models.settings import ModelSettings
+from holdfast.models.specs import ModelSpec, parse_spec
 
 __all__ = [
     "Model",
+    "ModelSettings",
+    "ModelSpec",
     "OnText",
+    "Patience",
+    "Price",
+    "PriceList",
     "Prompt",
     "Reply",
     "ScriptedModel",
     "ScriptedReply",
     "ToolOffer",
+    "find_key",
+    "open_model",
+    "parse_spec",
+    "price",
+    "price_list",
+    "price_of",
+    "resolve_model",
     "say",
+    "secrets",
     "use",
     "use_all",
 ]

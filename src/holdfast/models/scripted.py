@@ -7,9 +7,12 @@ was resumed in another process gets the right one.
 import asyncio
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from pathlib import Path
+
+import msgspec
 
 from holdfast.core import Finish, JsonObject, ModelMessage, Part, TextPart, ToolCallPart, Usage, encode
-from holdfast.core.errors import ModelUnavailable
+from holdfast.core.errors import InvalidConfig, ModelUnavailable
 from holdfast.models.contract import OnText, Prompt, Reply
 
 ScriptedReply = Reply | str | Callable[[Prompt], Reply]
@@ -78,6 +81,17 @@ class ScriptedModel:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+def read_script(path: Path) -> ScriptedModel:
+    """The model whose replies stand in a JSON file: a list of texts and replies."""
+    try:
+        replies = msgspec.json.decode(path.read_bytes(), type=list[str | Reply])
+    except (OSError, msgspec.DecodeError) as error:
+        raise InvalidConfig(
+            f"{str(path)!r} holds no script: {error}", hint="it has to be a JSON list of texts and replies"
+        ) from None
+    return ScriptedModel(replies, name=f"scripted:{path}")
 
 
 def _with_ids(message: ModelMessage, place: int) -> ModelMessage:

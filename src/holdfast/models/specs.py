@@ -1,0 +1,76 @@
+"""Model specs: the one-line names of models in options, configuration and journals."""
+
+from typing import Literal, get_args
+from urllib.parse import urlsplit
+
+from holdfast.core import Value
+from holdfast.core.errors import InvalidConfig
+
+Provider = Literal["anthropic", "openai", "openai-chat", "google", "ollama", "server", "local", "scripted"]
+
+OLLAMA_URL = "http://127.0.0.1:11434/v1"
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_FORMS = (
+    "anthropic:NAME, openai:NAME, openai-chat:NAME, google:NAME, ollama:NAME, server:http://HOST:PORT/v1#NAME, "
+    "local:FILE.gguf or scripted:FILE.json"
+)
+
+
+class ModelSpec(Value):
+    """A spec taken apart. `base_url` is empty for the provider's own address."""
+
+    provider: Provider
+    name: str
+    base_url: str = ""
+
+    def __str__(self) -> str:
+        if self.provider == "server":
+            return f"server:{self.base_url}#{self.name}"
+        return f"{self.provider}:{self.name}"
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether nothing leaves the machine to reach it."""
+        if self.provider in ("local", "scripted"):
+            return True
+        return is_loopback(self.base_url)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is on this machine."""
+    return urlsplit(url).hostname in _LOOPBACK
+
+
+def parse_spec(text: str) -> ModelSpec:
+    """The spec in a text, or InvalidConfig with the forms there are."""
+    head, colon, name = text.strip().partition(":")
+    provider = next((known for known in get_args(Provider) if known == head), None)
+    if provider is None or not colon or not name:
+        raise InvalidConfig(f"{text!r} names no model", hint=f"use one of {_FORMS}")
+    if provider == "ollama":
+        return ModelSpec(provider=provider, name=name, base_url=OLLAMA_URL)
+    if provider == "server":
+        return _parse_server(text, name)
+    return ModelSpec(provider=provider, name=name)
+
+
+def _parse_server(text: str, rest: str) -> ModelSpec:
+    url, hash_sign, name = rest.partition("#")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidConfig(
+            f"{text!r} holds no address", hint="write it as server:http://127.0.0.1:8080/v1#NAME"
+        )
+    if parts.username or parts.password:
+        raise InvalidConfig(
+            "an address with a password in it would end up in the journal",
+            hint="put the key into $HOLDFAST_SERVER_KEY",
+        )
+    if parts.scheme == "http" and not is_loopback(url):
+        raise InvalidConfig(
+            f"{parts.hostname!r} is not on this machine and its address is not encrypted",
+            hint="use https, or forward a port of this machine to it",
+        )
+    if not hash_sign or not name:
+        raise InvalidConfig(f"{text!r} says no model", hint=f"add its name, as in server:{url}#NAME")
+    return ModelSpec(provider="server", name=name, base_url=url.rstrip("/"))
