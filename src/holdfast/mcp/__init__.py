@@ -1,0 +1,52 @@
+"""Both ends of the Model Context Protocol: servers as toolsets, and the proxy for other agents.
+
+Importing this package loads no protocol library; that happens when the first server is started.
+"""
+
+from holdfast.mcp.annotations import Annotations, ToolRoles, kind_of, known_roles
+from holdfast.mcp.contract import (
+    Follower,
+    Keeper,
+    ListChanged,
+    News,
+    Progressed,
+    ResourceChanged,
+    ServerFailed,
+    ServerStarted,
+    ToolsHeld,
+)
+from holdfast.mcp.definitions import Definition, Refusal, visible
+from holdfast.mcp.environment import secrets_of
+from holdfast.mcp.pins import Comparison, PinnedServer, Pins
+from holdfast.mcp.results import present_plainly, present_wholly
+from holdfast.mcp.specs import ServerSpec, load_servers
+from holdfast.mcp.toolset import McpToolset, start_servers
+
+__all__ = [
+    "Annotations",
+    "Comparison",
+    "Definition",
+    "Follower",
+    "Keeper",
+    "ListChanged",
+    "McpToolset",
+    "News",
+    "PinnedServer",
+    "Pins",
+    "Progressed",
+    "Refusal",
+    "ResourceChanged",
+    "ServerFailed",
+    "ServerSpec",
+    "ServerStarted",
+    "ToolRoles",
+    "ToolsHeld",
+    "kind_of",
+    "known_roles",
+    "load_servers",
+    "present_plainly",
+    "present_wholly",
+    "secrets_of",
+    "start_servers",
+    "visible",
+]

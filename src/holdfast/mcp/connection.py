@@ -1,0 +1,196 @@
+"""A connection: one server that runs and answers, over stdio or streamable HTTP, in either era of the protocol.
+
+This module is the only one on the client's side that loads the protocol library; `toolset` loads it when a server is
+first needed. The library wants its context left by the task that entered it, so each connection has a task of its own.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types
+from mcp.client.client import Client
+from mcp.client.session import ClientRequestContext
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
+
+from holdfast.core import Clock, JsonObject
+from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
+from holdfast.mcp.contract import ListChanged, News, ResourceChanged
+from holdfast.mcp.definitions import MAX_TOOLS
+from holdfast.mcp.environment import arguments_for, environment_for, headers_for
+from holdfast.mcp.process import Process, run
+from holdfast.mcp.ration import Ration
+from holdfast.mcp.specs import ServerSpec
+
+MAX_PAGES = 50
+MAX_INPUT_ROUNDS = 3
+"""A server may ask for the roots while a call runs, not keep asking."""
+
+Tell = Callable[[News], None]
+
+
+class Connection:
+    """A server that answers. Made by `connect`; calls may come from any task."""
+
+    def __init__(self, spec: ServerSpec, client: Client, process: Process | None, ration: Ration) -> None:
+        self._spec = spec
+        self._client = client
+        self._process = process
+        self.ration = ration
+        self.is_open = True
+
+    @property
+    def client(self) -> Client:
+        """The library's client, for what is handed through unchanged."""
+        return self._client
+
+    @property
+    def protocol(self) -> str:
+        """The version both sides speak."""
+        return self._client.protocol_version
+
+    @property
+    def warden(self) -> int | None:
+        """The process that stands over the server; None for one reached by HTTP."""
+        return self._process.pid if self._process else None
+
+    async def list_tools(self) -> list[JsonObject]:
+        """Every tool on every page, up to a bound."""
+        tools: list[JsonObject] = []
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            page = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
+            tools += [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in page.tools]
+            cursor = page.next_cursor
+            if cursor is None or len(tools) > MAX_TOOLS:
+                break
+        return tools
+
+    async def call(
+        self, tool: str, arguments: JsonObject, on_progress: ProgressFnT
+    ) -> mcp_types.CallToolResult:
+        """Call a tool. Raises ToolFailed and ToolTimeout."""
+        try:
+            return await self._client.call_tool(
+                tool, arguments, read_timeout_seconds=self._spec.call_seconds, progress_callback=on_progress
+            )
+        except Exception as error:
+            raise self.explain(error) from error
+
+    def explain(self, error: Exception) -> HoldfastError:
+        """What the library raised, in our words."""
+        match error:
+            case MCPError(code=mcp_types.REQUEST_TIMEOUT):
+                return ToolTimeout(
+                    f"server {self._spec.name!r} did not answer within {self._spec.call_seconds:g} s",
+                    hint="'callSeconds' of the entry sets the limit",
+                )
+            case MCPError(code=mcp_types.CONNECTION_CLOSED):
+                self.is_open = False
+                ending = self._process.ending if self._process else "closed the connection"
+                return ToolFailed(
+                    f"server {self._spec.name!r} {ending}", hint="the next call starts it again"
+                )
+            case MCPError():
+                return ToolFailed(error.message[:2000])
+            case HoldfastError():
+                return error
+            case ExceptionGroup():
+                return self.explain(error.exceptions[0])
+            case _:
+                return ToolFailed(f"server {self._spec.name!r} broke the protocol: {str(error)[:500]}")
+
+    def ending(self) -> ToolFailed:
+        """Why it no longer answers; the exit code is known once the connection is closed."""
+        ending = self._process.ending if self._process else "closed the connection"
+        return ToolFailed(f"server {self._spec.name!r} {ending}", hint="the next call starts it again")
+
+
+@contextlib.asynccontextmanager
+async def connect(
+    spec: ServerSpec,
+    *,
+    workspace: Path,
+    environ: Mapping[str, str],
+    clock: Clock,
+    tell: Tell,
+    protocol: str = "",
+) -> AsyncIterator[Connection]:
+    """A server, started and greeted, until the block is left. `protocol` is what it spoke last time, to skip the probe."""
+    ration = Ration(clock)
+    process: Process | None = None
+
+    async def roots(context: ClientRequestContext) -> mcp_types.ListRootsResult | mcp_types.ErrorData:
+        uri: Any = workspace.as_uri()
+        return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=uri, name="workspace")])
+
+    async def hear(message: object) -> None:
+        match message:
+            case mcp_types.ToolListChangedNotification():
+                tell(ListChanged(server=spec.name, what="tools"))
+            case mcp_types.ResourceListChangedNotification():
+                tell(ListChanged(server=spec.name, what="resources"))
+            case mcp_types.PromptListChangedNotification():
+                tell(ListChanged(server=spec.name, what="prompts"))
+            case mcp_types.ResourceUpdatedNotification():
+                tell(ResourceChanged(server=spec.name, uri=str(message.params.uri)))
+            case _:
+                pass
+
+    @contextlib.asynccontextmanager
+    async def streams() -> AsyncIterator[Any]:
+        nonlocal process
+        if spec.url:
+            async with (
+                create_mcp_http_client(headers=headers_for(spec, environ)) as http,
+                streamable_http_client(spec.url, http_client=http) as pair,
+            ):
+                yield pair
+            return
+        async with run(
+            spec.command,
+            arguments_for(spec, environ),
+            environment=environment_for(spec, environ),
+            folder=workspace,
+            ration=ration,
+        ) as (process, incoming, outgoing):
+            yield incoming, outgoing
+
+    # Sampling and elicitation are not offered: a server gets neither our model nor a person's ear through us.
+    client = Client(
+        streams(),
+        mode="legacy" if protocol and protocol < "2026" else "auto",
+        list_roots_callback=roots,
+        message_handler=hear,
+        client_info=mcp_types.Implementation(name="holdfast", version="0.1.0"),
+        input_required_max_rounds=MAX_INPUT_ROUNDS,
+        cache=None,
+    )
+    try:
+        async with client:
+            connection = Connection(spec, client, process, ration)
+            try:
+                yield connection
+            finally:
+                connection.is_open = False
+    except Exception as error:
+        ending = process.ending if process is not None else ""
+        raise _start_error(spec, error, ending) from error
+
+
+def _start_error(spec: ServerSpec, error: BaseException, ending: str) -> HoldfastError:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, HoldfastError):
+        return error
+    reason = (
+        ending
+        if ending and isinstance(error, MCPError | anyio.ClosedResourceError)
+        else str(error) or type(error).__name__
+    )
+    return ToolFailed(f"server {spec.name!r} {reason[:1000]}")

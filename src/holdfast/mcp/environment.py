@@ -1,0 +1,59 @@
+"""The environment of a server: a minimal base, what its entry names, and never a key of ours."""
+
+import re
+from collections.abc import Mapping
+
+from holdfast.core.errors import InvalidConfig
+from holdfast.mcp.specs import ServerSpec, fill_in
+
+BASE = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
+"""What a program needs to start at all. Nothing in it is a secret."""
+
+_OURS = re.compile(
+    r"HOLDFAST_.*|(ANTHROPIC|OPENAI|GEMINI|GOOGLE|MISTRAL|GROQ|OPENROUTER)_(API_KEY|AUTH_TOKEN)"
+)
+"""Keys that pay for the model. A server that wants one is to be given one of its own."""
+
+
+def environment_for(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
+    """Everything the server will find in its environment. Raises InvalidConfig where a variable may not or cannot be."""
+    values = _allowed(spec, environ)
+    base = {name: environ[name] for name in BASE if name in environ and not environ[name].startswith("()")}
+    # The workspace is the working directory and the agent writes there: Python must not take modules from it.
+    return base | {"PYTHONSAFEPATH": "1"} | {name: fill_in(text, values) for name, text in spec.env.items()}
+
+
+def arguments_for(spec: ServerSpec, environ: Mapping[str, str]) -> list[str]:
+    """The program's arguments with the allowed variables filled in."""
+    values = _allowed(spec, environ)
+    return [fill_in(text, values) for text in spec.args]
+
+
+def headers_for(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
+    """The headers of every request to an HTTP server, filled in."""
+    values = _allowed(spec, environ)
+    return {name: fill_in(text, values) for name, text in spec.headers.items()}
+
+
+def secrets_of(spec: ServerSpec, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Values handed to this server that may be secrets; whoever records its results redacts them."""
+    values = [environ[name] for name in spec.variables if environ.get(name)]
+    written = [text for text in (*spec.env.values(), *spec.headers.values()) if "${" not in text]
+    return tuple(dict.fromkeys(text for text in (*values, *written) if len(text) >= 8))
+
+
+def _allowed(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for name in spec.variables:
+        if _OURS.fullmatch(name):
+            raise InvalidConfig(
+                f"server {spec.name!r} asks for {name}, which is a key of ours",
+                hint="give the server a key of its own under another name",
+            )
+        if name not in environ:
+            raise InvalidConfig(
+                f"server {spec.name!r} needs the variable {name}, which is not set",
+                hint=f"export {name}=... and start again",
+            )
+        values[name] = environ[name]
+    return values

@@ -1,0 +1,264 @@
+"""The toolset of one MCP server: started when first needed, watched, restarted, and held to its word.
+
+Below it lies the connection; above it, the gate, which alone calls `perform`. While the pins know the server, its tools
+are on offer before it runs, so that opening a session waits for nobody.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.core import Call, Clock, Performed, SystemClock, Tool
+from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
+from holdfast.mcp.annotations import Annotations, known_roles
+from holdfast.mcp.contract import (
+    Follower,
+    ListChanged,
+    News,
+    Progressed,
+    ServerFailed,
+    ServerStarted,
+    ToolsHeld,
+)
+from holdfast.mcp.definitions import Definition, Refusal, read_definitions
+from holdfast.mcp.pins import Pins
+from holdfast.mcp.results import Present, failure_of, present_plainly
+from holdfast.mcp.specs import ServerSpec
+
+if TYPE_CHECKING:
+    from holdfast.mcp.connection import Connection
+
+FIRST_DELAY_SECONDS = 1.0
+LONGEST_DELAY_SECONDS = 60.0
+
+
+class McpToolset:
+    """One server as a toolset. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        *,
+        workspace: Path,
+        pins: Pins,
+        annotations: Annotations | None = None,
+        environ: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        present: Present = present_plainly,
+    ) -> None:
+        self.spec = spec
+        self.refused: tuple[Refusal, ...] = ()
+        """Tools the server lists and nobody can call."""
+        self._workspace = workspace
+        self._pins = pins
+        self._annotations = annotations or known_roles()
+        self._environ = os.environ if environ is None else environ
+        self._clock = clock or SystemClock()
+        self._present = present
+        self._followers: list[Follower] = []
+        self._connection: Connection | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._is_stale = False
+        self._failures = 0
+        self._not_before = 0.0
+        known = pins.server(spec.name)
+        is_known = known is not None and known.source == spec.source
+        self._offered = _by_name(known.tools.values()) if known is not None and is_known else {}
+        self._protocol = known.protocol if known is not None and is_known else ""
+        self.is_known = is_known
+        """Whether its tools can be offered before it runs."""
+
+    async def __aenter__(self) -> "McpToolset":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the server answers now."""
+        return self._connection is not None and self._connection.is_open
+
+    @property
+    def warden(self) -> int | None:
+        """The process that stands over the running server."""
+        return self._connection.warden if self._connection else None
+
+    def follow(self, follower: Follower) -> None:
+        """Tell this follower all news from now on."""
+        self._followers.append(follower)
+
+    def tools(self) -> tuple[Tool, ...]:
+        return tuple(self._annotations.apply(self.spec, each) for each in self._offered.values())
+
+    async def start(self) -> None:
+        """Have the server running and its list compared with the pins. Raises ToolError where it does not come up."""
+        await self.connection()
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        if is_staged:
+            raise ToolFailed(
+                f"{call.operation} acts outside the workspace and cannot be staged",
+                hint="let the policy allow, deny or escalate it",
+            )
+        name = call.operation.partition(".")[2]
+        connection = await self.connection()
+        if name not in self._offered:
+            raise ToolFailed(
+                f"{call.operation} is not what it was when it was accepted, or is gone",
+                hint=f"holdfast mcp diff {self.spec.name}",
+            )
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            self._tell(Progressed(call=call.id, progress=progress, total=total, message=message or ""))
+
+        try:
+            result = await connection.call(name, call.arguments, on_progress)
+        except HoldfastError:
+            if connection.is_open:
+                raise
+            await self.close()
+            ending = connection.ending()
+            self._failed(str(ending))
+            raise ending from None
+        self._failures = 0
+        if result.is_error:
+            raise failure_of(result)
+        return Performed(result=self._present(result))
+
+    async def connection(self) -> "Connection":
+        """The running server; starts it, or starts it again, where it does not run."""
+        async with self._starting:
+            if self._connection is None or not self._connection.is_open:
+                await self._restart()
+            assert self._connection is not None
+            if self._is_stale:
+                await self._compare(self._connection)
+            return self._connection
+
+    async def close(self) -> None:
+        """End the server. Idempotent."""
+        keeper, self._keeper = self._keeper, None
+        self._connection = None
+        if keeper is not None:
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
+
+    async def _restart(self) -> None:
+        await self.close()
+        wait = self._not_before - self._clock.monotonic()
+        if wait > 0:
+            raise ToolFailed(
+                f"server {self.spec.name!r} failed {self._failures} times; it is tried again in {wait:.0f} s",
+                hint=f"holdfast mcp doctor {self.spec.name}",
+            )
+        began = self._clock.monotonic()
+        ready: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+        self._keeper = asyncio.create_task(self._keep(ready), name=f"mcp-{self.spec.name}")
+        try:
+            async with asyncio.timeout(self.spec.start_seconds):
+                connection = await asyncio.shield(ready)
+                await self._compare(connection)
+        except TimeoutError:
+            await self.close()
+            reason = f"server {self.spec.name!r} did not answer within {self.spec.start_seconds:g} s"
+            self._failed(reason)
+            raise ToolTimeout(reason, hint="'startSeconds' of the entry sets the limit") from None
+        except HoldfastError as error:
+            await self.close()
+            self._failed(str(error))
+            raise
+        except BaseException:
+            await self.close()
+            raise
+        self._connection = connection
+        seconds = self._clock.monotonic() - began
+        self._protocol = connection.protocol
+        self._tell(
+            ServerStarted(
+                server=self.spec.name, tools=len(self._offered), seconds=seconds, protocol=connection.protocol
+            )
+        )
+
+    async def _keep(self, ready: "asyncio.Future[Connection]") -> None:
+        """Hold the connection open; the library wants it left by the task that entered it."""
+        from holdfast.mcp.connection import connect
+
+        try:
+            async with connect(
+                self.spec,
+                workspace=self._workspace,
+                environ=self._environ,
+                clock=self._clock,
+                tell=self._heard,
+                protocol=self._protocol,
+            ) as connection:
+                ready.set_result(connection)
+                await asyncio.get_running_loop().create_future()
+        except HoldfastError as error:
+            if not ready.done():
+                ready.set_exception(error)
+        finally:
+            if not ready.done():
+                ready.cancel()
+
+    async def _compare(self, connection: "Connection") -> None:
+        self._is_stale = False
+        try:
+            listed = await connection.list_tools()
+        except Exception as error:
+            raise connection.explain(error) from error
+        definitions, self.refused = read_definitions(listed)
+        found = self._pins.compare(
+            self.spec.name, self.spec.source, definitions, protocol=connection.protocol
+        )
+        self._offered = _by_name(found.offered)
+        if not found.is_clean:
+            self._tell(
+                ToolsHeld(
+                    server=self.spec.name,
+                    changed=found.changed,
+                    added=found.added,
+                    is_other_server=found.is_other_server,
+                )
+            )
+
+    def _failed(self, reason: str) -> None:
+        # The first restart is at once: one crash is an accident, several are a habit.
+        delay = (
+            min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2 ** (self._failures - 1))
+            if self._failures
+            else 0.0
+        )
+        self._failures += 1
+        self._not_before = self._clock.monotonic() + delay
+        self._tell(ServerFailed(server=self.spec.name, reason=reason))
+
+    def _heard(self, news: News) -> None:
+        if isinstance(news, ListChanged) and news.what == "tools":
+            self._is_stale = True
+        self._tell(news)
+
+    def _tell(self, news: News) -> None:
+        for follower in self._followers:
+            follower(news)
+
+
+async def start_servers(toolsets: "tuple[McpToolset, ...]") -> dict[str, HoldfastError]:
+    """Start what cannot wait, all at once: every server whose tools are not known yet. Returns those that failed."""
+    unknown = [each for each in toolsets if not each.is_known]
+    results = await asyncio.gather(*(each.start() for each in unknown), return_exceptions=True)
+    failed: dict[str, HoldfastError] = {}
+    for toolset, result in zip(unknown, results, strict=True):
+        if isinstance(result, HoldfastError):
+            failed[toolset.spec.name] = result
+        elif isinstance(result, BaseException):
+            raise result
+    return failed
+
+
+def _by_name(definitions: Iterable[Definition]) -> dict[str, Definition]:
+    return {each.name: each for each in definitions}

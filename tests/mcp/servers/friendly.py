@@ -1,0 +1,97 @@
+"""A small honest server: text, numbers, pictures, errors, progress, roots, its environment, and a way to die."""
+
+import asyncio
+import base64
+import os
+import sys
+from pathlib import Path
+
+import mcp_types
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+server = MCPServer("friendly")
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool(structured_output=False)
+def echo(text: str) -> str:
+    """Say it again."""
+    return text
+
+
+@server.tool(structured_output=False)
+def picture() -> list[mcp_types.ContentBlock]:
+    """A picture with a caption."""
+    data = base64.b64encode(b"\x89PNG").decode()
+    return [
+        mcp_types.TextContent(type="text", text="a dot"),
+        mcp_types.ImageContent(type="image", data=data, mime_type="image/png"),
+    ]
+
+
+@server.tool(structured_output=False)
+def fail(reason: str) -> str:
+    """Fail on purpose."""
+    raise ToolError(reason)
+
+
+@server.tool(structured_output=False)
+def environment() -> str:
+    """Name every variable this process can see."""
+    return "\n".join(sorted(os.environ))
+
+
+@server.tool(structured_output=False)
+def folder() -> str:
+    """The working directory."""
+    return os.getcwd()
+
+
+@server.tool(structured_output=False)
+async def count(to: int, context: Context) -> str:
+    """Count, reporting progress."""
+    for n in range(1, to + 1):
+        await context.report_progress(n, to, f"at {n}")
+    return f"counted to {to}"
+
+
+@server.tool(structured_output=False)
+async def wait_forever(marker: str) -> str:
+    """Never answer; leave a file when told to stop."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        Path(marker).touch()
+    return "unreachable"
+
+
+@server.tool(structured_output=False)
+def die(code: int) -> str:
+    """End this process without an answer."""
+    print("I was told to go", file=sys.stderr, flush=True)
+    os._exit(code)
+
+
+@server.resource("note://today")
+def today() -> str:
+    """A note."""
+    return "buy milk"
+
+
+@server.prompt()
+def greet(name: str) -> str:
+    """A greeting."""
+    return f"Say hello to {name}."
+
+
+if __name__ == "__main__":
+    if "--http" in sys.argv:
+        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[-1]))
+    else:
+        server.run("stdio")

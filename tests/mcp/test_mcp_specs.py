@@ -1,0 +1,100 @@
+"""`mcp-servers.json`: what is understood, and what is said of what is not."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.errors import InvalidConfig
+from holdfast.mcp import ServerSpec, load_servers, secrets_of
+
+ENTRY = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "."]}
+
+
+def test_the_common_form_is_read() -> None:
+    (spec,) = load_servers({"mcpServers": {"filesystem": ENTRY}})
+    assert spec == ServerSpec(name="filesystem", command="npx", args=tuple(ENTRY["args"]))
+
+
+def test_the_bare_form_is_read() -> None:
+    entry = {**ENTRY, "description": "files", "sandbox": {"network": False}}
+    (spec,) = load_servers({"filesystem": entry})
+    assert spec.description == "files"
+    assert spec.notes == ("'sandbox' is not enforced: the server runs with this user's rights",)
+
+
+def test_an_address_is_read() -> None:
+    (spec,) = load_servers({"mcpServers": {"remote": {"type": "http", "url": "https://example.com/mcp"}}})
+    assert spec.transport == "http"
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "mcp-servers.json"
+    path.write_text('{"mcpServers": {"time": {"command": "mcp-server-time"}}}')
+    assert [spec.name for spec in load_servers(path)] == ["time"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "complaint"),
+    [
+        ({"a.b": ENTRY}, "a server's name"),
+        ({"a__b": ENTRY}, "a server's name"),
+        ({"../x": ENTRY}, "a server's name"),
+        ({"": ENTRY}, "a server's name"),
+        ({"gіt": ENTRY}, "a server's name"),
+        ({"world": ENTRY}, "this name is ours"),
+        ({"Proxy": ENTRY}, "this name is ours"),
+        ({"git": ENTRY, "GIT": ENTRY}, "told apart by nothing"),
+        ({"a-b": ENTRY, "a_b": ENTRY}, "told apart by nothing"),
+        ({"x": {}}, "either 'command'"),
+        ({"x": {"command": "a", "url": "https://b"}}, "either 'command'"),
+        ({"x": {"command": 5}}, "Expected `str`"),
+        ({"x": "npx"}, "Expected `object`"),
+        ({"x": {**ENTRY, "comand": "y"}}, "unknown key 'comand'"),
+        ({"x": {"type": "sse", "url": "https://b"}}, "SSE"),
+        ({"x": {"url": "file:///etc/passwd"}}, "https://"),
+        ({"x": {"url": "http://example.com/mcp"}}, "this machine only"),
+        ({"x": {"url": "https://me:secret@example.com"}}, "password"),
+        ({"x": {**ENTRY, "env": {"A": "${B}"}}}, r"uses \$\{B\} without an allowance"),
+        ({"x": {**ENTRY, "env": {"A=B": "c"}}}, "no name of a variable"),
+        ({"x": {**ENTRY, "startSeconds": 0}}, "startSeconds"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_reason(entries: dict[str, object], complaint: str) -> None:
+    with pytest.raises(InvalidConfig, match=complaint):
+        load_servers({"mcpServers": entries})
+
+
+def test_another_clients_switches_loosen_nothing() -> None:
+    (spec,) = load_servers({"x": {**ENTRY, "autoApprove": ["*"], "alwaysAllow": ["rm"]}})
+    assert len(spec.notes) == 2
+
+
+def test_a_file_that_is_not_json_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mcp-servers.json"
+    path.write_text("{")
+    with pytest.raises(InvalidConfig, match=r"mcp-servers\.json"):
+        load_servers(path)
+
+
+def test_what_a_server_is_handed_is_known_as_a_secret() -> None:
+    spec = ServerSpec(
+        name="x", command="y", env={"A": "${TOKEN}", "B": "written-out", "C": "1"}, variables=("TOKEN",)
+    )
+    assert secrets_of(spec, {"TOKEN": "ghp_12345678"}) == ("ghp_12345678", "written-out")
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["command", "env", "url"]), inner)
+        ),
+        max_leaves=20,
+    )
+)
+def test_no_document_breaks_the_reader(document: object) -> None:
+    with contextlib.suppress(InvalidConfig):
+        load_servers({"mcpServers": document})

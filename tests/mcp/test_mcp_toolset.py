@@ -1,0 +1,196 @@
+"""A server behind the toolset: what it can do, what it gets to see, and what becomes of it."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from tests.mcp.bench import Opener, spec_for
+
+from holdfast.core import FakeClock
+from holdfast.core.errors import InvalidConfig, ToolFailed, ToolTimeout
+from holdfast.mcp import McpToolset, Pins, Progressed, ServerFailed, ServerSpec, ServerStarted, start_servers
+
+
+async def test_a_server_is_started_by_the_first_call(opened: Opener) -> None:
+    friendly = opened(spec_for("friendly"))
+    assert friendly.news == []
+    assert await friendly.call("add", a=2, b=3) == {"result": 5}
+    assert friendly.toolset.is_running
+    assert isinstance(friendly.news[0], ServerStarted)
+
+
+async def test_tools_are_named_after_their_server(opened: Opener) -> None:
+    friendly = opened(spec_for("friendly", name="other-name"))
+    await friendly.toolset.start()
+    assert "other-name.add" in [tool.name for tool in friendly.toolset.tools()]
+
+
+async def test_text_comes_back_as_text_and_the_rest_as_json(opened: Opener) -> None:
+    friendly = opened(spec_for("friendly"))
+    assert await friendly.call("echo", text="hi ⟨there⟩") == "hi ⟨there⟩"
+    assert await friendly.call("picture") == [
+        {"type": "text", "text": "a dot"},
+        {"type": "image", "data": "iVBORw==", "mimeType": "image/png"},
+    ]
+
+
+async def test_a_tool_that_fails_says_why(opened: Opener) -> None:
+    friendly = opened(spec_for("friendly"))
+    with pytest.raises(ToolFailed, match="the milk is sour"):
+        await friendly.call("fail", reason="the milk is sour")
+    assert await friendly.call("echo", text="still here") == "still here"
+
+
+async def test_a_server_sees_its_own_variables_and_none_of_our_keys(opened: Opener) -> None:
+    ours = {
+        "PATH": os.environ["PATH"],
+        "HOME": "/nowhere",
+        "ANTHROPIC_API_KEY": "sk-ant-secret",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "TICKET": "t-123456",
+    }
+    spec = spec_for("friendly", env={"TOKEN": "${TICKET}"}, variables=("TICKET",))
+    names = str(await opened(spec, environ=ours).call("environment")).splitlines()
+    assert "TOKEN" in names
+    assert not {"ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "TICKET"} & set(names)
+
+
+async def test_a_key_of_ours_is_not_handed_on_even_when_asked_for(opened: Opener) -> None:
+    spec = spec_for("friendly", env={"K": "${ANTHROPIC_API_KEY}"}, variables=("ANTHROPIC_API_KEY",))
+    with pytest.raises(InvalidConfig, match="a key of ours"):
+        await opened(spec, environ={"ANTHROPIC_API_KEY": "sk-ant-secret"}).toolset.start()
+
+
+async def test_a_server_works_in_the_workspace(opened: Opener, tmp_path: Path) -> None:
+    assert await opened(spec_for("friendly")).call("folder") == str(tmp_path / "workspace")
+
+
+async def test_code_in_the_workspace_is_not_loaded_by_a_python_server(opened: Opener, tmp_path: Path) -> None:
+    mine = opened(
+        ServerSpec(
+            name="time", command=sys.executable, args=("-m", "mcp_server_time", "--local-timezone", "UTC")
+        )
+    )
+    trap = tmp_path / "workspace" / "mcp_server_time"
+    trap.mkdir()
+    (trap / "__main__.py").write_text("open('sprung', 'w')")
+    result = await mine.call("get_current_time", timezone="UTC")
+    assert isinstance(result, dict)
+    assert result["timezone"] == "UTC"
+    assert not (tmp_path / "workspace" / "sprung").exists()
+
+
+async def test_progress_is_told_under_the_call_it_belongs_to(opened: Opener) -> None:
+    friendly = opened(spec_for("friendly"))
+    assert await friendly.call("count", to=3) == "counted to 3"
+    told = [each for each in friendly.news if isinstance(each, Progressed)]
+    assert [(each.call, each.progress, each.total) for each in told] == [
+        ("1.1", 1, 3),
+        ("1.1", 2, 3),
+        ("1.1", 3, 3),
+    ]
+
+
+async def test_a_cancelled_call_is_cancelled_at_the_server(opened: Opener, tmp_path: Path) -> None:
+    friendly = opened(spec_for("friendly"))
+    await friendly.toolset.start()
+    marker = tmp_path / "marker"
+    task = asyncio.create_task(friendly.call("wait_forever", marker=str(marker)))
+    while not task.done() and await friendly.call("echo", text="are you there?"):
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    while not marker.exists():
+        await friendly.call("echo", text="and now?")
+
+
+async def test_a_server_that_never_answers_a_call_is_timed_out(opened: Opener, tmp_path: Path) -> None:
+    friendly = opened(spec_for("friendly", call_seconds=0.2))
+    with pytest.raises(ToolTimeout):
+        await friendly.call("wait_forever", marker=str(tmp_path / "marker"))
+    assert await friendly.call("echo", text="x") == "x"
+
+
+async def test_a_server_that_never_answers_at_all_does_not_hold_up_the_others(opened: Opener) -> None:
+    silent = opened(ServerSpec(name="silent", command="sleep", args=("60",), start_seconds=0.3))
+    friendly = opened(spec_for("friendly"))
+    failed = await start_servers((silent.toolset, friendly.toolset))
+    assert list(failed) == ["silent"]
+    assert isinstance(failed["silent"], ToolTimeout)
+    assert friendly.toolset.tools()
+    assert silent.toolset.tools() == ()
+
+
+async def test_a_program_that_is_not_there_is_named(opened: Opener) -> None:
+    with pytest.raises(ToolFailed, match="no-such-program"):
+        await opened(ServerSpec(name="ghost", command="no-such-program")).toolset.start()
+
+
+async def test_a_server_that_dies_is_reported_with_its_last_words_and_restarted(opened: Opener) -> None:
+    friendly = opened(spec_for("friendly"))
+    with pytest.raises(ToolFailed, match="ended with code 3: I was told to go"):
+        await friendly.call("die", code=3)
+    assert isinstance(friendly.news[-1], ServerFailed)
+    assert await friendly.call("echo", text="back") == "back"
+
+
+async def test_a_server_that_keeps_dying_is_left_alone_for_longer_and_longer(opened: Opener) -> None:
+    clock = FakeClock()
+    friendly = opened(spec_for("friendly"), clock=clock)
+    for _ in range(2):
+        with pytest.raises(ToolFailed, match="ended with code"):
+            await friendly.call("die", code=1)
+    with pytest.raises(ToolFailed, match="tried again in 1 s"):
+        await friendly.call("echo", text="too early")
+    clock.advance(1.0)
+    with pytest.raises(ToolFailed, match="ended with code"):
+        await friendly.call("die", code=1)
+    with pytest.raises(ToolFailed, match="tried again in 2 s"):
+        await friendly.call("echo", text="too early")
+    clock.advance(2.0)
+    assert await friendly.call("echo", text="forgiven") == "forgiven"
+
+
+async def test_a_known_server_offers_its_tools_before_it_runs(opened: Opener, tmp_path: Path) -> None:
+    pins = Pins(tmp_path / "pins.json")
+    await opened(spec_for("friendly"), pins=pins).toolset.start()
+    again = opened(spec_for("friendly"), pins=Pins(tmp_path / "pins.json"))
+    assert await start_servers((again.toolset,)) == {}
+    assert "friendly.add" in [tool.name for tool in again.toolset.tools()]
+    assert not again.toolset.is_running
+
+
+async def test_a_closed_toolset_leaves_no_process(opened: Opener) -> None:
+    friendly = opened(spec_for("friendly"))
+    await friendly.toolset.start()
+    warden = friendly.toolset.warden
+    assert warden is not None
+    await friendly.toolset.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(warden, 0)
+
+
+async def test_calls_to_one_server_do_not_wait_for_each_other(opened: Opener, tmp_path: Path) -> None:
+    friendly = opened(spec_for("friendly"))
+    await friendly.toolset.start()
+    slow = asyncio.create_task(friendly.call("wait_forever", marker=str(tmp_path / "marker")))
+    assert await friendly.call("echo", text="quick") == "quick"
+    assert not slow.done()
+    slow.cancel()
+    await asyncio.gather(slow, return_exceptions=True)
+
+
+async def test_a_toolset_cannot_stage(opened: Opener) -> None:
+    friendly = opened(spec_for("friendly"))
+    with pytest.raises(ToolFailed, match="cannot be staged"):
+        await friendly.toolset.perform(friendly.wish("echo", {"text": "x"}), is_staged=True)
+
+
+def test_the_door_loads_no_protocol_library() -> None:
+    import subprocess
+
+    code = "import sys, holdfast.mcp; sys.exit('mcp' in sys.modules or 'mcp_types' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert McpToolset is not None
