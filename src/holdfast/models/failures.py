@@ -26,13 +26,6 @@ PROVIDER_ERRORS = (
 )
 """All that one attempt may raise because of the provider or the road to it."""
 
-_TRANSIENT = (
-    library.ModelRateLimitError,
-    library.ModelUnavailableError,
-    library.ModelServerError,
-    library.ModelConnectionError,
-    library.ModelRequestTimeout,
-)
 _TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
 _OVERFLOW_WORDS = (
     "context length",
@@ -122,9 +115,8 @@ def _unavailable(message: str, *, retry_after: float | None = None) -> Failure:
 
 def _is_transient(error: library.ModelAPIError) -> bool:
     status = getattr(error, "status_code", None)
-    if isinstance(status, int):
-        return status >= 500 or status in _TRANSIENT_STATUSES
-    return isinstance(error, _TRANSIENT)
+    # Without a status the provider did not judge the request: the road broke, or the answer could not be read.
+    return status is None or status >= 500 or status in _TRANSIENT_STATUSES
 
 
 def _is_overflow(error: BaseException, said: str) -> bool:
