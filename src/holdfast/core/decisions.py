@@ -21,6 +21,8 @@ class Decision(Value):
     source: str = ""
     """Where the rule stands: `file:line`, `built-in`, or the named policy."""
     escalated_roles: tuple[Role, ...] = ()
+    is_staged: bool = False
+    """Of an escalation: once approved it still only becomes a proposal, for another role or tier says stage."""
 
 
 def strictest(decisions: list[Decision]) -> Decision:

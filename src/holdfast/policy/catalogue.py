@@ -1,0 +1,56 @@
+"""What the arguments of the operations that come with Holdfast mean; so that a policy can be checked without a world."""
+
+from holdfast.core import ArgumentRoles, Json, JsonObject, Role, Tool
+
+
+def _tool(name: str, required: str = "", optional: str = "", **roles: tuple[Role, ...]) -> Tool:
+    """Arguments as words: `path` is text, `limit#` a whole number, `recursive?` a truth value."""
+    properties: JsonObject = {}
+    for word in (required + " " + optional).split():
+        kind = {"#": "integer", "?": "boolean"}.get(word[-1], "string")
+        properties[word.rstrip("#?")] = {"type": kind}
+    needed: list[Json] = [word.rstrip("#?") for word in required.split()]
+    return Tool(
+        name=name,
+        parameters={"type": "object", "properties": properties, "required": needed},
+        roles={argument: ArgumentRoles(default=roles.get(argument, ("none",))) for argument in properties},
+    )
+
+
+def _completion(name: str) -> Tool:
+    tool = _tool(name, "prompt", "max_tokens# model system")
+    properties = tool.parameters["properties"]
+    assert isinstance(properties, dict)
+    properties["max_tokens"] = {"type": "integer", "minimum": 1, "default": 1024}
+    return tool
+
+
+KNOWN_TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        _tool("world.read", "path", "encoding", path=("read-path",)),
+        _tool("world.list", "", "pattern"),
+        _tool("world.entries", "path", path=("read-path",)),
+        _tool("world.exists", "path", path=("read-path",)),
+        _tool("world.stat", "path", path=("read-path",)),
+        _tool("world.search", "query", "pattern limit#"),
+        _tool("world.fingerprint", "", "path", path=("read-path",)),
+        _tool("world.write", "path content", "encoding", path=("write-path",)),
+        _tool("world.append", "path content", "encoding", path=("write-path",)),
+        _tool("world.make_folder", "path", path=("write-path",)),
+        _tool("world.delete", "path", "recursive?", path=("delete-path",)),
+        _tool(
+            "world.move",
+            "source destination",
+            source=("delete-path", "read-path"),
+            destination=("write-path",),
+        ),
+        _completion("llm.complete"),
+        _completion("llm.intent"),
+        _tool("net.fetch", "url", url=("fetch-url",)),
+        _tool("shell.run", "command"),
+        *(_tool(name) for name in ("eval", "subeval", "memo", "fixpoint", "assert", "fact?", "facts")),
+        *(_tool(name, "", "command") for name in ("shell", "world.run", "world.exec")),
+    )
+}
+"""By operation. What a toolset says of itself goes before."""

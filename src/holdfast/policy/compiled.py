@@ -1,0 +1,234 @@
+"""Reads IronCurtain's compiled-policy.json and tool-annotations.json, so that its policies can be taken over as they are.
+
+What its engine has built in becomes rules of the document: calls inside the workspace pass, asking which folders are
+open passes. Two keys that it keeps elsewhere may stand in the policy file: `domainAllowlists` and `trustedServers`.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, TypeVar
+
+import msgspec
+
+from holdfast.core import ArgumentRoles, Condition, ConditionalRoles, Json, JsonObject, Role, Tool
+from holdfast.core.errors import InvalidPolicy
+from holdfast.policy.hosts import canonical_pattern
+from holdfast.policy.parse import resolve_folder
+from holdfast.policy.rules import HostTest, NameTest, PathTest, PolicyDocument, Rule
+
+_CONTAINED: tuple[Role, ...] = ("read-path", "write-path", "delete-path", "write-history")
+
+
+class _Paths(msgspec.Struct):
+    roles: list[Role]
+    within: str
+
+
+class _Domains(msgspec.Struct):
+    roles: list[Role]
+    allowed: list[str]
+
+
+class _List(msgspec.Struct, rename="camel"):
+    roles: list[Role]
+    allowed: list[str]
+    match_type: Literal["domains", "emails", "identifiers"]
+
+
+class _If(msgspec.Struct, forbid_unknown_fields=True):
+    roles: list[Role] = []
+    server: list[str] = []
+    tool: list[str] = []
+    paths: _Paths | None = None
+    domains: _Domains | None = None
+    lists: list[_List] = []
+
+
+class _Rule(msgspec.Struct):
+    name: str
+    condition: _If = msgspec.field(name="if")
+    then: Literal["allow", "deny", "escalate"]
+    reason: str = ""
+    description: str = ""
+
+
+class _Values(msgspec.Struct, rename="camel"):
+    values: list[str] = []
+    manual_additions: list[str] = []
+    manual_removals: list[str] = []
+
+
+class _Policy(msgspec.Struct, rename="camel"):
+    rules: list[_Rule]
+    domain_allowlists: dict[str, list[str]] = {}
+    trusted_servers: list[str] = []
+    dynamic_lists: dict[str, _Values] = {}
+
+
+class _Condition(msgspec.Struct):
+    arg: str
+    equals: Json | msgspec.UnsetType = msgspec.UNSET
+    one_of: list[Json] | msgspec.UnsetType = msgspec.field(name="in", default=msgspec.UNSET)
+    presence: Literal["present", "absent", "truthy", "falsy"] | None = msgspec.field(name="is", default=None)
+
+
+class _When(msgspec.Struct):
+    condition: _Condition
+    roles: list[Role]
+
+
+class _Roles(msgspec.Struct):
+    default: list[Role]
+    when: list[_When] = []
+
+
+class _Tool(msgspec.Struct, rename="camel"):
+    tool_name: str
+    server_name: str
+    args: dict[str, list[Role] | _Roles]
+    comment: str = ""
+    input_schema: JsonObject = {}
+
+
+class _Server(msgspec.Struct):
+    tools: list[_Tool]
+
+
+class _Annotations(msgspec.Struct):
+    servers: dict[str, _Server]
+
+
+_Form = TypeVar("_Form")
+
+
+def parse_compiled(
+    text: str, *, source: str, annotations: str | None = None, values: Mapping[str, str]
+) -> PolicyDocument:
+    """The policy in a compiled-policy.json. Rules keep their order: the first that matches decides."""
+    policy = _decode(text, _Policy, source)
+    lists = {name: _resolved(listed) for name, listed in policy.dynamic_lists.items()}
+    try:
+        rules = [_rule(rule, source, lists, values) for rule in policy.rules]
+        gates = {server: _hosts(allowed, lists) for server, allowed in policy.domain_allowlists.items()}
+    except ValueError as error:
+        raise InvalidPolicy(str(error), source=source) from None
+    return PolicyDocument(
+        name="compiled-policy",
+        source=source,
+        trusted_groups=tuple(policy.trusted_servers),
+        host_gates=gates,
+        rules=(*_BUILT_IN_RULES, *rules),
+        tools=parse_annotations(annotations, source=source) if annotations is not None else {},
+    )
+
+
+def parse_annotations(text: str, *, source: str) -> dict[str, Tool]:
+    """The tools in a tool-annotations.json, by operation."""
+    tools = [
+        Tool(
+            name=f"{server}.{tool.tool_name}",
+            description=tool.comment,
+            parameters=tool.input_schema,
+            roles={argument: _roles(roles) for argument, roles in tool.args.items()},
+        )
+        for server, listed in _decode(text, _Annotations, source).servers.items()
+        for tool in listed.tools
+    ]
+    return {tool.name: tool for tool in tools}
+
+
+_BUILT_IN_RULES = (
+    Rule(
+        name="structural-introspection-allow",
+        verdict="allow",
+        operations=("*.list_allowed_directories",),
+        takes_no_arguments=True,
+        reason="asking which folders are open shows nothing else",
+        source="built-in",
+    ),
+    Rule(
+        name="structural-sandbox-allow",
+        verdict="allow",
+        roles=_CONTAINED,
+        paths=PathTest(roles=_CONTAINED, inside=True),
+        reason="it stays inside the workspace",
+        source="built-in",
+    ),
+)
+
+
+def _decode(text: str, form: type[_Form], source: str) -> _Form:
+    try:
+        return msgspec.json.decode(text, type=form)
+    except msgspec.DecodeError as error:
+        raise InvalidPolicy(
+            f"is no {form.__name__.strip('_').lower()} file: {error}", source=source
+        ) from None
+
+
+def _rule(rule: _Rule, source: str, lists: dict[str, tuple[str, ...]], values: Mapping[str, str]) -> Rule:
+    condition = rule.condition
+    paths = condition.paths
+    hosts = condition.domains
+    named = [listed for listed in condition.lists if listed.match_type != "domains"]
+    domains = [listed for listed in condition.lists if listed.match_type == "domains"]
+    if domains and (hosts is not None or len(domains) > 1):
+        raise ValueError(f"rule {rule.name!r} has more than one condition on domains")
+    if domains:
+        hosts = _Domains(roles=domains[0].roles, allowed=domains[0].allowed)
+    return Rule(
+        name=rule.name,
+        verdict=rule.then,
+        operations=tuple(
+            f"{server}.{tool}" for server in condition.server or ("*",) for tool in condition.tool or ("*",)
+        )
+        if condition.server or condition.tool
+        else ("*",),
+        reason=rule.reason or rule.description,
+        source=source,
+        roles=tuple(condition.roles),
+        paths=PathTest(roles=tuple(paths.roles), folders=(resolve_folder(paths.within, values),))
+        if paths
+        else None,
+        hosts=HostTest(roles=tuple(hosts.roles), patterns=_hosts(hosts.allowed, lists)) if hosts else None,
+        names=tuple(NameTest(roles=tuple(one.roles), names=_expand(one.allowed, lists)) for one in named),
+    )
+
+
+def _hosts(allowed: list[str], lists: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    patterns: list[str] = []
+    for text in _expand(allowed, lists):
+        pattern = canonical_pattern(text)
+        if pattern is None:
+            raise ValueError(f"{text!r} names no host")
+        patterns.append(pattern)
+    return tuple(patterns)
+
+
+def _expand(allowed: list[str], lists: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """`@name` stands for a list; one that is missing is empty, so that its rule never matches."""
+    return tuple(
+        value for one in allowed for value in (lists.get(one[1:], ()) if one.startswith("@") else (one,))
+    )
+
+
+def _resolved(listed: _Values) -> tuple[str, ...]:
+    removed = set(listed.manual_removals)
+    return tuple(value for value in [*listed.values, *listed.manual_additions] if value not in removed)
+
+
+def _roles(roles: list[Role] | _Roles) -> ArgumentRoles:
+    if isinstance(roles, list):
+        return ArgumentRoles(default=tuple(roles))
+    return ArgumentRoles(
+        default=tuple(roles.default),
+        when=tuple(
+            ConditionalRoles(condition=_condition(one.condition), roles=tuple(one.roles))
+            for one in roles.when
+        ),
+    )
+
+
+def _condition(condition: _Condition) -> Condition:
+    one_of = () if condition.one_of is msgspec.UNSET else tuple(condition.one_of)
+    equals = None if condition.equals is msgspec.UNSET else condition.equals
+    return Condition(argument=condition.arg, equals=equals, one_of=one_of, presence=condition.presence)

@@ -1,0 +1,33 @@
+"""Paths resolved by their text alone: for examples in policies and for history, where there is no disk to look at."""
+
+import posixpath
+
+from holdfast.core import Location
+
+GUEST_ROOT = "/workspace"
+
+
+class LexicalPaths:
+    """Resolves as if there were no symlinks. Never to be used for a call that is going to be made."""
+
+    def __init__(
+        self, root: str = GUEST_ROOT, *, home: str = "/home/user", protected: tuple[str, ...] = ()
+    ) -> None:
+        self._root = root
+        self._home = home
+        self._protected = protected
+
+    def locate(self, given: str) -> Location:
+        if not given or "\0" in given or "\\" in given:
+            return Location(given=given, problem="is no path: empty, or with a NUL or a backslash")
+        path = self._home + given[1:] if given == "~" or given.startswith("~/") else given
+        if path == GUEST_ROOT or path.startswith(GUEST_ROOT + "/"):
+            path = self._root + path[len(GUEST_ROOT) :]
+        real = posixpath.normpath(posixpath.join(self._root, path))
+        protected = next((one for one in self._protected if _lies_in(real, one)), None)
+        inside = posixpath.relpath(real, self._root) if _lies_in(real, self._root) else None
+        return Location(given=given, real=real, inside=inside, protected=protected)
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -1,0 +1,82 @@
+"""From a name or a file to a policy."""
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from holdfast.core.errors import InvalidPolicy
+from holdfast.policy.examples import check_examples
+from holdfast.policy.parse import parse_policy
+from holdfast.policy.rule_policy import RulePolicy
+
+_NAMES = ("ask-always", "project", "safe-analysis", "safe-edit")
+
+
+def named_policies() -> tuple[str, ...]:
+    """The policies that come with Holdfast."""
+    return _NAMES
+
+
+def load_policy(
+    reference: str,
+    *,
+    search: Sequence[Path] = (),
+    annotations: Path | None = None,
+    values: Mapping[str, str] | None = None,
+) -> RulePolicy:
+    """The policy with this name, or in this file: our YAML, or a compiled-policy.json with its tool-annotations.json.
+
+    A name is looked for in the `search` folders first. Examples are checked. Raises InvalidPolicy.
+    """
+    path = _find(reference, search)
+    if path is None:
+        if annotations is not None:
+            raise InvalidPolicy(
+                "annotations go with a policy file, not with a named policy", source=reference
+            )
+        return _named(reference)
+    text = _read(path)
+    if path.suffix == ".json":
+        from holdfast.policy.compiled import parse_compiled
+
+        noted = _read(annotations) if annotations is not None else None
+        document = parse_compiled(text, source=str(path), annotations=noted, values=values or {})
+    else:
+        document = parse_policy(text, source=str(path), values=values)
+    policy = RulePolicy(document)
+    check_examples(policy)
+    return policy
+
+
+@cache
+def _named(name: str) -> RulePolicy:
+    text = files("holdfast.policy").joinpath("named", f"{name}.yaml").read_text("utf-8")
+    policy = RulePolicy(parse_policy(text, source=name))
+    check_examples(policy)
+    return policy
+
+
+def _find(reference: str, search: Sequence[Path]) -> Path | None:
+    is_path = os.sep in reference or reference.endswith((".yaml", ".yml", ".json"))
+    if is_path:
+        return Path(reference).expanduser()
+    for folder in search:
+        candidate = folder / f"{reference}.yaml"
+        if candidate.is_file():
+            return candidate
+    if reference in _NAMES:
+        return None
+    raise InvalidPolicy(
+        f"there is no policy named {reference!r}; there are {', '.join(_NAMES)}",
+        hint="give a name, or the path of a policy file",
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8"
+        raise InvalidPolicy(f"cannot be read: {reason}", source=str(path)) from None

@@ -1,0 +1,143 @@
+"""A rule made ready to match: globs compiled, folders and hosts in the form they are compared in."""
+
+from collections.abc import Iterable
+
+from holdfast.core import Call, Decision, Json, NameTarget, PathTarget, Role, Target, Tool, UrlTarget
+from holdfast.policy.contract import Request
+from holdfast.policy.globs import compiled_glob, fold
+from holdfast.policy.hosts import match_host
+from holdfast.policy.rules import ArgumentTest, HostTest, NameTest, PathTest, Rule
+from holdfast.policy.targets import OPAQUE_ROLES, same
+
+
+class CompiledRule:
+    """One rule; `holds` says whether it speaks of a claim and everything it asks for is so."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.verdict = rule.verdict
+        self.operations = rule.operations
+        self.scope = rule.scope
+        self.is_unconditional = rule.is_unconditional
+        self.names_hosts = rule.hosts is not None
+        self.paths = _Paths(rule.paths, is_wide=rule.is_wide) if rule.paths is not None else None
+        reason = rule.reason or rule.name
+        self.decision = Decision(
+            verdict=rule.verdict,
+            rule=rule.name,
+            reason=f"{reason}; instead: {rule.instead}" if rule.instead else reason,
+            source=rule.source,
+        )
+        self._covers_bare = not self.scope or self.scope <= set(OPAQUE_ROLES)
+
+    def holds(self, role: Role | None, target: Target | None, request: Request) -> bool:
+        """Whether the rule decides this claim."""
+        if self.is_unconditional:
+            return True
+        if not (role in self.scope if role is not None and self.scope else self._covers_bare):
+            return False
+        rule = self.rule
+        if rule.takes_no_arguments and request.call.arguments:
+            return False
+        if role is None and self.scope and not _having(request.targets, self.scope):
+            return False
+        if self.paths is not None and not _all_pass(self.paths, role, target, request):
+            return False
+        if rule.hosts is not None and not _all_pass(_Hosts(rule.hosts), role, target, request):
+            return False
+        for test in rule.names:
+            if not _all_pass(_Names(test, is_wide=rule.is_wide), role, target, request):
+                return False
+        return all(_argument_passes(test, request.call, request.tool) for test in rule.arguments)
+
+
+class _Test:
+    """A test of targets with certain roles."""
+
+    roles: frozenset[Role]
+
+    def passes(self, target: Target) -> bool:
+        raise NotImplementedError
+
+
+class _Paths(_Test):
+    def __init__(self, test: PathTest, *, is_wide: bool) -> None:
+        self.test = test
+        self.roles = frozenset(test.roles)
+        self.globs = [compiled_glob(pattern, is_wide) for pattern in test.globs]
+        self.folders = tuple(folder.rstrip("/") for folder in test.folders)
+        self._is_wide = is_wide
+
+    def passes(self, target: Target) -> bool:
+        if not isinstance(target, PathTarget):
+            return False
+        location = target.location
+        if location.inside is None:
+            if self.test.outside:
+                return True
+        elif self.test.inside or any(glob.matches(location.inside) for glob in self.globs):
+            return True
+        elif self._is_wide and target.role == "delete-path":
+            # Deleting a folder deletes what a pattern beneath it holds back.
+            path = "" if location.inside == "." else fold(location.inside) + "/"
+            if any((glob.literal + "/").startswith(path) and glob.literal for glob in self.globs):
+                return True
+        real = location.real
+        return any(real == folder or real.startswith(folder + "/") for folder in self.folders)
+
+
+class _Hosts(_Test):
+    def __init__(self, test: HostTest) -> None:
+        self.roles = frozenset(test.roles)
+        self._patterns = test.patterns
+
+    def passes(self, target: Target) -> bool:
+        return isinstance(target, UrlTarget) and any(match_host(one, target) for one in self._patterns)
+
+
+class _Names(_Test):
+    def __init__(self, test: NameTest, *, is_wide: bool) -> None:
+        self.roles = frozenset(test.roles)
+        self._names = test.names
+        self._is_wide = is_wide
+
+    def passes(self, target: Target) -> bool:
+        if not isinstance(target, NameTarget):
+            return False
+        value = fold(target.value) if self._is_wide else target.value
+        return any(_name_passes(fold(one) if self._is_wide else one, value) for one in self._names)
+
+
+def _all_pass(test: _Test, role: Role | None, target: Target | None, request: Request) -> bool:
+    """A test of the claim's own role looks at its target; one of other roles at all the call has, at least one."""
+    if role in test.roles:
+        return target is not None and test.passes(target)
+    others = _having(request.targets, test.roles)
+    return bool(others) and all(test.passes(other) for other in others)
+
+
+def _having(targets: Iterable[Target], roles: frozenset[Role]) -> list[Target]:
+    return [target for target in targets if target.role in roles]
+
+
+def _name_passes(name: str, value: str) -> bool:
+    if name == "*":
+        return bool(value)
+    if name.startswith("*@"):
+        return value.count("@") == 1 and value.lower().endswith(name[1:].lower()) and value[0] != "@"
+    return name == value
+
+
+def _argument_passes(test: ArgumentTest, call: Call, tool: Tool | None) -> bool:
+    value = call.arguments.get(test.argument)
+    if value is None:
+        value = _default_of(tool, test.argument)
+    if test.at_most is not None:
+        return isinstance(value, int | float) and not isinstance(value, bool) and value <= test.at_most
+    return any(same(value, one) for one in test.one_of)
+
+
+def _default_of(tool: Tool | None, argument: str) -> Json:
+    properties = tool.parameters.get("properties") if tool is not None else None
+    schema = properties.get(argument) if isinstance(properties, dict) else None
+    return schema.get("default") if isinstance(schema, dict) else None

@@ -1,0 +1,146 @@
+"""The policy made of rules. Judging is a pure function of document and request; how it goes, top to bottom:
+
+1. What no rule may save is refused: protected and broken paths, unknown tools, malformed arguments.
+2. The lists of operations refuse.
+3. The call falls into claims, one for each target (or for a role whose argument is left out, or for the bare call).
+4. Each claim gets the verdict of the first rule that holds for it; none holds: deny.
+5. The strictest claim decides.
+
+Our own documents put deny rules first, so that deny beats allow whatever the order of writing.
+"""
+
+from typing import NamedTuple
+
+from holdfast.core import Decision, Role, Target, Tool, UrlTarget, digest, strictest
+from holdfast.policy.contract import Request
+from holdfast.policy.hosts import match_host
+from holdfast.policy.matching import CompiledRule
+from holdfast.policy.rule_index import RuleIndex
+from holdfast.policy.rules import PolicyDocument, names_operation
+from holdfast.policy.structure import BUILT_IN, refuse, structural_refusal, unsafe_target
+from holdfast.policy.targets import OPAQUE_ROLES, roles_of
+
+
+class Claim(NamedTuple):
+    """What one target, or the lack of one, asks of the policy."""
+
+    role: Role | None
+    target: Target | None
+
+
+class RulePolicy:
+    """Judges by a document."""
+
+    def __init__(self, document: PolicyDocument) -> None:
+        self.document = document
+        self._digest = digest(document)
+        rules = [CompiledRule(rule) for rule in document.rules]
+        self._index = RuleIndex(rules)
+
+    @property
+    def name(self) -> str:
+        return self.document.name
+
+    @property
+    def digest(self) -> str:
+        return self._digest
+
+    def judge(self, request: Request) -> Decision:
+        if (refusal := self._refusal(request)) is not None:
+            return refusal
+        call, tool = request.call, request.tool
+        if tool is None or tool.group in self.document.trusted_groups:
+            return Decision(
+                verdict="allow",
+                rule="trusted-server",
+                reason=f"{call.operation} belongs to the host",
+                source=self.document.source or BUILT_IN,
+            )
+        decisions = [self._decide(claim, request) for claim in claims_of(request, tool)]
+        decision = strictest([decision for _, decision in decisions])
+        roles = tuple(
+            dict.fromkeys(role for role, one in decisions if role is not None and one.verdict == "escalate")
+        )
+        is_staged = decision.verdict == "escalate" and any(one.verdict == "stage" for _, one in decisions)
+        if decision.verdict != "escalate" or not (roles or is_staged):
+            return decision
+        return Decision(
+            verdict="escalate",
+            rule=decision.rule,
+            reason=decision.reason,
+            source=decision.source,
+            escalated_roles=roles,
+            is_staged=is_staged,
+        )
+
+    def could_allow(self, tool: Tool) -> bool:
+        if tool.group in self.document.trusted_groups:
+            return True
+        if tool.roles is None or self._listed(tool.name) is not None:
+            return False
+        for rule in self._index.for_operation(tool.name):
+            if rule.verdict != "deny":
+                return True
+            if rule.is_unconditional:
+                return False
+        return any(tool.group == group for group in self.document.host_gates)
+
+    def _refusal(self, request: Request) -> Decision | None:
+        if request.call.operation.partition(".")[0] in self.document.trusted_groups:
+            return unsafe_target(request)
+        return structural_refusal(request) or self._listed(request.call.operation)
+
+    def _listed(self, operation: str) -> Decision | None:
+        document = self.document
+        if any(names_operation(pattern, operation) for pattern in document.denied_operations):
+            return refuse("operation-denied", f"Operation explicitly denied: {operation}")
+        allowed = document.allowed_operations
+        if allowed is not None and not any(names_operation(pattern, operation) for pattern in allowed):
+            return refuse("operation-not-allowed", f"Operation not allowed: {operation}")
+        return None
+
+    def _decide(self, claim: Claim, request: Request) -> tuple[Role | None, Decision]:
+        url = claim.target if isinstance(claim.target, UrlTarget) else None
+        gate = self.document.host_gates.get(request.call.operation.partition(".")[0])
+        is_named = url is None or any(match_host(pattern, url) for pattern in gate or ("*",))
+        for rule in self._index.candidates(request.call.operation, claim.role, claim.target):
+            if not rule.holds(claim.role, claim.target, request):
+                continue
+            if is_named or rule.verdict == "deny" or (gate is None and rule.names_hosts):
+                return claim.role, rule.decision
+            break
+        else:
+            if is_named or gate is None:
+                return claim.role, self._default(request)
+        assert url is not None
+        return claim.role, _ask_about_host(url)
+
+    def _default(self, request: Request) -> Decision:
+        return Decision(
+            verdict="deny",
+            rule="default-deny",
+            reason=f"no rule of {self.document.name!r} covers this call of {request.call.operation}",
+            source=BUILT_IN,
+        )
+
+
+def claims_of(request: Request, tool: Tool) -> list[Claim]:
+    """One claim for each judged target, one for each role whose argument is left out, or the bare call."""
+    claims = [Claim(target.role, target) for target in request.targets if target.role not in OPAQUE_ROLES]
+    met = {claim.role for claim in claims}
+    for roles in roles_of(tool, request.call.arguments).values():
+        for role in roles:
+            if role not in met and role not in OPAQUE_ROLES:
+                met.add(role)
+                claims.append(Claim(role, None))
+    return claims or [Claim(None, None)]
+
+
+def _ask_about_host(url: UrlTarget) -> Decision:
+    problem = url.problem or f"leads to {url.host}, which no rule names as a host that needs no asking"
+    return Decision(
+        verdict="escalate",
+        rule="structural-domain-escalate",
+        reason=f"{url.argument} {problem}",
+        source=BUILT_IN,
+    )

@@ -1,0 +1,53 @@
+"""What every policy refuses before any rule is read: unknown tools, malformed arguments, protected and broken paths."""
+
+from holdfast.core import Decision, PathTarget
+from holdfast.policy.arguments import validate_arguments
+from holdfast.policy.contract import Request
+
+BUILT_IN = "built-in"
+
+
+def structural_refusal(request: Request) -> Decision | None:
+    """The refusal of a request that no rule may save, or None."""
+    return unsafe_target(request) or unknown_tool(request) or _unjudgeable(request)
+
+
+def unsafe_target(request: Request) -> Decision | None:
+    """Refuses what is protected, wherever it lies, and what cannot be resolved."""
+    broken = None
+    for target in request.targets:
+        if not isinstance(target, PathTarget):
+            continue
+        location = target.location
+        if location.protected is not None:
+            return refuse(
+                "structural-protected-path",
+                f"{target.argument} leads to {location.given!r}, which is protected ({location.protected})",
+            )
+        if location.problem is not None and broken is None:
+            broken = refuse("invalid-arguments", f"{target.argument}: {location.problem}")
+    return broken
+
+
+def unknown_tool(request: Request) -> Decision | None:
+    """Refuses an operation that nobody offers."""
+    if request.tool is None or request.tool.name != request.call.operation:
+        return refuse("structural-unknown-tool", f"nobody offers {request.call.operation!r}")
+    return None
+
+
+def refuse(rule: str, reason: str) -> Decision:
+    """A built-in no."""
+    return Decision(verdict="deny", rule=rule, reason=reason, source=BUILT_IN)
+
+
+def _unjudgeable(request: Request) -> Decision | None:
+    tool = request.tool
+    assert tool is not None
+    if tool.roles is None:
+        return refuse(
+            "missing-annotation",
+            f"nobody has said what the arguments of {tool.name!r} mean; give them roles under `tools:`",
+        )
+    problem = validate_arguments(tool, request.call.arguments)
+    return None if problem is None else refuse("invalid-arguments", problem)

@@ -1,0 +1,145 @@
+"""From arguments to targets: what each argument means, and where it leads. The one step of judging that may do I/O."""
+
+from collections.abc import Iterator, Mapping
+
+from holdfast.core import (
+    ArgumentRoles,
+    Condition,
+    Json,
+    JsonObject,
+    Location,
+    NameTarget,
+    Paths,
+    PathTarget,
+    Role,
+    Target,
+    Tool,
+    UrlTarget,
+)
+from holdfast.policy.git_remotes import Remotes, canonical_remote
+from holdfast.policy.hosts import canonical_url
+
+PATH_ROLES: tuple[Role, ...] = ("read-path", "write-path", "delete-path", "write-history", "delete-history")
+URL_ROLES: tuple[Role, ...] = ("fetch-url", "git-remote-url", "proxy-domain")
+OPAQUE_ROLES: tuple[Role, ...] = ("branch-name", "commit-message", "email-body", "share-permission", "none")
+"""Roles that are never judged by themselves; a rule may still ask for them."""
+
+
+def roles_of(tool: Tool, arguments: JsonObject) -> dict[str, tuple[Role, ...]]:
+    """The roles of each argument in this very call: the first condition that holds decides."""
+    return {name: _roles(roles, arguments) for name, roles in (tool.roles or {}).items()}
+
+
+def targets_of(
+    tool: Tool, arguments: JsonObject, paths: Paths, *, remotes: Remotes | None = None
+) -> tuple[Target, ...]:
+    """Everything the arguments refer to, element by element, each path resolved once."""
+    found: list[Target] = []
+    located: dict[str, Location] = {}
+    for name, roles in roles_of(tool, arguments).items():
+        judged = tuple(role for role in roles if role != "none")
+        if not judged or arguments.get(name) is None:
+            continue
+        for element in _elements(arguments[name]):
+            for role in judged:
+                if role in PATH_ROLES:
+                    found.append(_path_target(role, name, element, paths, located))
+                elif role == "git-remote-url":
+                    folder = _repository(tool, arguments, paths, located)
+                    found.extend(_remote_targets(name, element, folder, remotes))
+                elif role in URL_ROLES:
+                    found.append(_url_target(role, name, element))
+                else:
+                    found.append(NameTarget(role=role, argument=name, value=_text(element)))
+    return tuple(found)
+
+
+def holds(condition: Condition, arguments: Mapping[str, Json]) -> bool:
+    """Whether a condition on a sibling argument holds; values are compared strictly, `"true"` is not true."""
+    value = arguments.get(condition.argument)
+    match condition.presence:
+        case "present":
+            return condition.argument in arguments
+        case "absent":
+            return condition.argument not in arguments
+        case "truthy":
+            return bool(value)
+        case "falsy":
+            return not value
+        case None:
+            wanted = condition.one_of or (condition.equals,)
+            return condition.argument in arguments and any(same(value, one) for one in wanted)
+
+
+def same(one: Json, other: Json) -> bool:
+    """Equality as JSON has it: true is not 1, and 1 is 1.0."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _roles(roles: ArgumentRoles, arguments: JsonObject) -> tuple[Role, ...]:
+    for conditional in roles.when:
+        if holds(conditional.condition, arguments):
+            return conditional.roles
+    return roles.default
+
+
+def _elements(value: Json) -> Iterator[Json]:
+    """The scalars in a value. The keys of an object count: a tool may well take them for paths."""
+    if isinstance(value, list):
+        for part in value:
+            yield from _elements(part)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield key
+            yield from _elements(part)
+    else:
+        yield value
+
+
+def _path_target(
+    role: Role, argument: str, element: Json, paths: Paths, located: dict[str, Location]
+) -> PathTarget:
+    if not isinstance(element, str):
+        location = Location(given=_text(element), problem=f"a path must be a string (got {_text(element)})")
+    elif element in located:
+        location = located[element]
+    else:
+        location = located[element] = paths.locate(element)
+    return PathTarget(role=role, argument=argument, location=location)
+
+
+def _url_target(role: Role, argument: str, element: Json) -> UrlTarget:
+    if not isinstance(element, str):
+        return UrlTarget(role=role, argument=argument, given=_text(element), problem="is not a string")
+    text = f"https://{element}" if role == "proxy-domain" and "://" not in element else element
+    return canonical_url(text, role=role, argument=argument)
+
+
+def _remote_targets(
+    argument: str, element: Json, folder: str | None, remotes: Remotes | None
+) -> list[UrlTarget]:
+    if not isinstance(element, str):
+        return [
+            UrlTarget(
+                role="git-remote-url", argument=argument, given=_text(element), problem="is not a string"
+            )
+        ]
+    # Asked for URLs too: `insteadOf` rewrites those as well.
+    urls = remotes.urls(folder, element) if remotes is not None and folder is not None else ()
+    return [canonical_remote(url, argument=argument) for url in urls or (element,)]
+
+
+def _repository(tool: Tool, arguments: JsonObject, paths: Paths, located: dict[str, Location]) -> str | None:
+    """The folder a git tool works in: its first path argument, else the workspace."""
+    names = [name for name, roles in (tool.roles or {}).items() if set(roles.default) & set(PATH_ROLES)]
+    names += [name for name in ("repo_path", "path", "cwd", "directory") if name in arguments]
+    for name in names:
+        value = arguments.get(name)
+        if isinstance(value, str):
+            location = located.get(value) or paths.locate(value)
+            return location.real if location.problem is None else None
+    return paths.locate(".").real or None
+
+
+def _text(element: Json) -> str:
+    return element if isinstance(element, str) else repr(element)

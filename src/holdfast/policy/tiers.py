@@ -1,0 +1,51 @@
+"""Tiers: several policies as one. Organisation, user, project, session: each may only narrow what the others leave."""
+
+from holdfast.core import STRICTNESS, Decision, Tool, digest
+from holdfast.policy.contract import Policy, Request
+
+
+class TieredPolicy:
+    """All of the policies judge; the strictest verdict counts, so that none of them can widen another."""
+
+    def __init__(self, policies: tuple[Policy, ...]) -> None:
+        self._policies = policies
+        self._name = "+".join(policy.name for policy in policies)
+        self._digest = digest([policy.digest for policy in policies])
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def digest(self) -> str:
+        return self._digest
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The tiers, highest first."""
+        return self._policies
+
+    def judge(self, request: Request) -> Decision:
+        decisions = [policy.judge(request) for policy in self._policies]
+        decision = max(decisions, key=lambda one: STRICTNESS[one.verdict])
+        if decision.verdict != "escalate":
+            return decision
+        roles = dict.fromkeys(role for one in decisions for role in one.escalated_roles)
+        return Decision(
+            verdict="escalate",
+            rule=decision.rule,
+            reason=decision.reason,
+            source=decision.source,
+            escalated_roles=tuple(roles),
+            is_staged=any(one.verdict == "stage" or one.is_staged for one in decisions),
+        )
+
+    def could_allow(self, tool: Tool) -> bool:
+        return all(policy.could_allow(tool) for policy in self._policies)
+
+
+def tighten(*policies: Policy) -> Policy:
+    """The policies as one, highest tier first. At least one is needed: no policy would mean everything."""
+    if not policies:
+        raise ValueError("at least one policy is needed")
+    return policies[0] if len(policies) == 1 else TieredPolicy(policies)
