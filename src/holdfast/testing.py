@@ -4,40 +4,21 @@ async with memory_session([use("execute_code", {"code": "..."}), "Done."]) as se
     outcome = await session.send("hello")
 """
 
-import posixpath
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from holdfast.app import assemble
 from holdfast.config import Config
-from holdfast.core import PERSON, Clock, FakeClock, Limits, Location, Toolset
+from holdfast.core import PERSON, Clock, FakeClock, Limits, Toolset
 from holdfast.core.events import SessionOpened
 from holdfast.guests import Engine, ScriptedEngine
 from holdfast.models import ScriptedModel, ScriptedReply
-from holdfast.policy import FixedPolicy, Policy
+from holdfast.policy import FixedPolicy, LexicalPaths, Policy
 from holdfast.session import Session
 from holdfast.store import MemoryStore, Store
 from holdfast.world import MemoryWorld, World
 
-__all__ = ["MemoryPaths", "memory_session"]
-
-
-class MemoryPaths:
-    """Paths of a world without a disk: by their words alone, since nothing there can be a link."""
-
-    def locate(self, given: str) -> Location:
-        path = given
-        for root in ("/workspace", "/app"):
-            if path == root or path.startswith(f"{root}/"):
-                path = path[len(root) + 1 :]
-                break
-        else:
-            if path.startswith("/"):
-                return Location(given=given, real=posixpath.normpath(path))
-        plain = posixpath.normpath(path or ".")
-        if "\0" in given or plain.startswith(".."):
-            return Location(given=given, problem="it leads out of the workspace")
-        return Location(given=given, real=f"/workspace/{plain}", inside=plain)
+__all__ = ["memory_session"]
 
 
 @asynccontextmanager
@@ -73,7 +54,7 @@ async def memory_session(
         journal=await store.create(opened),
         store=store,
         world=world or MemoryWorld(),
-        paths=MemoryPaths(),
+        paths=LexicalPaths(),
         policy=policy,
         model=model,
         guest=engine.guest(),

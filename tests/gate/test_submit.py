@@ -1,0 +1,343 @@
+"""Gate.submit: one road from a call to an effect, and nothing off the record."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.core import (
+    PERSON,
+    Answer,
+    Call,
+    Failed,
+    FakeClock,
+    FunctionToolset,
+    Json,
+    JsonObject,
+    Limits,
+    Parked,
+    Refused,
+    Response,
+    Returned,
+    Tool,
+    Verdict,
+    call_id,
+)
+from holdfast.core.errors import Diverged, EscalationUnknown, ToolFailed
+from holdfast.core.events import (
+    CallIntended,
+    CallRefused,
+    CallSettled,
+    EscalationExpired,
+    MessagePosted,
+    SessionOpened,
+)
+from holdfast.gate import Gate, GateSettings, Results, audit_view
+from holdfast.policy import FixedPolicy, LexicalPaths
+from holdfast.store import Journal, MemoryStore
+
+TOOL = Tool(
+    name="box.put",
+    parameters={
+        "type": "object",
+        "properties": {"what": {"type": "string"}},
+        "required": ["what"],
+        "additionalProperties": False,
+    },
+    roles={},
+)
+
+
+class Bench:
+    """A gate over real parts in memory, and one tool that counts what it did."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        clock: FakeClock,
+        verdict: Verdict,
+        function: Callable[[JsonObject], Json],
+        tool: Tool,
+        settings: GateSettings,
+        results: Results,
+    ) -> None:
+        self.journal = journal
+        self.clock = clock
+        self.tools = FunctionToolset({tool.name: (tool, function)})
+        self.gate = Gate(
+            journal=journal,
+            policy=FixedPolicy(default=verdict),
+            toolsets=[self.tools],
+            paths=LexicalPaths(),
+            clock=clock,
+            settings=settings,
+            results=results,
+        )
+
+    @property
+    def events(self) -> list[str]:
+        return [type(entry.event).__name__ for entry in self.journal.recorded[2:]]
+
+
+async def bench(
+    verdict: Verdict = "allow",
+    function: Callable[[JsonObject], Json] = lambda arguments: f"put {arguments['what']}",
+    *,
+    tool: Tool = TOOL,
+    limits: Limits | None = None,
+    settings: GateSettings | None = None,
+    results: Results | None = None,
+    journal: Journal | None = None,
+) -> Bench:
+    clock = FakeClock()
+    if journal is None:
+        opened = SessionOpened(
+            principal=PERSON,
+            folder="/",
+            workspace="",
+            policy="fixed",
+            policy_digest="",
+            model="",
+            limits=limits or Limits(),
+        )
+        journal = await MemoryStore(clock=clock).create(opened)
+        await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
+    return Bench(journal, clock, verdict, function, tool, settings or GateSettings(), results or Results())
+
+
+def put(what: str, number: int = 1) -> Call:
+    return Call(id=call_id(1, number), operation="box.put", arguments={"what": what})
+
+
+async def test_an_allowed_call_is_made_and_its_intent_is_on_record_before_it() -> None:
+    seen: list[list[str]] = []
+    made = await bench(function=lambda arguments: seen.append(made.events) or "done")
+    assert await made.gate.submit(put("rope")) == Returned(value="done")
+    assert seen == [["CallIntended"]]
+    assert made.events == ["CallIntended", "CallSettled"]
+
+
+async def test_a_denied_call_is_not_made_and_is_on_record() -> None:
+    made = await bench("deny")
+    answer = await made.gate.submit(put("rope"))
+    assert isinstance(answer, Refused)
+    assert made.tools.performed == []
+    assert made.events == ["CallRefused"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call(id=call_id(1, 1), operation="box.put", arguments={}),
+        Call(id=call_id(1, 1), operation="box.put", arguments={"what": 3}),
+        Call(id=call_id(1, 1), operation="box.put", arguments={"what": "x", "more": 1}),
+        Call(id=call_id(1, 1), operation="box.burn", arguments={}),
+    ],
+    ids=["missing", "wrong type", "unknown key", "unknown tool"],
+)
+async def test_a_malformed_call_is_refused_whatever_the_policy(call: Call) -> None:
+    made = await bench("allow")
+    assert isinstance(await made.gate.submit(call), Refused)
+    assert made.tools.performed == []
+
+
+async def test_a_failing_tool_is_an_answer_and_on_record() -> None:
+    def fail(arguments: JsonObject) -> Json:
+        raise ToolFailed("the box is full")
+
+    made = await bench(function=fail)
+    assert await made.gate.submit(put("rope")) == Failed(error="ToolFailed", reason="the box is full")
+    assert made.events == ["CallIntended", "CallSettled"]
+
+
+async def test_a_broken_tool_tells_its_kind_and_not_its_words() -> None:
+    def breaks(arguments: JsonObject) -> Json:
+        raise RuntimeError("password is hunter2")
+
+    made = await bench(function=breaks)
+    answer = await made.gate.submit(put("rope"))
+    assert isinstance(answer, Failed)
+    assert "hunter2" not in answer.reason
+
+
+async def test_a_call_on_record_is_not_made_again() -> None:
+    made = await bench()
+    first = await made.gate.submit(put("rope"))
+    again = await bench(journal=made.journal)
+    assert await again.gate.submit(put("rope")) == first
+    assert again.tools.performed == []
+
+
+async def test_another_call_under_a_recorded_id_is_reported_as_diverged() -> None:
+    made = await bench()
+    await made.gate.submit(put("rope"))
+    with pytest.raises(Diverged):
+        await made.gate.submit(put("chain"))
+
+
+@pytest.mark.parametrize("is_idempotent", [True, False])
+async def test_a_call_cut_off_by_a_crash_is_repeated_only_if_idempotent(is_idempotent: bool) -> None:
+    tool = Tool(name=TOOL.name, parameters=TOOL.parameters, roles={}, is_idempotent=is_idempotent)
+    died = await bench(tool=tool)
+    call = put("rope")
+    await died.journal.append(
+        CallIntended(
+            call=call,
+            decision=died.gate.policy.judge(died.gate._judge(call).request),
+            digest=call.digest,
+            tool_digest=tool.digest,
+            is_idempotent=is_idempotent,
+        )
+    )
+    next_process = await bench(tool=tool, journal=died.journal)
+    assert [each.call.id for each in next_process.gate.calls.unknown()] == [call.id]
+    answer = await next_process.gate.submit(call)
+    assert isinstance(answer, Returned if is_idempotent else Failed)
+    assert len(next_process.tools.performed) == (1 if is_idempotent else 0)
+
+
+async def test_an_escalated_call_parks_and_goes_on_after_a_yes() -> None:
+    made = await bench("escalate")
+    parked = await made.gate.submit(put("rope"))
+    assert isinstance(parked, Parked)
+    assert await made.gate.submit(put("rope")) == parked, "asked again, it still waits"
+    await made.gate.resolve(
+        parked.escalation, Response(verdict="approve"), principal=PERSON, transport="test"
+    )
+    assert await made.gate.submit(put("rope")) == Returned(value="put rope")
+    [entry] = audit_view(made.journal.recorded)
+    assert (entry.result, entry.approver, entry.transport) == ("ok", PERSON, "test")
+
+
+async def test_a_no_is_a_refusal_with_the_persons_reason() -> None:
+    made = await bench("escalate")
+    parked = await made.gate.submit(put("rope"))
+    assert isinstance(parked, Parked)
+    answer = Response(verdict="deny", reason="not today")
+    await made.gate.resolve(parked.escalation, answer, principal=PERSON, transport="test")
+    refused = await made.gate.submit(put("rope"))
+    assert isinstance(refused, Refused)
+    assert "not today" in refused.reason
+
+
+async def test_silence_is_a_no() -> None:
+    made = await bench("escalate", settings=GateSettings(escalation_seconds=10))
+    parked = await made.gate.submit(put("rope"))
+    assert isinstance(parked, Parked)
+    made.clock.advance(11)
+    ruling = await made.gate.wait(parked.escalation)
+    assert ruling.verdict == "expire"
+    assert isinstance(await made.gate.submit(put("rope")), Refused)
+    with pytest.raises(EscalationUnknown, match="late"):
+        await made.gate.resolve(
+            parked.escalation, Response(verdict="approve"), principal=PERSON, transport="test"
+        )
+    assert sum(isinstance(e.event, EscalationExpired) for e in made.journal.recorded) == 1
+
+
+async def test_where_nobody_can_be_asked_an_escalation_is_a_no() -> None:
+    made = await bench("escalate", settings=GateSettings(can_ask=False))
+    assert isinstance(await made.gate.submit(put("rope")), Refused)
+
+
+async def test_the_first_answer_wins() -> None:
+    made = await bench("escalate")
+    parked = await made.gate.submit(put("rope"))
+    assert isinstance(parked, Parked)
+
+    async def answer(verdict: str) -> object:
+        response = Response(verdict=verdict)  # type: ignore[arg-type]
+        return await made.gate.resolve(parked.escalation, response, principal=PERSON, transport=verdict)
+
+    outcomes = await asyncio.gather(answer("approve"), answer("deny"), return_exceptions=True)
+    assert sum(isinstance(each, EscalationUnknown) for each in outcomes) == 1
+
+
+async def test_a_tool_that_changed_after_the_approval_is_not_called() -> None:
+    made = await bench("escalate")
+    parked = await made.gate.submit(put("rope"))
+    assert isinstance(parked, Parked)
+    await made.gate.resolve(
+        parked.escalation, Response(verdict="approve"), principal=PERSON, transport="test"
+    )
+    changed = Tool(name=TOOL.name, description="now it burns", parameters=TOOL.parameters, roles={})
+    after = await bench("escalate", tool=changed, journal=made.journal)
+    assert isinstance(await after.gate.submit(put("rope")), Refused)
+    assert after.tools.performed == []
+
+
+async def test_edited_arguments_are_what_is_performed() -> None:
+    made = await bench("escalate")
+    parked = await made.gate.submit(put("rope"))
+    assert isinstance(parked, Parked)
+    edited = Response(verdict="approve", arguments={"what": "string"})
+    await made.gate.resolve(parked.escalation, edited, principal=PERSON, transport="test")
+    assert await made.gate.submit(put("rope")) == Returned(value="put string")
+    assert await made.gate.submit(put("rope")) == Returned(value="put string"), "and again from the record"
+
+
+async def test_a_grant_for_the_turn_covers_the_same_call_and_no_other() -> None:
+    made = await bench("escalate")
+    parked = await made.gate.submit(put("rope", 1))
+    assert isinstance(parked, Parked)
+    yes = Response(verdict="approve", scope="turn")
+    await made.gate.resolve(parked.escalation, yes, principal=PERSON, transport="test")
+    assert isinstance(await made.gate.submit(put("rope", 2)), Returned)
+    assert isinstance(await made.gate.submit(put("chain", 3)), Parked)
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 3])
+async def test_n_calls_are_usable_and_never_one_more(allowed: int) -> None:
+    made = await bench(limits=Limits(calls=allowed))
+    answers: list[Answer] = [await made.gate.submit(put(f"item {n}", n)) for n in range(1, allowed + 2)]
+    assert sum(isinstance(answer, Returned) for answer in answers) == allowed
+    assert isinstance(answers[-1], Refused)
+
+
+async def test_concurrent_calls_cannot_pass_a_limit_together() -> None:
+    made = await bench(limits=Limits(calls=5))
+    answers = await asyncio.gather(*(made.gate.submit(put(f"item {n}", n)) for n in range(1, 21)))
+    assert sum(isinstance(answer, Returned) for answer in answers) == 5
+
+
+async def test_the_same_call_over_and_over_breaks_the_circuit() -> None:
+    made = await bench(settings=GateSettings(repeats=3))
+    answers = [await made.gate.submit(put("rope", n)) for n in range(1, 6)]
+    assert [isinstance(answer, Returned) for answer in answers] == [True, True, True, False, False]
+    assert isinstance(await made.gate.submit(put("chain", 6)), Returned), "another call is not held up"
+
+
+async def test_a_result_is_bounded_and_known_secrets_are_taken_out() -> None:
+    results = Results(max_bytes=1000, secrets=("s3cr3t-value",))
+    made = await bench(function=lambda _: "x" * 5000 + "s3cr3t-value", results=results)
+    answer = await made.gate.submit(put("rope"))
+    assert isinstance(answer, Returned)
+    assert isinstance(answer.value, str)
+    assert len(answer.value) < 1200
+    assert "s3cr3t-value" not in answer.value
+
+
+async def test_a_cancelled_call_is_on_record() -> None:
+    class Stuck(FunctionToolset):
+        async def perform(self, call: Call, *, is_staged: bool) -> None:  # type: ignore[override]
+            begun.set()
+            await asyncio.Event().wait()
+
+    begun = asyncio.Event()
+    made = await bench()
+    made.gate._toolsets = (Stuck({TOOL.name: (TOOL, lambda _: None)}),)
+    task = asyncio.create_task(made.gate.submit(put("rope")))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    last = made.journal.recorded[-1].event
+    assert isinstance(last, CallSettled)
+    assert last.status == "cancelled"
+
+
+async def test_a_refusal_keeps_its_answer_on_replay() -> None:
+    made = await bench("deny")
+    first = await made.gate.submit(put("rope"))
+    assert await made.gate.submit(put("rope")) == first
+    assert sum(isinstance(e.event, CallRefused) for e in made.journal.recorded) == 1
