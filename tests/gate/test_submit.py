@@ -16,6 +16,7 @@ from holdfast.core import (
     JsonObject,
     Limits,
     Parked,
+    Performed,
     Refused,
     Response,
     Returned,
@@ -111,7 +112,12 @@ def put(what: str, number: int = 1) -> Call:
 
 async def test_an_allowed_call_is_made_and_its_intent_is_on_record_before_it() -> None:
     seen: list[list[str]] = []
-    made = await bench(function=lambda arguments: seen.append(made.events) or "done")
+
+    def look(arguments: JsonObject) -> Json:
+        seen.append(made.events)
+        return "done"
+
+    made = await bench(function=look)
     assert await made.gate.submit(put("rope")) == Returned(value="done")
     assert seen == [["CallIntended"]]
     assert made.events == ["CallIntended", "CallSettled"]
@@ -319,9 +325,10 @@ async def test_a_result_is_bounded_and_known_secrets_are_taken_out() -> None:
 
 async def test_a_cancelled_call_is_on_record() -> None:
     class Stuck(FunctionToolset):
-        async def perform(self, call: Call, *, is_staged: bool) -> None:  # type: ignore[override]
+        async def perform(self, call: Call, *, is_staged: bool) -> Performed:
             begun.set()
             await asyncio.Event().wait()
+            return Performed()
 
     begun = asyncio.Event()
     made = await bench()

@@ -17,9 +17,12 @@ from holdfast.core.events import (
 )
 from holdfast.core.fold import effective
 
+Result = Literal["ok", "refused", "error", "timeout", "cancelled", "unknown", "waiting", "begun"]
+"""What became of a call; `waiting` and `begun` are not over yet."""
+
 
 class AuditEntry(Value):
-    """One call on the record. `result` is what became of it; `waiting` and `begun` are not over yet."""
+    """One call on the record."""
 
     call: CallId
     turn: int
@@ -27,7 +30,7 @@ class AuditEntry(Value):
     operation: str
     arguments: JsonObject
     decision: Decision
-    result: Literal["ok", "refused", "error", "timeout", "cancelled", "unknown", "waiting", "begun"]
+    result: Result
     error: str = ""
     escalation: EscalationId | None = None
     response: Response | None = None
@@ -70,7 +73,7 @@ def audit_view(
                 call = call_of[event.escalation]
                 entries[call] = _with(entries[call], error=event.reason)
             case CallRefused() | CallIntended():
-                result = "refused" if isinstance(event, CallRefused) else "begun"
+                result: Result = "refused" if isinstance(event, CallRefused) else "begun"
                 fresh = AuditEntry(
                     call=event.call.id,
                     turn=event.call.turn,

@@ -75,7 +75,7 @@ class Budget(Fold):
         for dimension in DIMENSIONS:
             room = self.remaining(dimension)
             wanted = getattr(amount, dimension)
-            if room is not None and (wanted is None or wanted > room):
+            if room is not None and (wanted is None or _exact(wanted) > room):
                 raise BudgetExceeded(
                     f"the budget for {dimension} has {_plain(room)} left, the next step needs {_plain(wanted)}",
                     dimension=dimension,
@@ -89,12 +89,11 @@ class Budget(Fold):
         """Give the room back; what was really spent comes with the event that records it."""
         self._held.pop(reservation.number, None)
 
-    def remaining(self, dimension: Dimension) -> int | float | Decimal | None:
+    def remaining(self, dimension: Dimension) -> Decimal | None:
         """How much is left in the tighter of turn and session; None without a limit. An unknown price leaves nothing."""
+        held = [getattr(amount, dimension) for amount in self._held.values()]
         rooms = [
-            _left(
-                bound, getattr(spent, dimension), [getattr(held, dimension) for held in self._held.values()]
-            )
+            _left(bound, [getattr(spent, dimension), *held])
             for limits, spent in ((self.limits, self.spent), (self.turn_limits, self.turn_spent))
             if (bound := getattr(limits, dimension)) is not None
         ]
@@ -117,19 +116,23 @@ class Budget(Fold):
         self.turn_spent = self.turn_spent.plus(amount)
 
 
-def _left(
-    bound: int | float | Decimal,
-    spent: int | float | Decimal | None,
-    held: list[int | float | Decimal | None],
-) -> int | float | Decimal:
-    kind = type(bound)
-    if spent is None or any(each is None for each in held):
-        return kind(0)
-    used = spent + sum((each for each in held if each is not None), start=type(spent)(0))  # type: ignore[operator]
-    return max(kind(0), bound - kind(used))  # type: ignore[operator,no-any-return]
+_Number = int | float | Decimal
 
 
-def _plain(number: int | float | Decimal | None) -> str:
+def _left(bound: _Number, spent: list[_Number | None]) -> Decimal:
+    if any(each is None for each in spent):
+        return Decimal(0)
+    return max(
+        Decimal(0), _exact(bound) - sum((_exact(each) for each in spent if each is not None), Decimal(0))
+    )
+
+
+def _exact(number: _Number) -> Decimal:
+    # By its text: 0.1 is a tenth here, not the nearest binary fraction.
+    return number if isinstance(number, Decimal) else Decimal(str(number))
+
+
+def _plain(number: _Number | None) -> str:
     return (
         "an unknown amount"
         if number is None
