@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+from holdfast.cli.approvals import show_escalation
+from holdfast.cli.console import Console
+from holdfast.core import Escalation, Response
 from holdfast.models import ScriptedModel, use
 
 DEMO_MODEL = "scripted:demo"
@@ -58,10 +61,26 @@ def demo_model() -> ScriptedModel:
         [
             use("execute_code", {"code": _LOOK}, text="I read the project first."),
             use("execute_code", {"code": _REACH_OUT}, text="An hourly job would keep the report fresh."),
-            use("execute_code", {"code": _MEND}, text="Not allowed, so I leave that. Now the mistake itself."),
+            use(
+                "execute_code", {"code": _MEND}, text="Not allowed, so I leave that. Now the mistake itself."
+            ),
             use("execute_code", {"code": _CLEAN_UP}, text="Last, the old report."),
             "Done. report.py counts the quantity now (total 202.50), CHANGES.md says so, and the old report is gone. "
             "I could not set up an hourly job: that lies outside the workspace.",
         ],
         name=DEMO_MODEL,
     )
+
+
+class DemoAnswers:
+    """Answers in a person's place, and says so."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    async def __call__(self, escalation: Escalation) -> Response:
+        show_escalation(self._console, escalation)
+        self._console.say(
+            "  No terminal to ask at: the script `demo-answers` says /approve in your place.", "dim"
+        )
+        return Response(verdict="approve", reason="answered by the script demo-answers")

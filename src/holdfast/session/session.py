@@ -76,6 +76,11 @@ class Session:
         return self._journal.session
 
     @property
+    def last_seq(self) -> int:
+        """The number of the newest event."""
+        return self._journal.recorded[-1].seq
+
+    @property
     def budget(self) -> Budget:
         """What may still be spent."""
         return self._gate.budget

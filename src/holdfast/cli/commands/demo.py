@@ -11,12 +11,12 @@ from pathlib import Path
 
 from holdfast.app import Runtime
 from holdfast.cli import exits
-from holdfast.cli.approvals import TerminalApprover, show_escalation
+from holdfast.cli.approvals import TerminalApprover
 from holdfast.cli.audit_table import audit_table
 from holdfast.cli.console import Console, visible
-from holdfast.cli.demo_script import DEMO_POLICY, FILES, TASK, demo_model
+from holdfast.cli.demo_script import DEMO_POLICY, FILES, TASK, DemoAnswers, demo_model
 from holdfast.cli.narrator import Narrator
-from holdfast.core import DIMENSIONS, Escalation, Response
+from holdfast.core import DIMENSIONS
 from holdfast.session import Session
 
 
@@ -36,25 +36,13 @@ async def run(arguments: argparse.Namespace) -> int:
         session = await runtime.create(model=demo_model(), workspace=project, policy=str(DEMO_POLICY))
         console.tell(f"you     {TASK}", "strong")
         session.follow(Narrator(console.tell, after=1, shows_code=True))
-        session.approver = TerminalApprover(console) if is_asked else _ScriptedAnswers(console)
+        session.approver = TerminalApprover(console) if is_asked else DemoAnswers(console)
         await session.send(TASK, transport="demo")
         await _decide_proposals(session, console, is_asked)
         _show_record(session, runtime, console, project)
     finally:
         await runtime.close()
     return exits.OK
-
-
-class _ScriptedAnswers:
-    """Answers in a person's place, and says so."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    async def __call__(self, escalation: Escalation) -> Response:
-        show_escalation(self._console, escalation)
-        self._console.say("  No terminal to ask at: the script `demo-answers` says /approve in your place.", "dim")
-        return Response(verdict="approve", reason="answered by the script demo-answers")
 
 
 def _make_project() -> Path:
@@ -67,7 +55,10 @@ def _make_project() -> Path:
 
 def _say_what_is_real(console: Console, project: Path, is_asked: bool) -> None:
     console.tell("Holdfast demo: one whole session, without key or network", "strong")
-    console.tell("  rehearsed  the model: a script of five replies that ships with Holdfast" + ("" if is_asked else ", and your answers"))
+    console.tell(
+        "  rehearsed  the model: a script of five replies that ships with Holdfast"
+        + ("" if is_asked else ", and your answers")
+    )
     console.tell("  real       the sandbox its Python runs in, the policy, the gate, the journal, the files")
     console.tell(f"  project    {project}")
     console.tell()
@@ -78,7 +69,9 @@ async def _decide_proposals(session: Session, console: Console, is_asked: bool) 
     console.tell("Nothing of this is in your files yet. What the agent proposes:", "strong")
     for proposal in session.proposals():
         for line in visible(proposal.diff).splitlines():
-            console.tell(f"  {line}", "good" if line.startswith("+") else "bad" if line.startswith("-") else "plain")
+            console.tell(
+                f"  {line}", "good" if line.startswith("+") else "bad" if line.startswith("-") else "plain"
+            )
     console.tell()
     if not is_asked:
         console.say("  No terminal to ask at: the script `demo-answers` says /commit in your place.", "dim")

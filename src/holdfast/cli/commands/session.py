@@ -8,8 +8,8 @@ import sys
 from holdfast.app import Runtime
 from holdfast.cli import exits
 from holdfast.cli.approvals import TerminalApprover
-from holdfast.cli.demo_script import DEMO_MODEL, demo_model
 from holdfast.cli.console import Console, visible
+from holdfast.cli.demo_script import DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.narrator import Narrator
 from holdfast.core import Error, Needs, Nonconverged, Ok, Outcome, Proposed
 from holdfast.core.errors import ModelMissing, SessionNotFound
@@ -80,9 +80,11 @@ async def _last_here(runtime: Runtime) -> str:
 
 async def _work(session: Session, arguments: argparse.Namespace, console: Console) -> int:
     task = " ".join(arguments.task) or (None if sys.stdin.isatty() else sys.stdin.read().strip() or None)
-    session.follow(Narrator(console.say, after=len(session._journal.recorded)))
+    session.follow(Narrator(console.say, after=session.last_seq))
     if console.is_interactive and not arguments.no_escalations:
         session.approver = TerminalApprover(console)
+    elif session.status.model == DEMO_MODEL:
+        session.approver = DemoAnswers(console)
     if session.status.has_open_turn:
         console.say("  the last turn was cut off or waits; going on with it")
         outcome = await session.advance()

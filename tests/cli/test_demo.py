@@ -1,0 +1,169 @@
+"""The demo, started as a user starts it: the first thing a newcomer sees, and the first thing a crash may hit."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.core import FakeClock
+from holdfast.core.events import (
+    CallIntended,
+    CallSettled,
+    EscalationAnswered,
+    ModelReplied,
+    Recorded,
+    TurnEnded,
+)
+from holdfast.store import EmbeddedStore, Home
+
+DYING_DEMO = """
+import os, signal, sys
+from holdfast.store import EmbeddedStore
+
+point, create = int(sys.argv[1]), EmbeddedStore.create
+
+async def create_and_die(self, *arguments, **options):
+    journal = await create(self, *arguments, **options)
+    journal.follow(lambda entry: os.kill(os.getpid(), signal.SIGKILL) if entry.seq == point else None)
+    return journal
+
+EmbeddedStore.create = create_and_die
+from holdfast.cli import main
+sys.exit(main(["demo"]))
+"""
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "HOLDFAST_HOME": str(home / "holdfast"),
+        "TMPDIR": str(home),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+
+
+def holdfast(*words: str, home: Path, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", *words],
+        env=environment(home),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=50,
+    )
+
+
+def journal_of(home: Path) -> list[Recorded]:
+    async def read() -> list[Recorded]:
+        store = await EmbeddedStore.start(Home(home / "holdfast"), clock=FakeClock())
+        try:
+            [session] = await store.sessions()
+            return list(await store.read(session.id))
+        finally:
+            await store.close()
+
+    return asyncio.run(read())
+
+
+def test_the_demo_shows_a_whole_session(tmp_path: Path) -> None:
+    done = holdfast("demo", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout + done.stderr
+    for words in (
+        "a script of five replies that ships with Holdfast",
+        "allow   world.read path=/workspace/report.py",
+        "deny    world.write path=/etc/cron.d/report",
+        "ask     world.delete path=/workspace/old-report.csv",
+        "the script `demo-answers` says /approve in your place",
+        '+        return sum(float(row["price"]) * int(row["quantity"]) for row in csv.DictReader(lines))',
+        "commit  CHANGES.md, report.py",
+        "The record",
+        "Spent",
+        "Journal",
+    ):
+        assert words in shown, f"{words!r} is missing in\n{shown}"
+    assert "\x1b[" not in shown, "no colour where there is no terminal"
+    [project] = tmp_path.glob("holdfast-demo-*/shop")
+    assert sorted(file.name for file in project.iterdir()) == ["CHANGES.md", "report.py", "sales.csv"]
+    assert 'int(row["quantity"])' in (project / "report.py").read_text()
+
+
+def test_a_demo_can_be_looked_at_afterwards(tmp_path: Path) -> None:
+    holdfast("demo", home=tmp_path)
+    [session] = json.loads(holdfast("sessions", "--json", home=tmp_path).stdout)
+    assert session["model"] == "scripted:demo"
+    audit = json.loads(holdfast("audit", "--json", home=tmp_path).stdout)
+    decided = {(entry["operation"], entry["decision"]["verdict"], entry["result"]) for entry in audit}
+    assert {
+        ("world.read", "allow", "ok"),
+        ("world.write", "deny", "refused"),
+        ("world.write", "stage", "ok"),
+        ("world.delete", "escalate", "ok"),
+    } <= decided
+
+
+@pytest.fixture(scope="module")
+def whole_length(tmp_path_factory: pytest.TempPathFactory) -> int:
+    home = tmp_path_factory.mktemp("whole")
+    holdfast("demo", home=home)
+    recorded = journal_of(home)
+    return next(entry.seq for entry in recorded if isinstance(entry.event, TurnEnded))
+
+
+@pytest.mark.parametrize("tenth", range(1, 10))
+def test_a_demo_killed_in_mid_turn_goes_on_with_continue(
+    tmp_path: Path, whole_length: int, tenth: int
+) -> None:
+    check_killed_at(tmp_path, max(2, whole_length * tenth // 10))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("point", range(2, 60))
+def test_a_demo_killed_at_any_event_goes_on_with_continue(
+    tmp_path: Path, whole_length: int, point: int
+) -> None:
+    if point < whole_length:
+        check_killed_at(tmp_path, point)
+
+
+def check_killed_at(home: Path, point: int) -> None:
+    died = subprocess.run(
+        [sys.executable, "-c", DYING_DEMO, str(point)],
+        env=environment(home),
+        cwd=home,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=50,
+    )
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    before = journal_of(home)
+    assert len(before) >= point
+    went_on = holdfast("--continue", home=home)
+    assert went_on.returncode == 0, went_on.stderr
+    assert "the old report is gone" in went_on.stdout
+
+    after = journal_of(home)
+    assert [entry.hash for entry in after[: len(before)]] == [entry.hash for entry in before], (
+        "nothing is lost"
+    )
+    events = [entry.event for entry in after]
+    assert sum(isinstance(event, TurnEnded) for event in events) == 1
+    assert sum(isinstance(event, EscalationAnswered) for event in events) == 1
+    replies = [event.step for event in events if isinstance(event, ModelReplied)]
+    assert replies == [1, 2, 3, 4, 5], "the model is not asked again for what it answered"
+    intents = [event.call.id for event in events if isinstance(event, CallIntended)]
+    settled = [event.call for event in events if isinstance(event, CallSettled)]
+    assert len(settled) == len(set(settled)), "no call is settled twice"
+    assert set(intents) == set(settled), "no call is left open"
+    for call in {call for call in intents if intents.count(call) > 1}:
+        [first, *_] = [e for e in events if isinstance(e, CallIntended) and e.call.id == call]
+        assert first.is_idempotent, "only a call without a second effect is made again"
+    [project] = home.glob("holdfast-demo-*/shop")
+    assert not (project / "old-report.csv").exists()
