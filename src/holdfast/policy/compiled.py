@@ -11,8 +11,8 @@ import msgspec
 
 from holdfast.core import ArgumentRoles, Condition, ConditionalRoles, Json, JsonObject, Role, Tool
 from holdfast.core.errors import InvalidPolicy
+from holdfast.policy.folders import resolve_folder
 from holdfast.policy.hosts import canonical_pattern
-from holdfast.policy.parse import resolve_folder
 from holdfast.policy.rules import HostTest, NameTest, PathTest, PolicyDocument, Rule
 
 _CONTAINED: tuple[Role, ...] = ("read-path", "write-path", "delete-path", "write-history")

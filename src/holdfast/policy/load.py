@@ -6,10 +6,12 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+import msgspec
+
 from holdfast.core.errors import InvalidPolicy
 from holdfast.policy.examples import check_examples
-from holdfast.policy.parse import parse_policy
 from holdfast.policy.rule_policy import RulePolicy
+from holdfast.policy.rules import PolicyDocument
 
 _NAMES = ("ask-always", "project", "safe-analysis", "safe-edit")
 
@@ -37,25 +39,34 @@ def load_policy(
                 "annotations go with a policy file, not with a named policy", source=reference
             )
         return _named(reference)
-    text = _read(path)
-    if path.suffix == ".json":
-        from holdfast.policy.compiled import parse_compiled
-
-        noted = _read(annotations) if annotations is not None else None
-        document = parse_compiled(text, source=str(path), annotations=noted, values=values or {})
-    else:
-        document = parse_policy(text, source=str(path), values=values)
-    policy = RulePolicy(document)
+    noted = _read(annotations) if annotations is not None else None
+    policy = RulePolicy(_parse(_read(path), path, noted, values or {}))
     check_examples(policy)
     return policy
 
 
 @cache
 def _named(name: str) -> RulePolicy:
+    from holdfast.policy.parse import parse_policy
+
     text = files("holdfast.policy").joinpath("named", f"{name}.yaml").read_text("utf-8")
     policy = RulePolicy(parse_policy(text, source=name))
     check_examples(policy)
     return policy
+
+
+def _parse(text: str, path: Path, annotations: str | None, values: Mapping[str, str]) -> PolicyDocument:
+    # Imported here: YAML is slow to load, and most programs that use a policy load just one.
+    from holdfast.policy.compiled import parse_annotations, parse_compiled
+    from holdfast.policy.parse import parse_policy
+
+    if path.suffix == ".json":
+        return parse_compiled(text, source=str(path), annotations=annotations, values=values)
+    document = parse_policy(text, source=str(path), values=values)
+    if annotations is None:
+        return document
+    noted = parse_annotations(annotations, source=str(path))
+    return msgspec.structs.replace(document, tools=noted | document.tools)
 
 
 def _find(reference: str, search: Sequence[Path]) -> Path | None:

@@ -1,12 +1,12 @@
 """Reads a policy written in YAML. Documents it reads are in docs/guides/write-a-policy.md."""
 
-import os
 import re
 from collections.abc import Mapping
 from typing import get_args
 
 from holdfast.core import ArgumentRoles, Condition, ConditionalRoles, Role, Tool, Verdict
 from holdfast.policy.catalogue import KNOWN_TOOLS
+from holdfast.policy.folders import resolve_folder
 from holdfast.policy.globs import problem_of_glob
 from holdfast.policy.hosts import canonical_pattern
 from holdfast.policy.nodes import Field, Node, only, read_nodes
@@ -118,18 +118,6 @@ class _Parser:
             if rule.name in seen:
                 node.fail(f"the name {rule.name!r} is taken by an earlier rule")
             seen.add(rule.name)
-
-
-def resolve_folder(text: str, values: Mapping[str, str]) -> str:
-    """A folder of a policy as an absolute path, symlinks followed; raises ValueError on anything else."""
-    for name, value in values.items():
-        text = text.replace("{" + name + "}", value)
-    if "{" in text:
-        raise ValueError(f"{text!r} holds a name in braces that has no value")
-    path = os.path.expanduser(text)
-    if not os.path.isabs(path) or "\0" in path:
-        raise ValueError(f"{text!r} is no absolute folder; for paths in the workspace use `paths`")
-    return os.path.realpath(path)
 
 
 def _text(fields: dict[str, Field], key: str) -> str:
