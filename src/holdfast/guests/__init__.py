@@ -1,6 +1,20 @@
 """Guests: untrusted code and the engines that run it, behind one contract. Engines load when a guest first runs."""
 
 from holdfast.guests.contract import Capabilities, Engine, Guest, GuestLimits, OnCall, Run, RunRequest
+from holdfast.guests.scripted import ScriptedEngine, script
 from holdfast.guests.seal import Seal
+from holdfast.guests.stubs import render_stubs
 
-__all__ = ["Capabilities", "Engine", "Guest", "GuestLimits", "OnCall", "Run", "RunRequest", "Seal"]
+__all__ = [
+    "Capabilities",
+    "Engine",
+    "Guest",
+    "GuestLimits",
+    "OnCall",
+    "Run",
+    "RunRequest",
+    "ScriptedEngine",
+    "Seal",
+    "render_stubs",
+    "script",
+]

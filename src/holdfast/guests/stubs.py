@@ -1,0 +1,133 @@
+"""Tools as Python sees them: one object a group, one typed method a tool.
+
+The same text is shown to the model and given to the type checker, so what the model reads is what it is held to.
+Names that are no Python identifiers (`read-file`, a parameter called `class`) get the nearest one; `parameters` and
+`python_name` are the only places that know how, and the engines map back through them.
+"""
+
+import builtins
+import json
+import keyword
+import re
+from collections.abc import Iterable
+from itertools import groupby
+
+from holdfast.core import Json, JsonObject, Tool, Value
+
+_SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_BUILTINS = frozenset(dir(builtins))
+_MAX_CHOICES = 20
+
+
+class Parameter(Value):
+    """One parameter of a tool: what the guest calls it, what the tool calls it, and its schema."""
+
+    python: str
+    name: str
+    schema: JsonObject
+    is_required: bool
+
+
+def python_name(name: str) -> str:
+    """The identifier that stands for a name in Python code."""
+    identifier = re.sub(r"\W", "_", name, flags=re.ASCII) or "_"
+    if identifier[0].isdigit() or keyword.iskeyword(identifier):
+        identifier = f"{identifier}_" if keyword.iskeyword(identifier) else f"_{identifier}"
+    return identifier
+
+
+def class_name(group: str) -> str:
+    """The stub class behind a group's object: `filesystem` -> `FilesystemTools`."""
+    words = re.split(r"[\W_]+", group, flags=re.ASCII)
+    return "".join(word[:1].upper() + word[1:] for word in words if word) + "Tools"
+
+
+def parameters(tool: Tool) -> tuple[Parameter, ...]:
+    """A tool's parameters in call order: the required ones first, each in the order of its schema."""
+    properties = _object(tool.parameters.get("properties"))
+    required = _strings(tool.parameters.get("required"))
+    found = [
+        Parameter(
+            python=python_name(name),
+            name=name,
+            schema=_object(schema),
+            is_required=name in required,
+        )
+        for name, schema in properties.items()
+    ]
+    return tuple(sorted(found, key=lambda parameter: not parameter.is_required))
+
+
+def render_stubs(tools: Iterable[Tool]) -> str:
+    """Typed Python stubs of tools, grouped by server, sorted by name."""
+    ordered = sorted(tools, key=lambda tool: (tool.group, tool.verb))
+    blocks = ["from typing import Any, Literal\n"]
+    for group, members in groupby(ordered, key=lambda tool: tool.group):
+        listed = list(members)
+        hidden = {python_name(tool.verb) for tool in listed} & _BUILTINS
+        methods = "\n".join(_method(tool, hidden) for tool in listed)
+        blocks.append(f"class {class_name(group)}:\n{methods}\n{python_name(group)}: {class_name(group)}\n")
+    return "\n".join(blocks)
+
+
+def annotation(schema: Json) -> str:
+    """The Python type of a JSON schema; `Any` where the schema says nothing that Python can say."""
+    if not isinstance(schema, dict):
+        return "Any"
+    choices = schema.get("enum")
+    if isinstance(choices, list) and 0 < len(choices) <= _MAX_CHOICES and all(map(_is_literal, choices)):
+        return f"Literal[{', '.join(repr(choice) for choice in choices)}]"
+    for key in ("anyOf", "oneOf"):
+        options = schema.get(key)
+        if isinstance(options, list) and options:
+            return _union(annotation(option) for option in options)
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return _union(annotation({**schema, "type": each}) for each in kind)
+    match kind:
+        case "array":
+            return f"list[{annotation(schema.get('items'))}]"
+        case "object":
+            return f"dict[str, {annotation(schema.get('additionalProperties'))}]"
+        case str():
+            return _SCALARS.get(kind, "Any")
+        case _:
+            return "Any"
+
+
+def _method(tool: Tool, hidden: set[str]) -> str:
+    arguments = "".join(
+        f", {each.python}: {_visible(each.schema, hidden)}{'' if each.is_required else ' = ...'}"
+        for each in parameters(tool)
+    )
+    head = f"    def {python_name(tool.verb)}(self{arguments}) -> {_visible(tool.returns, hidden)}:"
+    description = " ".join(tool.description.split())
+    return f"{head}\n        {_docstring(description)}\n        ..." if description else f"{head} ..."
+
+
+def _visible(schema: Json, hidden: set[str]) -> str:
+    """An annotation, unless a method of the class (`list`, `dict`) hides a type it is made of."""
+    text = annotation(schema)
+    return "Any" if hidden & set(re.findall(r"\w+", text)) else text
+
+
+def _docstring(text: str) -> str:
+    """A string literal of any text: a server's description cannot close it and go on as code."""
+    return json.dumps(text, ensure_ascii=False) if '"' in text or "\\" in text else f'"""{text}"""'
+
+
+def _union(options: Iterable[str]) -> str:
+    distinct = list(dict.fromkeys(options))
+    return "Any" if "Any" in distinct else " | ".join(distinct)
+
+
+def _is_literal(choice: Json) -> bool:
+    return choice is None or isinstance(choice, (str, int, bool))
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _strings(value: Json) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
