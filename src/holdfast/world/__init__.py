@@ -1,1 +1,32 @@
-"""TODO door."""
+"""Files and facts as a guest sees them: paths, workspaces, staging, proposals, restore points."""
+
+from holdfast.world.commits import Recovered, UndoJournal
+from holdfast.world.contract import Hit, Stat, World
+from holdfast.world.folder import FolderWorld
+from holdfast.world.located import WorldPaths
+from holdfast.world.memory import MemoryWorld
+from holdfast.world.opening import open_folder
+from holdfast.world.proposals import Proposal
+from holdfast.world.protections import PROTECTED
+from holdfast.world.quota import Quota
+from holdfast.world.staged import StagedWorld
+from holdfast.world.tools import WORLD_TOOLS
+from holdfast.world.toolset import WorldToolset
+
+__all__ = [
+    "PROTECTED",
+    "WORLD_TOOLS",
+    "FolderWorld",
+    "Hit",
+    "MemoryWorld",
+    "Proposal",
+    "Quota",
+    "Recovered",
+    "StagedWorld",
+    "Stat",
+    "UndoJournal",
+    "World",
+    "WorldPaths",
+    "WorldToolset",
+    "open_folder",
+]

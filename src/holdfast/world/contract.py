@@ -8,6 +8,8 @@ from typing import Literal, Protocol
 
 from holdfast.core import Change, Value
 
+NOT_EMPTY = "the folder is not empty; say recursive to remove it with everything in it"
+
 
 class Stat(Value):
     """What is at a path."""
@@ -30,12 +32,20 @@ class Hit(Value):
 class World(Protocol):
     """Files and folders behind one door."""
 
+    def resolve(self, path: str) -> str:
+        """The one name of a path: normal, relative, every link followed; `.` is the workspace. Raises PathRefused."""
+        ...
+
     def read(self, path: str) -> bytes:
         """The whole content."""
         ...
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
         """Files whose path matches the glob, sorted, POSIX separators."""
+        ...
+
+    def files(self) -> tuple[str, ...]:
+        """Every file, those with a dot included, sorted."""
         ...
 
     def entries(self, path: str = ".") -> tuple[Stat, ...]:
@@ -50,8 +60,12 @@ class World(Protocol):
         """Kind, size and time."""
         ...
 
-    def write(self, path: str, content: bytes, *, overwrite: bool = True) -> Change:
-        """Create or replace a file, its folders included."""
+    def write(self, path: str, content: bytes, *, overwrite: bool = True, mode: int | None = None) -> Change:
+        """Create or replace a file, its folders included; it keeps its mode where none is given."""
+        ...
+
+    def append(self, path: str, content: bytes) -> Change:
+        """Add to the end of a file, which is created where there is none."""
         ...
 
     def make_folder(self, path: str) -> None:
@@ -59,7 +73,11 @@ class World(Protocol):
         ...
 
     def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
-        """Remove a file, or a folder with everything in it if asked to."""
+        """Remove a file or an empty folder, or a folder with everything in it if asked to."""
+        ...
+
+    def move(self, source: str, destination: str) -> tuple[Change, ...]:
+        """Give a file or folder another name; a file at the destination is replaced."""
         ...
 
     def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> tuple[Hit, ...]:
@@ -68,4 +86,8 @@ class World(Protocol):
 
     def fingerprint(self, path: str | None = None) -> str:
         """SHA-256 of one file's content, or of the whole tree; the empty string where there is no such file."""
+        ...
+
+    def sync(self) -> None:
+        """Make what was written durable, where the world is on a disk."""
         ...

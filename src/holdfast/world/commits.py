@@ -1,0 +1,219 @@
+"""Making many changes as one: all of them, or none, also when the process is killed half-way.
+
+Before the first change, what the files held goes into an undo journal, durable. It is removed after the last one. An
+undo journal that is found at start belongs to a commit that was cut off, and is played back. Going back and not forward,
+because the record of the commit is written after it: what has no record must not have happened.
+"""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.core import Change, Value
+from holdfast.core.errors import HoldfastError, JournalDamaged
+from holdfast.world.contract import World
+from holdfast.world.fingerprints import NOTHING, fingerprint_of
+from holdfast.world.names import parent_and_name
+
+
+class Step(Value):
+    """One file, before and after; None is a file that is not there."""
+
+    path: str
+    before: bytes | None
+    before_mode: int | None
+    after: bytes | None
+    after_mode: int | None
+
+
+class Undo(Value):
+    """How to bring one file back. `size` is the length of its old content, None where there was no file."""
+
+    path: str
+    size: int | None
+    mode: int | None
+    before: str
+    after: str
+
+
+class UndoHead(Value):
+    """The first line of an undo journal; the old contents follow in the order of the entries."""
+
+    entries: tuple[Undo, ...]
+    folders: tuple[str, ...]
+    """That did not exist before, parents first."""
+    checksum: str
+
+
+class Recovered(Value):
+    """What playing back an undo journal did. `left` are files that somebody else changed since; they are as found."""
+
+    restored: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+class OldFile(NamedTuple):
+    """A file as it was; content None where there was none."""
+
+    path: str
+    content: bytes | None
+    mode: int | None
+
+
+class UndoJournal:
+    """Where a commit in progress can be found after a crash: one file in a folder outside the workspace."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "commit.undo"
+
+    def begin(self, steps: Iterable[Step], folders: tuple[str, ...]) -> None:
+        """Write down how to undo; durable when it returns."""
+        contents = [(step, step.before or b"") for step in steps]
+        body = b"".join(content for _, content in contents)
+        head = UndoHead(
+            entries=tuple(
+                Undo(
+                    path=step.path,
+                    size=None if step.before is None else len(content),
+                    mode=step.before_mode,
+                    before=NOTHING if step.before is None else fingerprint_of(content),
+                    after=NOTHING if step.after is None else fingerprint_of(step.after),
+                )
+                for step, content in contents
+            ),
+            folders=folders,
+            checksum=fingerprint_of(body),
+        )
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = self._file.with_suffix(".new")
+        with open(fresh, "wb", opener=_private) as file:
+            file.write(msgspec.json.encode(head) + b"\n" + body)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, self._file)
+        _sync(self._file.parent)
+
+    def end(self) -> None:
+        """The commit is whole, or undone."""
+        self._file.unlink(missing_ok=True)
+        _sync(self._file.parent)
+
+    def recover(self, base: World) -> Recovered | None:
+        """Undo a commit that was cut off, None where there was none. To be called before the world is used."""
+        self._file.with_suffix(".new").unlink(missing_ok=True)
+        if not self._file.exists():
+            return None
+        line, _, body = self._file.read_bytes().partition(b"\n")
+        try:
+            head = msgspec.json.decode(line, type=UndoHead)
+        except msgspec.DecodeError as error:
+            raise JournalDamaged(f"{self._file} cannot be read: {error}") from None
+        if fingerprint_of(body) != head.checksum:
+            raise JournalDamaged(f"{self._file} was changed", hint="move it away to go on without undoing")
+        old: list[OldFile] = []
+        left: list[str] = []
+        place = 0
+        for entry in head.entries:
+            content = None if entry.size is None else body[place : place + entry.size]
+            place += entry.size or 0
+            # A deletion that was not yet made leaves the old content; one that was made leaves nothing.
+            if base.fingerprint(entry.path) in (entry.before, entry.after):
+                old.append(OldFile(entry.path, content, entry.mode))
+            else:
+                left.append(entry.path)
+        put_back(base, old, head.folders)
+        self.end()
+        return Recovered(restored=tuple(file.path for file in old), left=tuple(left))
+
+
+class Commit(Value):
+    """The changes of one commit, checked against the base by whoever made it."""
+
+    steps: tuple[Step, ...]
+    made_folders: tuple[str, ...] = ()
+    gone_folders: tuple[str, ...] = ()
+
+    def apply(self, base: World, undo: UndoJournal | None) -> tuple[Change, ...]:
+        """Make all changes; on any trouble put everything back and raise it."""
+        folders = self._new_folders(base)
+        if undo is not None:
+            undo.begin(self.steps, folders)
+        try:
+            changes = self._make(base)
+            base.sync()
+        except BaseException:
+            put_back(
+                base, [OldFile(step.path, step.before, step.before_mode) for step in self.steps], folders
+            )
+            if undo is not None:
+                undo.end()
+            raise
+        if undo is not None:
+            undo.end()
+        return changes
+
+    def _make(self, base: World) -> tuple[Change, ...]:
+        changes: list[Change] = []
+        # Deletions first: a file may take the place of a folder, and a folder that of a file.
+        for step in self.steps:
+            if step.after is None:
+                changes += base.delete(step.path)
+        remove_empty(base, self.gone_folders)
+        for folder in self.made_folders:
+            base.make_folder(folder)
+        for step in self.steps:
+            if step.after is not None:
+                changes.append(base.write(step.path, step.after, mode=step.after_mode))
+        return tuple(sorted(changes, key=lambda change: change.path))
+
+    def _new_folders(self, base: World) -> tuple[str, ...]:
+        missing: set[str] = set(self.made_folders)
+        for step in self.steps:
+            if step.after is not None:
+                missing.update(parents(step.path))
+        return tuple(sorted(folder for folder in missing if not base.exists(folder)))
+
+
+def parents(path: str) -> list[str]:
+    """The folders above a path, the workspace itself left out."""
+    above = []
+    while (path := parent_and_name(path)[0]) != ".":
+        above.append(path)
+    return above
+
+
+def put_back(base: World, old: Iterable[OldFile], new_folders: Iterable[str]) -> None:
+    """Bring files to what they were: first away with what was made, so that it stands in nobody's way."""
+    files = tuple(old)
+    for file in files:
+        if file.content is None and base.exists(file.path):
+            base.delete(file.path)
+    remove_empty(base, new_folders)
+    for file in files:
+        if file.content is not None:
+            base.write(file.path, file.content, mode=file.mode)
+    base.sync()
+
+
+def remove_empty(base: World, folders: Iterable[str]) -> None:
+    """Remove those of the folders, and of the folders in them, in which nothing is left."""
+    for folder in sorted(folders, reverse=True):
+        with suppress(OSError, HoldfastError):
+            remove_empty(base, [each.path for each in base.entries(folder) if each.kind == "folder"])
+            base.delete(folder)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _sync(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

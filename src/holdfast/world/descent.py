@@ -1,0 +1,234 @@
+"""Opening what lies beneath a folder, by descriptor: the only place where a path of a guest meets the kernel.
+
+Nothing here ever follows a link. The kernel does it in one step where it has openat2; elsewhere each part of the path is
+opened from the descriptor of the one before. So a link that is swapped in after a check is met as a link, and refused.
+Who wants to follow links asks `Root.resolve` for the path they lead to and opens that, again without following.
+"""
+
+import ctypes
+import errno
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from holdfast.core.errors import PathRefused
+
+Opener = Callable[[int, str, int, int], int]
+"""Opens a normal path beneath a descriptor with flags and mode, and follows nothing; OSError ELOOP on a link."""
+
+# Systems without O_PATH open a folder for reading instead, which needs the right to read it.
+PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_CLOEXEC
+FOLDER = PATH_ONLY | os.O_DIRECTORY
+MAX_LINKS = 40
+
+_RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_NO_SYMLINKS = 0x04
+_RESOLVE_BENEATH = 0x08
+_OPENAT2 = 437
+_ATTEMPTS = 128
+
+
+class LinkInTheWay(OSError):
+    """A part of the path is a link; `Root.resolve` says where it leads."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.ELOOP, "a link is in the way", path)
+
+
+class Root:
+    """A folder whose inside can be opened. It holds no descriptor: each operation opens the folder anew."""
+
+    def __init__(self, folder: Path, *, opener: Opener | None = None) -> None:
+        self.real = os.path.realpath(folder)
+        self._open = opener or best_opener()
+
+    @contextmanager
+    def descriptor(self) -> Iterator[int]:
+        """The folder itself."""
+        try:
+            opened = os.open(self.real, FOLDER)
+        except (FileNotFoundError, NotADirectoryError):
+            raise PathRefused("the folder of the workspace is gone", hint="put it back and go on") from None
+        try:
+            yield opened
+        finally:
+            os.close(opened)
+
+    def open(self, path: str, flags: int, mode: int = 0o666) -> int:
+        """A descriptor of a normal path. Raises LinkInTheWay, PathRefused or the OSError with the path as given."""
+        with self.descriptor() as top:
+            try:
+                return self._open(top, path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+            except OSError as error:
+                raise _explained(error, path) from None
+
+    @contextmanager
+    def folder(self, path: str) -> Iterator[int]:
+        """A folder, held open for operations on the names in it."""
+        opened = self.open(path, FOLDER)
+        try:
+            # Without O_PATH support a link could come back as itself; a folder never is one.
+            if not stat.S_ISDIR(os.fstat(opened).st_mode):
+                raise LinkInTheWay(path)
+            yield opened
+        finally:
+            os.close(opened)
+
+    def resolve(self, path: str) -> str:
+        """Where a normal path leads when its links are followed, relative to the root. Raises PathRefused."""
+        real = follow(self.real if path == "." else f"{self.real}/{path}")
+        inside = relative_to(real, self.real)
+        if inside is None:
+            raise PathRefused(f"{path!r} leads out of the workspace through a link")
+        return inside
+
+
+def best_opener() -> Opener:
+    """openat2 where the kernel has it, else the walk."""
+    return open_by_kernel if has_openat2() else open_by_walk
+
+
+@cache
+def has_openat2() -> bool:
+    """Whether this kernel, and whatever filters its calls, offers openat2."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        os.close(open_by_kernel(_AT_FDCWD, ".", FOLDER, 0))
+    except OSError:
+        return False
+    return True
+
+
+class _How(ctypes.Structure):
+    """`struct open_how` of linux/openat2.h."""
+
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+_AT_FDCWD = -100
+
+
+@cache
+def _syscall() -> Callable[..., int]:
+    function = ctypes.CDLL(None, use_errno=True).syscall
+    function.restype = ctypes.c_long
+    return function
+
+
+def open_by_kernel(top: int, path: str, flags: int, mode: int) -> int:
+    """Open by openat2: the kernel itself refuses links and whatever leads out."""
+    resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
+    how = _How(flags, mode if flags & os.O_CREAT else 0, resolve)
+    encoded = os.fsencode(path)
+    for _ in range(_ATTEMPTS):
+        opened = _syscall()(_OPENAT2, top, encoded, ctypes.byref(how), ctypes.sizeof(how))
+        if opened >= 0:
+            return opened
+        # EAGAIN: something was renamed meanwhile and the kernel would not vouch for the result.
+        if (number := ctypes.get_errno()) not in (errno.EAGAIN, errno.EINTR):
+            raise OSError(number, os.strerror(number), path)
+    raise PathRefused(f"{path!r} is being moved about; nothing was opened")
+
+
+def open_by_walk(top: int, path: str, flags: int, mode: int) -> int:
+    """Open part by part, each from the descriptor of the one before, none of them a link."""
+    *folders, name = path.split("/")
+    current = top
+    try:
+        for folder in folders:
+            following = _step(current, folder, FOLDER | os.O_NOFOLLOW, 0)
+            if current != top:
+                os.close(current)
+            current = following
+        return _step(current, name, flags, mode)
+    finally:
+        if current != top:
+            os.close(current)
+
+
+def _step(folder: int, name: str, flags: int, mode: int) -> int:
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW, mode, dir_fd=folder)
+    except NotADirectoryError:
+        # O_DIRECTORY on a link says "not a directory"; the caller has to know which of both it was.
+        if stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
+        raise
+
+
+def _explained(error: OSError, path: str) -> OSError | PathRefused:
+    match error.errno:
+        case errno.ELOOP:
+            return LinkInTheWay(path)
+        case errno.EXDEV:
+            return PathRefused(f"{path!r} leads out of the workspace")
+        case errno.ENAMETOOLONG:
+            return PathRefused(f"{path!r} is too long for this file system")
+        case errno.ENXIO | errno.ENODEV:
+            return PathRefused(f"{path!r} is no plain file or folder")
+        case number:
+            return OSError(number, os.strerror(number or errno.EIO), path)
+
+
+def follow(absolute: str) -> str:
+    """Where an absolute path leads, every link followed; what does not exist is taken at its word.
+
+    It answers with a string and not with a descriptor, so it decides nothing by itself: whoever opens the answer opens
+    it without following. Raises PathRefused for links that are no words (`/proc/self/root`) and for circles.
+    """
+    pending = [part for part in reversed(absolute.split("/")) if part not in ("", ".")]
+    done: list[str] = []
+    links = 0
+    while pending:
+        part = pending.pop()
+        if part == "..":
+            del done[-1:]
+            continue
+        place = "/" + "/".join([*done, part])
+        target = _link_target(place)
+        if target is None:
+            done.append(part)
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            raise PathRefused(f"{absolute!r} goes round in a circle of links")
+        if target.startswith("/"):
+            done.clear()
+        pending += [name for name in reversed(target.split("/")) if name not in ("", ".")]
+    return "/" + "/".join(done)
+
+
+def relative_to(real: str, root: str) -> str | None:
+    """The part of an absolute path below a root, `.` for the root itself, None where it lies elsewhere."""
+    if real == root:
+        return "."
+    prefix = root.rstrip("/") + "/"
+    return real[len(prefix) :] if real.startswith(prefix) else None
+
+
+def _link_target(place: str) -> str | None:
+    try:
+        found = os.lstat(place)
+        if not stat.S_ISLNK(found.st_mode):
+            return None
+        target = os.readlink(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise PathRefused(f"{place!r} cannot be resolved: {type(error).__name__}") from None
+    if found.st_dev == _proc_device():
+        raise PathRefused(f"{place!r} is a link of the system's process table")
+    return target
+
+
+@cache
+def _proc_device() -> int | None:
+    try:
+        return os.lstat("/proc/self").st_dev
+    except OSError:
+        return None

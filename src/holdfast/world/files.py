@@ -1,0 +1,234 @@
+"""Plain files and folders beneath a root, by normal paths without links: what the kernel is asked to do, and no more.
+
+A file is replaced and never overwritten in place: a reader sees the old content or the new, and a hard link that leads
+out of the workspace is cut and not written through. Links on the way raise LinkInTheWay; following them is for
+whoever calls.
+"""
+
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from holdfast.core import new_token
+from holdfast.core.errors import PathRefused
+from holdfast.world.descent import LinkInTheWay, Root
+from holdfast.world.names import SCRATCH_PREFIX, parent_and_name
+
+# NONBLOCK: opening a pipe that nobody serves must not hang before we have seen that it is a pipe.
+_CAREFUL = os.O_NONBLOCK | os.O_NOCTTY
+_SCRATCH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+PERMISSIONS = 0o777
+
+
+class PlainFiles:
+    """Reads and changes what lies beneath a root."""
+
+    def __init__(self, root: Root, *, allows_hard_links: bool = False) -> None:
+        self.root = root
+        self._allows_hard_links = allows_hard_links
+
+    def read(self, path: str) -> bytes:
+        """The content of a file."""
+        with self._opened(path, os.O_RDONLY) as opened:
+            return _drain(opened)
+
+    def stat(self, path: str) -> os.stat_result:
+        """What is at a path. Raises PathRefused for what is neither file nor folder."""
+        if path == ".":
+            with self.root.descriptor() as top:
+                return os.fstat(top)
+        parent, name = parent_and_name(path)
+        with self.root.folder(parent) as folder:
+            found = self._lstat(folder, name, path)
+        self._check_kind(found, path)
+        return found
+
+    def find(self, path: str) -> os.stat_result | None:
+        """What is at a path, None where nothing is."""
+        try:
+            return self.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def replace(
+        self, path: str, content: bytes, *, mode: int | None = None, is_durable: bool = False
+    ) -> None:
+        """Put a file at a path, its folders included, in one step. It keeps its mode where none is given."""
+        parent, name = parent_and_name(path)
+        self.make_folder(parent)
+        with self.root.folder(parent) as folder:
+            old = self._present(folder, name, path)
+            kept = mode if mode is not None or old is None else old.st_mode & PERMISSIONS
+            scratch = f"{SCRATCH_PREFIX}{new_token()}"
+            try:
+                _write_new(folder, scratch, content, mode=kept, is_durable=is_durable)
+                os.rename(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(FileNotFoundError):
+                    os.unlink(scratch, dir_fd=folder)
+                raise
+            if is_durable:
+                sync_folder(folder)
+
+    def create(self, path: str, content: bytes, *, mode: int | None = None) -> None:
+        """Put a file where there is nothing. Raises FileExistsError, also where a link stands."""
+        parent, name = parent_and_name(path)
+        self.make_folder(parent)
+        with self.root.folder(parent) as folder:
+            if self._present(folder, name, path) is not None:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+            try:
+                _write_new(folder, name, content, mode=mode, is_durable=False)
+            except FileExistsError:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
+            except OSError:
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=folder)
+                raise
+
+    def append(self, path: str, content: bytes) -> bytes:
+        """Add to the end of a file, and answer with what it held before."""
+        with self._opened(path, os.O_RDWR | os.O_APPEND) as opened:
+            before = _drain(opened)
+            _write_all(opened, content)
+            return before
+
+    def make_folder(self, path: str, *, mode: int = PERMISSIONS) -> None:
+        """Create a folder and its parents; one that exists is fine."""
+        try:
+            with self.root.folder(path):
+                return
+        except FileNotFoundError:
+            parent, name = parent_and_name(path)
+        self.make_folder(parent)
+        with self.root.folder(parent) as folder, suppress(FileExistsError):
+            os.mkdir(name, mode, dir_fd=folder)
+        with self.root.folder(path):
+            return
+
+    def remove(self, path: str) -> None:
+        """Unlink a file, a link or whatever else is no folder."""
+        parent, name = parent_and_name(path)
+        with self.root.folder(parent) as folder:
+            os.unlink(name, dir_fd=folder)
+
+    def remove_folder(self, path: str) -> None:
+        """Remove an empty folder."""
+        parent, name = parent_and_name(path)
+        with self.root.folder(parent) as folder:
+            os.rmdir(name, dir_fd=folder)
+
+    def move(self, source: str, destination: str) -> None:
+        """Rename a file or a folder, the destination's folders included."""
+        to_parent, to_name = parent_and_name(destination)
+        from_parent, from_name = parent_and_name(source)
+        self.make_folder(to_parent)
+        with self.root.folder(from_parent) as giving, self.root.folder(to_parent) as taking:
+            self._check_kind(self._lstat(giving, from_name, source), source)
+            self._present(taking, to_name, destination)
+            try:
+                os.rename(from_name, to_name, src_dir_fd=giving, dst_dir_fd=taking)
+            except OSError as error:
+                raise OSError(error.errno, os.strerror(error.errno or 0), source, None, destination) from None
+
+    @contextmanager
+    def _opened(self, path: str, flags: int) -> Iterator[int]:
+        try:
+            opened = self.root.open(path, flags | _CAREFUL)
+        except PermissionError:
+            self.stat(path)  # a device or socket is refused as such, whatever its permissions
+            raise
+        try:
+            found = os.fstat(opened)
+            self._check_kind(found, path)
+            if stat.S_ISDIR(found.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            yield opened
+        finally:
+            os.close(opened)
+
+    def _present(self, folder: int, name: str, path: str) -> os.stat_result | None:
+        """A file that is about to be replaced, None where there is none."""
+        try:
+            found = self._lstat(folder, name, path)
+        except FileNotFoundError:
+            return None
+        self._check_kind(found, path)
+        return found
+
+    def _lstat(self, folder: int, name: str, path: str) -> os.stat_result:
+        try:
+            found = os.lstat(name, dir_fd=folder)
+        except OSError as error:
+            raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
+        if stat.S_ISLNK(found.st_mode):
+            raise LinkInTheWay(path)
+        return found
+
+    def _check_kind(self, found: os.stat_result, path: str) -> None:
+        if stat.S_ISDIR(found.st_mode):
+            return
+        if not stat.S_ISREG(found.st_mode):
+            raise PathRefused(
+                f"{path!r} is no plain file: {_KINDS.get(stat.S_IFMT(found.st_mode), 'unknown')}"
+            )
+        if found.st_nlink > 1 and not self._allows_hard_links:
+            raise PathRefused(
+                f"{path!r} has {found.st_nlink} hard links, and another of its names may lie outside",
+                hint="replace it by a copy",
+            )
+
+
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a link",
+}
+
+
+def sync_folder(folder: int) -> None:
+    """Make the names in a folder durable; a descriptor that only names the folder cannot, so it is opened for reading."""
+    readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        os.fsync(readable)
+    finally:
+        os.close(readable)
+
+
+def sync_file_system(root: Root) -> None:
+    """Make everything that was written to the file system of a root durable, in one go."""
+    top = os.open(root.real, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+        if syncfs is None or syncfs(top) != 0:
+            os.sync()
+    finally:
+        os.close(top)
+
+
+def _write_new(folder: int, name: str, content: bytes, *, mode: int | None, is_durable: bool) -> None:
+    opened = os.open(name, _SCRATCH, 0o666, dir_fd=folder)
+    try:
+        _write_all(opened, content)
+        if mode is not None:
+            os.fchmod(opened, mode & PERMISSIONS)
+        if is_durable:
+            os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _write_all(opened: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(opened, rest) :]
+
+
+def _drain(opened: int) -> bytes:
+    with open(opened, "rb", buffering=0, closefd=False) as file:
+        return file.readall()

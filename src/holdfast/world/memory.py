@@ -1,0 +1,194 @@
+"""A world in memory: the twin of the folder, for tests, trials and worlds that leave no trace."""
+
+import errno
+import os
+from typing import NamedTuple
+
+from holdfast.core import Change, Clock, SystemClock
+from holdfast.world.contract import NOT_EMPTY, Hit, Stat
+from holdfast.world.fingerprints import NOTHING, fingerprint_of, tree_fingerprint
+from holdfast.world.names import is_within, parent_and_name, relative
+from holdfast.world.patterns import compile_pattern
+from holdfast.world.protections import Protections
+from holdfast.world.quota import Held, Meter, Quota
+from holdfast.world.search import search_files
+
+
+class _File(NamedTuple):
+    content: bytes
+    modified_ms: int
+    mode: int = 0o644
+
+
+class MemoryWorld:
+    """Files in a dictionary. There are no links in it."""
+
+    def __init__(
+        self, files: dict[str, bytes] | None = None, *, quota: Quota | None = None, clock: Clock | None = None
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._files: dict[str, _File] = {}
+        self._folders: dict[str, int] = {".": self._clock.now_ms()}
+        self._protections = Protections()
+        self._meter = Meter(quota, self._count)
+        for path, content in (files or {}).items():
+            self.write(path, content)
+
+    def resolve(self, path: str) -> str:
+        return relative(path)
+
+    def read(self, path: str) -> bytes:
+        return self._file(self._checked(path)).content
+
+    def list(self, pattern: str = "**/*") -> tuple[str, ...]:
+        matches = compile_pattern(pattern).fullmatch
+        return tuple(sorted(path for path in self._files if matches(path)))
+
+    def files(self) -> tuple[str, ...]:
+        return tuple(sorted(self._files))
+
+    def entries(self, path: str = ".") -> tuple[Stat, ...]:
+        folder = self._checked(path)
+        if folder in self._files:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
+        if folder not in self._folders:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
+        inside = [
+            each
+            for each in (*self._files, *self._folders)
+            if each != "." and parent_and_name(each)[0] == folder
+        ]
+        shown = (each for each in inside if self._protections.covering(each) is None)
+        return tuple(sorted((self.stat(each) for each in shown), key=lambda each: each.path))
+
+    def exists(self, path: str) -> bool:
+        checked = self._checked(path)
+        return checked in self._files or checked in self._folders
+
+    def stat(self, path: str) -> Stat:
+        checked = self._checked(path)
+        if checked in self._folders:
+            return Stat(path=checked, kind="folder", modified_ms=self._folders[checked], mode=0o755)
+        file = self._file(checked)
+        return Stat(
+            path=checked,
+            kind="file",
+            size=len(file.content),
+            modified_ms=file.modified_ms,
+            mode=file.mode,
+        )
+
+    def write(self, path: str, content: bytes, *, overwrite: bool = True, mode: int | None = None) -> Change:
+        checked = self._checked(path)
+        parent, _ = parent_and_name(checked)
+        if checked in self._folders:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), checked)
+        old = self._files.get(checked)
+        if old is not None and not overwrite:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), checked)
+        growth = len(content) - (len(old.content) if old else 0)
+        self._meter.allow(bytes=growth, files=0 if old else 1)
+        self._make_folder(parent)
+        kept = mode if mode is not None else old.mode if old else 0o644
+        self._files[checked] = _File(bytes(content), self._clock.now_ms(), kept)
+        self._meter.note(bytes=growth, files=0 if old else 1)
+        return Change(
+            path=checked,
+            kind="modified" if old else "created",
+            before=fingerprint_of(old.content) if old else None,
+            after=fingerprint_of(content),
+        )
+
+    def append(self, path: str, content: bytes) -> Change:
+        checked = self._checked(path)
+        old = self._file(checked).content if self.exists(checked) else b""
+        return self.write(checked, old + content)
+
+    def make_folder(self, path: str) -> None:
+        self._make_folder(self._checked(path))
+
+    def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
+        checked = self._checked(path)
+        if checked in self._folders:
+            parent_and_name(checked)
+            if not recursive and self.entries(checked):
+                raise OSError(errno.ENOTEMPTY, NOT_EMPTY, checked)
+        else:
+            self._file(checked)
+        gone = sorted(each for each in self._files if is_within(each, checked))
+        changes = tuple(
+            Change(path=each, kind="deleted", before=fingerprint_of(self._files[each].content))
+            for each in gone
+        )
+        self._files = {each: file for each, file in self._files.items() if each not in set(gone)}
+        self._folders = {each: ms for each, ms in self._folders.items() if not is_within(each, checked)}
+        self._meter.recount()
+        return changes
+
+    def move(self, source: str, destination: str) -> tuple[Change, ...]:
+        here, there = self._checked(source), self._checked(destination)
+        if here in self._folders and (there == here or is_within(there, here)):
+            raise OSError(errno.EINVAL, "a folder cannot be moved into itself", here)
+        if here not in self._folders:
+            self._file(here)
+        if there in self._folders and any(is_within(each, there) for each in self._files):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), there)
+        if here in self._folders and there in self._files:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), there)
+        if here in self._files and there in self._folders:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), there)
+        self._make_folder(parent_and_name(there)[0])
+        moved = {each: self._files[each] for each in self._files if is_within(each, here)}
+        folders = [each for each in self._folders if is_within(each, here)]
+        gone = self.delete(here, recursive=True)
+        for folder in folders:
+            self._folders[there + folder[len(here) :]] = self._clock.now_ms()
+        arrived = []
+        for each, file in moved.items():
+            place = there + each[len(here) :]
+            arrived.append(self.write(place, file.content, mode=file.mode))
+        return (*gone, *arrived)
+
+    def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> tuple[Hit, ...]:
+        return search_files(self.list(pattern), self.read, query, limit=limit)
+
+    def fingerprint(self, path: str | None = None) -> str:
+        if path is None:
+            return tree_fingerprint(
+                (each, fingerprint_of(file.content)) for each, file in self._files.items()
+            )
+        checked = self._checked(path)
+        return fingerprint_of(self._file(checked).content) if self.exists(checked) else NOTHING
+
+    def sync(self) -> None:
+        """Nothing in memory is durable."""
+
+    def _checked(self, given: str) -> str:
+        path = relative(given)
+        self._protections.check(path)
+        return path
+
+    def _file(self, path: str) -> _File:
+        if path in self._folders:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if path in self._files:
+            return self._files[path]
+        self._check_parents(path)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    def _check_parents(self, path: str) -> None:
+        while path != ".":
+            path, _ = parent_and_name(path)
+            if path in self._files:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+
+    def _make_folder(self, path: str) -> None:
+        if path in self._files:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        self._check_parents(path)
+        while path not in self._folders:
+            self._folders[path] = self._clock.now_ms()
+            path, _ = parent_and_name(path)
+
+    def _count(self) -> Held:
+        return Held(bytes=sum(len(file.content) for file in self._files.values()), files=len(self._files))

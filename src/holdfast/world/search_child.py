@@ -1,0 +1,28 @@
+"""The child of a search: one request on stdin, its hits on stdout. Run as a file, so that starting it loads nothing."""
+
+import json
+import re
+import resource
+import sys
+
+MEMORY_BYTES = 1 << 30
+
+
+def main() -> None:
+    """Answer the request with `[path, line, text]` for each hit."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    request = json.load(sys.stdin)
+    matches = re.compile(request["query"]).search
+    hits: list[list[object]] = []
+    for path, text in request["texts"]:
+        for number, line in enumerate(text.split("\n"), start=1):
+            if len(hits) == request["limit"]:
+                break
+            line = line.rstrip("\r")
+            if matches(line):
+                hits.append([path, number, line[: request["width"]]])
+    json.dump(hits, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""A world in which changes are proposals, and what only the host can do with them: show, commit, reject, rebuild."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from holdfast.core import Change, Clock
+from holdfast.core.errors import CommitConflict, InvalidInput
+from holdfast.world.commits import Commit, Step, UndoJournal
+from holdfast.world.contract import World
+from holdfast.world.fingerprints import NOTHING
+from holdfast.world.names import is_within
+from holdfast.world.overlay import MAX_STAGED_BYTES, Overlay, Staged
+from holdfast.world.proposals import Proposal, describe
+
+
+class StagedWorld(Overlay):
+    """An overlay whose changes can be committed to its base, all or nothing."""
+
+    def __init__(
+        self,
+        base: World,
+        *,
+        undo: UndoJournal | None = None,
+        max_bytes: int = MAX_STAGED_BYTES,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(base, max_bytes=max_bytes, clock=clock)
+        self._undo = undo
+
+    def proposals(self) -> tuple[Proposal, ...]:
+        """Every staged change, sorted by path."""
+        gone = {each.before: path for path, each in self._files.items() if each.content is None}
+        return tuple(self._proposal(path, gone) for path in sorted(self._files))
+
+    def commit(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
+        """Make staged changes for good, all of the chosen or none. Raises CommitConflict."""
+        chosen = self._chosen(paths)
+        conflicts = tuple(path for path in chosen if self.base.fingerprint(path) != self._files[path].before)
+        if conflicts:
+            raise CommitConflict(
+                f"changed since they were staged: {', '.join(conflicts)}; nothing was committed",
+                paths=conflicts,
+                hint="look at the files, then stage the changes again or reject them",
+            )
+        steps = [self._step(path) for path in chosen]
+        is_all = paths is None
+        commit = Commit(
+            steps=tuple(steps),
+            made_folders=tuple(sorted(self._folders)) if is_all else (),
+            gone_folders=tuple(sorted(self._gone_folders)) if is_all else (),
+        )
+        changes = commit.apply(self.base, self._undo)
+        self._drop(chosen)
+        if is_all:
+            self._folders.clear()
+            self._gone_folders.clear()
+        return changes
+
+    def reject(self, paths: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Drop staged changes; answers with their paths."""
+        chosen = self._chosen(paths)
+        self._drop(chosen)
+        if paths is None:
+            self._folders.clear()
+            self._gone_folders.clear()
+        return chosen
+
+    def restage(self, changes: Iterable[Change], content: Callable[[str], bytes]) -> None:
+        """Build the overlay anew from recorded staged changes; `content` fetches the blob that `after` names."""
+        self._files.clear()
+        self._folders.clear()
+        self._gone_folders.clear()
+        last = {change.path: change for change in changes if change.is_staged}
+        for path, change in last.items():
+            before = change.before or NOTHING
+            if (change.after or NOTHING) == before or self.base.fingerprint(path) == (
+                change.after or NOTHING
+            ):
+                continue  # withdrawn again, or committed before its record was written
+            text = None if change.after is None else content(change.after)
+            self._files[path] = Staged(text, before, change.mode, self._clock.now_ms())
+
+    def has_staged(self, path: str) -> bool:
+        """Whether a change is staged at a path, or in the folder that it names."""
+        real = self.resolve(path)
+        return any(is_within(each, real) or is_within(real, each) for each in self._files)
+
+    def withdraw(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
+        """Drop staged changes at a guest's wish; the changes say that each file is as the base has it again."""
+        befores = {path: self._files[path].before or None for path in self._chosen(paths)}
+        self.reject(paths)
+        return tuple(
+            Change(
+                path=path,
+                kind="modified" if before else "deleted",
+                before=before,
+                after=before,
+                is_staged=True,
+            )
+            for path, before in befores.items()
+        )
+
+    def _chosen(self, paths: Sequence[str] | None) -> tuple[str, ...]:
+        if paths is None:
+            return tuple(sorted(self._files))
+        chosen: set[str] = set()
+        for given in paths:
+            real = self.resolve(given)
+            fitting = {path for path in self._files if real == "." or is_within(path, real)}
+            if not fitting:
+                raise InvalidInput(f"nothing is staged at {given!r}", hint="see what is: proposals")
+            chosen |= fitting
+        return tuple(sorted(chosen))
+
+    def _proposal(self, path: str, gone: dict[str, str]) -> Proposal:
+        staged = self._files[path]
+        before = self.base.read(path) if self.base.fingerprint(path) else None
+        source = gone.get(self.fingerprint(path)) if staged.content and before is None else None
+        return describe(path, before, staged.content, mode=staged.mode, renamed_from=source)
+
+    def _step(self, path: str) -> Step:
+        staged = self._files[path]
+        before = self.base.read(path) if staged.before else None
+        return Step(
+            path=path,
+            before=before,
+            before_mode=self.base.stat(path).mode if staged.before else None,
+            after=staged.content,
+            after_mode=staged.mode,
+        )
+
+    def _drop(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            del self._files[path]
