@@ -51,10 +51,10 @@ def check_session_id(text: object) -> SessionId:
         raise InvalidId("a session id may not be empty")
     if len(text) > MAX_ID_LENGTH:
         raise InvalidId(f"a session id has at most {MAX_ID_LENGTH} characters, this one has {len(text)}")
-    if not _ID.fullmatch(text) or ".." in text or text.endswith("."):
+    if not _ID.fullmatch(text) or text.endswith("."):
         raise InvalidId(
             f"{text!r} is no session id",
-            hint="use letters, digits, '_', '-' and single dots between them",
+            hint="use letters, digits, '_', '-' and dots between them",
         )
     if is_reserved(text):
         raise InvalidId(f"{text!r} is reserved")

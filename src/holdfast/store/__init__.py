@@ -2,19 +2,25 @@
 
 from holdfast.store.contract import Follower, Holder, Journal, SessionSummary, Store
 from holdfast.store.embedded import EmbeddedStore
-from holdfast.store.fold import fold, standing
+from holdfast.store.fold import fold
 from holdfast.store.home import Home
+from holdfast.store.inspection import Inspection, Problem
 from holdfast.store.memory import MemoryStore
+from holdfast.store.upkeep import rebuild_index, verify, verify_all
 
 __all__ = [
     "EmbeddedStore",
     "Follower",
     "Holder",
     "Home",
+    "Inspection",
     "Journal",
     "MemoryStore",
+    "Problem",
     "SessionSummary",
     "Store",
     "fold",
-    "standing",
+    "rebuild_index",
+    "verify",
+    "verify_all",
 ]

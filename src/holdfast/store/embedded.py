@@ -15,21 +15,22 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.core import Clock, SessionId, check_session_id, encode, new_session_id
-from holdfast.core.errors import InvalidInput, SessionExists, SessionHeld, StoreUnavailable
+from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists, StoreUnavailable
 from holdfast.core.events import GENESIS, Parent, Recorded, SessionOpened
-from holdfast.store import database
+from holdfast.store import database, index
 from holdfast.store.blobs import Blobs, Draft
 from holdfast.store.contract import Holder, SessionSummary
 from holdfast.store.database import SQL
 from holdfast.store.fold import begin, fold
 from holdfast.store.home import Home
 from holdfast.store.journal import EmbeddedJournal, check_names, next_head
+from holdfast.store.leases import Leases
 from holdfast.store.naming import possible_names, the_only
 from holdfast.store.presence import Presence
 from holdfast.store.records import Redact, chained, encode_entry
 from holdfast.store.removal import bury, remove
 from holdfast.store.rows import Head, append_records, decode_tally, read_history, read_tally
-from holdfast.store.writer import Transaction, Writer
+from holdfast.store.writer import Transaction, Work, Writer
 
 Result = TypeVar("Result")
 
@@ -45,12 +46,15 @@ class EmbeddedStore:
         presence: Presence,
         reader: ThreadPoolExecutor,
         redact: Redact,
+        notices: tuple[str, ...] = (),
     ) -> None:
         self._home = home
         self._clock = clock
         self._presence = presence
         self._reader = reader
         self._redact = redact
+        self._notices = notices
+        self._leases = Leases(presence, clock)
         self._blobs = Blobs(home.blobs)
         self._reading: sqlite3.Connection | None = None  # belongs to the reader's thread
         self._journals: weakref.WeakSet[EmbeddedJournal] = weakref.WeakSet()
@@ -65,11 +69,15 @@ class EmbeddedStore:
         """Open the store of a home, creating what is missing. `redact` sees the bytes of every event first."""
         reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-reader")
         try:
-            presence = await asyncio.get_running_loop().run_in_executor(reader, _prepare, home)
+            presence, notices = await asyncio.get_running_loop().run_in_executor(reader, _prepare, home)
         except BaseException:
             reader.shutdown()
             raise
-        return cls(home=home, clock=clock, presence=presence, reader=reader, redact=redact)
+        store = cls(home=home, clock=clock, presence=presence, reader=reader, redact=redact, notices=notices)
+        if not await store.reading(index.is_usable):
+            count = await store.writing(index.rebuild)
+            store._notices += (f"the list of sessions was made anew from the journals: {count} sessions",)
+        return store
 
     async def create(self, opened: SessionOpened, *, session: SessionId | None = None) -> EmbeddedJournal:
         if session is not None:
@@ -82,17 +90,18 @@ class EmbeddedStore:
 
     async def open(self, session: SessionId) -> EmbeddedJournal:
         key = check_session_id(session)
-        fence = await self._writer.submit(lambda transaction: self._take_lease(transaction, key))
+        fence = await self.writing(lambda transaction: self._leases.take(transaction, key))
         try:
-            head, history = await self._read(lambda connection: _load(connection, key))
-        except BaseException:
-            await asyncio.shield(self._writer.submit(partial(self._drop_lease, key, fence)))
+            head, history = await self.reading(lambda connection: _load(connection, key))
+        except BaseException as problem:
+            is_damaged = isinstance(problem, JournalDamaged)
+            await self.writing(partial(self._let_go, key, fence, is_damaged))
             raise
         return self._journal(key, fence, head, history)
 
     async def fork(self, session: SessionId, *, at: int, opened: SessionOpened) -> EmbeddedJournal:
         source = check_session_id(session)
-        history = await self._read(lambda connection: _load_upto(connection, source, at))
+        history = await self.reading(lambda connection: _load_upto(connection, source, at))
         opened = msgspec.structs.replace(opened, parent=Parent(session=source, seq=at))
         while True:
             try:
@@ -107,11 +116,11 @@ class EmbeddedStore:
             read_tally(connection, key)  # a deleted parent still has rows, but is no session
             return read_history(connection, key, after=max(after, 0))
 
-        return await self._read(after_it)
+        return await self.reading(after_it)
 
     async def holder(self, session: SessionId) -> Holder | None:
         key = check_session_id(session)
-        return await self._read(lambda connection: self._holder(connection, key))
+        return await self.reading(lambda connection: self._leases.holder(connection, key))
 
     async def sessions(
         self, *, limit: int | None = None, folder: str | None = None
@@ -125,14 +134,14 @@ class EmbeddedStore:
                 found = connection.execute(SQL["list_folder"], (folder, rows))
             return [decode_tally(body).summary for (body,) in found]
 
-        return await self._read(listed)
+        return await self.reading(listed)
 
     async def summary(self, session: SessionId) -> SessionSummary:
         key = check_session_id(session)
-        return await self._read(lambda connection: read_tally(connection, key).summary)
+        return await self.reading(lambda connection: read_tally(connection, key).summary)
 
     async def find(self, reference: str) -> SessionId:
-        return await self._read(lambda connection: _find(connection, reference))
+        return await self.reading(lambda connection: _find(connection, reference))
 
     async def delete(self, session: SessionId, *, reason: str = "deleted") -> None:
         key = check_session_id(session)
@@ -140,21 +149,19 @@ class EmbeddedStore:
 
         def work(transaction: Transaction) -> list[str]:
             line = read_tally(transaction, key).summary
-            holder = self._holder(transaction, key)
-            if holder is not None:
-                raise _held(key, holder)
+            self._leases.require_free(transaction, key)
             return bury(transaction, line, reason=reason, now_ms=now_ms)
 
-        gone = await asyncio.shield(self._writer.submit(work))
-        await self._read(lambda _: remove(self._home, self._blobs, key, gone))
+        gone = await self.writing(work)
+        await self.reading(lambda _: remove(self._home, self._blobs, key, gone))
 
     async def put_blob(self, content: bytes) -> str:
         draft = self._blobs.draft(content)
-        await asyncio.shield(self._writer.submit(partial(self._keep, draft)))
+        await self.writing(partial(self._keep, draft))
         return draft.digest
 
     async def blob(self, digest: str) -> bytes:
-        return await self._read(lambda connection: self._blobs.read(connection, digest))
+        return await self.reading(lambda connection: self._blobs.read(connection, digest))
 
     async def close(self) -> None:
         if self._is_closed:
@@ -165,12 +172,27 @@ class EmbeddedStore:
         await asyncio.get_running_loop().run_in_executor(self._reader, self._stop)
         self._reader.shutdown()
 
-    # -- below here: how the promises are kept
+    @property
+    def home(self) -> Home:
+        """Where this store lies."""
+        return self._home
 
-    async def _read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the person should know of how the store was started: what was made anew, what was saved."""
+        return self._notices
+
+    async def reading(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Have something read, at one point in time, by the reader's thread. For this package."""
         if self._is_closed:
             raise StoreUnavailable("the store is closed")
         return await asyncio.get_running_loop().run_in_executor(self._reader, self._read_now, work)
+
+    async def writing(self, work: Work[Result]) -> Result:
+        """Have something written by the writer's thread; it happens even when the wait is cancelled. For this package."""
+        return await asyncio.shield(self._writer.submit(work))
+
+    # -- below here: how the promises are kept
 
     def _read_now(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         try:
@@ -198,7 +220,7 @@ class EmbeddedStore:
         journal = EmbeddedJournal(
             session=session,
             fence=fence,
-            instance=self._presence.token,
+            leases=self._leases,
             history=history,
             head=head,
             writer=self._writer,
@@ -228,7 +250,7 @@ class EmbeddedStore:
                 raise _IdTaken(f"there is a session {session!r} already", hint="choose another id")
             (record,) = chained(session, [entry], at_ms=at_ms, seq=start.seq, previous=start.hash)
             check_names(transaction, session, [record])
-            append_records(transaction, [(record, entry.body)])
+            append_records(transaction, [record], [entry])
             (rank,) = transaction.execute(SQL["rank_of"], (session, record.seq)).fetchone()
             head = next_head(transaction, session, start, [record])
             line = head.tally.summary
@@ -236,35 +258,15 @@ class EmbeddedStore:
             transaction.execute(
                 SQL["claim_session"], (session, line.name, line.folder, rank, *parent, encode(head.tally))
             )
-            return self._grant(transaction, session), head, record
+            return self._leases.grant(transaction, session), head, record
 
-        fence, head, record = await asyncio.shield(self._writer.submit(work))
+        fence, head, record = await self.writing(work)
         return self._journal(session, fence, head, [*history, record])
 
-    def _take_lease(self, transaction: Transaction, session: SessionId) -> int:
-        read_tally(transaction, session)
-        holder = self._holder(transaction, session)
-        if holder is not None:
-            raise _held(session, holder)
-        return self._grant(transaction, session)
-
-    def _grant(self, transaction: Transaction, session: SessionId) -> int:
-        mine = (self._presence.token, self._presence.pid, self._presence.host, self._clock.now_ms())
-        (fence,) = transaction.execute(SQL["grant_lease"], (session, *mine)).fetchone()
-        return int(fence)
-
-    def _drop_lease(self, session: SessionId, fence: int, transaction: Transaction) -> None:
-        transaction.execute(SQL["release_lease"], (session, fence, self._presence.token))
-
-    def _holder(self, connection: sqlite3.Connection | Transaction, session: SessionId) -> Holder | None:
-        read_tally(connection, session)
-        row = connection.execute(SQL["lease_of"], (session,)).fetchone()
-        if row is None or row[1] is None:
-            return None
-        _, instance, pid, host, since_ms = row
-        if not self._presence.is_alive(instance, pid, host):
-            return None
-        return Holder(pid=pid, host=host, since_ms=since_ms)
+    def _let_go(self, session: SessionId, fence: int, is_damaged: bool, transaction: Transaction) -> None:
+        self._leases.give_back(transaction, session, fence)
+        if is_damaged:
+            index.mark_damaged(transaction, session)
 
     def _keep(self, draft: Draft, transaction: Transaction) -> None:
         self._blobs.write(transaction, draft)
@@ -274,7 +276,7 @@ class _IdTaken(SessionExists):
     """The id is claimed; of a generated one, another is generated."""
 
 
-def _prepare(home: Home) -> Presence:
+def _prepare(home: Home) -> tuple[Presence, tuple[str, ...]]:
     home.prepare()
     try:
         database.prepare(home.database)
@@ -282,7 +284,7 @@ def _prepare(home: Home) -> Presence:
         raise database.explain(problem, home.database) from problem
     presence = Presence(home.holders)
     presence.sweep()
-    return presence
+    return presence, ()
 
 
 def _load(connection: sqlite3.Connection, session: SessionId) -> tuple[Head, list[Recorded]]:
@@ -309,10 +311,3 @@ def _find(connection: sqlite3.Connection, reference: str) -> SessionId:
             return SessionId(row[0])
     rows = connection.execute(SQL["sessions_beginning"], (reference, reference + "\U0010ffff"))
     return the_only(reference, [SessionId(id) for (id,) in rows])
-
-
-def _held(session: SessionId, holder: Holder) -> SessionHeld:
-    return SessionHeld(
-        f"{session!r} is held by process {holder.pid} on {holder.host}",
-        hint="close it there, wait for it, or read along",
-    )

@@ -1,6 +1,6 @@
 """The fold: from a journal's events to the one line that a list of sessions shows. Pure, and the same for every store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -24,9 +24,9 @@ from holdfast.core.events import (
     SessionReconfigured,
     SessionRenamed,
     SessionResumed,
-    SessionRewound,
     TurnEnded,
 )
+from holdfast.core.fold import effective
 from holdfast.store.contract import SessionSummary
 
 FIRST_WORDS = 200
@@ -59,21 +59,10 @@ def is_activity(recorded: Recorded) -> bool:
     return not isinstance(recorded.event, _HOUSEKEEPING)
 
 
-def standing(recorded: Iterable[Recorded]) -> list[Recorded]:
-    """The events that still count: what a rewind left behind is dropped, the name and the pin are not."""
-    kept: list[Recorded] = []
-    for record in recorded:
-        if isinstance(record.event, SessionRewound):
-            limit = record.event.seq
-            kept = [old for old in kept if old.seq <= limit or not is_activity(old)]
-        kept.append(record)
-    return kept
-
-
 def fold(session: SessionId, recorded: Sequence[Recorded]) -> Tally:
     """The whole of a journal, folded."""
     tally = begin(session)
-    for record in standing(recorded):
+    for record in _counted(recorded):
         tally = advance(tally, record)
     if recorded:
         tally = _with(tally, events=recorded[-1].seq, active_ms=_active_ms(recorded))
@@ -145,6 +134,11 @@ def advance(tally: Tally, record: Recorded) -> Tally:
     changes["activity"] = "waiting" if waiting else "ready" if open_turn is None else "processing"
     changes["waiting_since_ms"] = waiting[0].since_ms if waiting else None
     return Tally(summary=msgspec.structs.replace(line, **changes), open_turn=open_turn, waiting=waiting)
+
+
+def _counted(recorded: Sequence[Recorded]) -> list[Recorded]:
+    counted = {record.seq for record in effective(recorded)}
+    return [record for record in recorded if record.seq in counted or not is_activity(record)]
 
 
 def _with(tally: Tally, **changes: Any) -> Tally:

@@ -5,12 +5,13 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from holdfast.core import Clock, SessionId, encode
-from holdfast.core.errors import LeaseLost, SessionExists
+from holdfast.core.errors import InvalidInput, SessionExists
 from holdfast.core.events import AnyEvent, Recorded, SessionRewound
 from holdfast.store.blobs import Blobs, Draft
 from holdfast.store.contract import Follower
 from holdfast.store.database import SQL
 from holdfast.store.fold import advance, fold, is_activity
+from holdfast.store.leases import Leases
 from holdfast.store.naming import names_in
 from holdfast.store.pending import Pending
 from holdfast.store.records import Entry, Redact, chained, encode_entry
@@ -27,7 +28,7 @@ class EmbeddedJournal:
         *,
         session: SessionId,
         fence: int,
-        instance: str,
+        leases: Leases,
         history: Sequence[Recorded],
         head: Head,
         writer: Writer,
@@ -37,7 +38,7 @@ class EmbeddedJournal:
     ) -> None:
         self._session = session
         self._fence = fence
-        self._instance = instance
+        self._leases = leases
         self._tape = Tape(history)
         self._head = head  # belongs to the writer's thread
         self._writer = writer
@@ -60,31 +61,25 @@ class EmbeddedJournal:
     def append(self, *events: AnyEvent, blobs: Sequence[bytes] = ()) -> Coroutine[Any, Any, None]:
         # Encoded here and now: what the caller changes afterwards is not what is recorded.
         at_ms = self._clock.now_ms()
-        entries = [encode_entry(event, self._redact) for event in events]
+        try:
+            entries = [encode_entry(event, self._redact) for event in events]
+        except InvalidInput as refusal:
+            return Pending.failed(refusal)
         drafts = [self._blobs.draft(content) for content in blobs]
 
-        def work(transaction: Transaction) -> list[Recorded]:
-            return self._record(transaction, at_ms, entries, drafts)
+        records: list[Recorded] = []
 
-        return Pending(self._done(self._writer.submit(work, tell=self._tape.extend)))
+        def work(transaction: Transaction) -> None:
+            records[:] = self._record(transaction, at_ms, entries, drafts)
+
+        return Pending(self._writer.submit(work, tell=lambda _: self._tape.extend(records)))
 
     async def release(self) -> None:
         if self._released is None:
-            self._released = self._writer.submit(self._give_back)
+            self._released = self._writer.submit(
+                lambda transaction: self._leases.give_back(transaction, self._session, self._fence)
+            )
         await asyncio.shield(self._released)
-
-    def _done(self, recorded: "asyncio.Future[list[Recorded]]") -> "asyncio.Future[None]":
-        done: asyncio.Future[None] = recorded.get_loop().create_future()
-
-        def pass_on(finished: "asyncio.Future[list[Recorded]]") -> None:
-            problem = finished.exception()
-            if problem is None:
-                done.set_result(None)
-            else:
-                done.set_exception(problem)
-
-        recorded.add_done_callback(pass_on)
-        return done
 
     def _record(
         self,
@@ -95,14 +90,13 @@ class EmbeddedJournal:
     ) -> list[Recorded]:
         head: Head | None = transaction.staged.get(self)
         if head is None:
-            self._check_lease(transaction)
+            self._leases.check(transaction, self._session, self._fence)
             head = self._head
         records = chained(self._session, entries, at_ms=at_ms, seq=head.seq, previous=head.hash)
         check_names(transaction, self._session, records)
         for draft in drafts:
             self._blobs.write(transaction, draft)
-        bodies = [entry.body for entry in entries]
-        append_records(transaction, zip(records, bodies, strict=True))
+        append_records(transaction, records, entries)
         self._stage(transaction, next_head(transaction, self._session, head, records))
         if any(is_activity(record) for record in records):
             transaction.moved.add(self._session)
@@ -126,17 +120,6 @@ class EmbeddedJournal:
 
     def _adopt(self, transaction: Transaction) -> None:
         self._head = transaction.staged[self]
-
-    def _check_lease(self, transaction: Transaction) -> None:
-        row = transaction.execute(SQL["fence_of"], (self._session, self._instance)).fetchone()
-        if row is None or row[0] != self._fence:
-            raise LeaseLost(
-                f"the lease of {self._session!r} was given back or taken over; nothing was written",
-                hint="open the session again to go on from what the other one wrote",
-            )
-
-    def _give_back(self, transaction: Transaction) -> None:
-        transaction.execute(SQL["release_lease"], (self._session, self._fence, self._instance))
 
 
 def next_head(transaction: Transaction, session: SessionId, head: Head, records: Sequence[Recorded]) -> Head:

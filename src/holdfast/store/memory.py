@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.core import Clock, SessionId, check_session_id, digest_bytes, new_session_id
 from holdfast.core.errors import (
+    HoldfastError,
     InvalidInput,
     JournalDamaged,
     LeaseLost,
@@ -66,15 +67,15 @@ class MemoryJournal:
         self._tape.follow(follower)
 
     def append(self, *events: AnyEvent, blobs: Sequence[bytes] = ()) -> Coroutine[Any, Any, None]:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
             if self._held.fence != self._fence:
                 raise LeaseLost(f"the lease of {self.session!r} was given back or taken over")
             self._tape.extend(self._store._record(self._held, events, blobs))
-            future.set_result(None)
-        except Exception as problem:
-            future.set_exception(problem)
-        return Pending(future)
+        except HoldfastError as refusal:
+            return Pending.failed(refusal)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return Pending(done)
 
     async def release(self) -> None:
         if self._held.fence == self._fence:

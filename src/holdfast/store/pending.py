@@ -19,6 +19,13 @@ class Pending(Coroutine[Any, Any, Result]):
         self._future = future
         self._waiting: Generator[Any, Any, Result] | None = None
 
+    @classmethod
+    def failed(cls, problem: Exception) -> "Pending[Result]":
+        """A write that was refused at once; who awaits it hears why."""
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        future.set_exception(problem)
+        return cls(future)
+
     def __await__(self) -> Generator[Any, Any, Result]:
         return asyncio.shield(self._future).__await__()
 

@@ -1,7 +1,9 @@
 """Rows: how events are read from the database and put into it. Blocking; runs in the store's own threads."""
 
+import gc
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,6 +14,8 @@ from holdfast.core.errors import JournalDamaged, SessionNotFound
 from holdfast.core.events import GENESIS, Recorded, chain, decode_event
 from holdfast.store.database import SQL
 from holdfast.store.fold import Tally
+from holdfast.store.records import Entry
+from holdfast.store.writer import Transaction
 
 LAST = 2**62
 _TALLY: msgspec.json.Decoder[Tally] = msgspec.json.Decoder(Tally)
@@ -62,6 +66,11 @@ def read_history(
     connection: Connection, session: SessionId, *, after: int = 0, upto: int = LAST
 ) -> list[Recorded]:
     """A session's events, its ancestors' part included, each checked against the hash it carries."""
+    with _uncollected():
+        return _read_history(connection, session, after, upto)
+
+
+def _read_history(connection: Connection, session: SessionId, after: int, upto: int) -> list[Recorded]:
     history: list[Recorded] = []
     segments = [one for one in lineage(connection, session, upto=upto) if one.upto > after]
     previous = _hash_before(connection, session, after)
@@ -101,10 +110,15 @@ def decode_tally(body: bytes) -> Tally:
     return _TALLY.decode(body)
 
 
-def append_records(connection: "Connection", records: Iterable[tuple[Recorded, bytes]]) -> None:
+def append_records(transaction: Transaction, records: Sequence[Recorded], entries: Sequence[Entry]) -> None:
     """Add events to the truth."""
-    for record, body in records:
-        connection.execute(SQL["append_event"], (record.session, record.seq, record.at_ms, record.hash, body))
+    transaction.executemany(
+        SQL["append_event"],
+        [
+            (record.session, record.seq, record.at_ms, record.hash, entry.body)
+            for record, entry in zip(records, entries, strict=True)
+        ],
+    )
 
 
 def damaged(session: SessionId, seq: int) -> JournalDamaged:
@@ -113,6 +127,20 @@ def damaged(session: SessionId, seq: int) -> JournalDamaged:
         f"event {seq} of session {session!r} is missing or was changed",
         hint=f"`holdfast verify {session}` says what is wrong, `holdfast export {session}` saves what can be read",
     )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    # Thousands of new values that all stay alive set the cycle collector off again and again for nothing; that would
+    # be half the time of a load.
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _hash_before(connection: Connection, session: SessionId, after: int) -> bytes:

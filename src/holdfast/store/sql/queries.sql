@@ -111,3 +111,22 @@ SELECT kept_seq, parent FROM tombstone WHERE session = ?;
 -- name: shrink_tombstone
 -- When a fork goes, less of its parent has to stay.
 UPDATE tombstone SET kept_seq = ? WHERE session = ?;
+
+-- name: newest_event
+-- What happened last, in any session.
+SELECT session, seq FROM event ORDER BY row DESC LIMIT 1;
+
+-- name: first_event
+-- A journal begins with the event that names its parent.
+SELECT seq, body FROM event WHERE session = ? ORDER BY seq LIMIT 1;
+
+-- name: sessions_with_events
+-- In the order in which they began, so that an older session keeps a name that two claim.
+SELECT session FROM event GROUP BY session ORDER BY min(row);
+
+-- name: kept_tombstones
+-- Deleted sessions of which forks still need a part: they have events and no line.
+SELECT session FROM tombstone WHERE kept_seq > 0;
+
+-- name: empty_index
+DELETE FROM session;

@@ -1,0 +1,97 @@
+"""The index: the list of sessions, derived from the events and made again from them when it is missing or wrong."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.core import SessionId, encode
+from holdfast.core.events import Parent, Recorded, SessionOpened, decode_event
+from holdfast.store.database import SQL
+from holdfast.store.fold import Tally, begin, fold, is_activity
+from holdfast.store.inspection import inspect
+from holdfast.store.rows import Connection, decode_tally
+from holdfast.store.writer import Transaction
+
+
+def is_usable(connection: Connection) -> bool:
+    """A quick look: whether the newest event and the line of its session agree."""
+    newest = connection.execute(SQL["newest_event"]).fetchone()
+    if newest is None:
+        return True
+    session, seq = newest
+    row = connection.execute(SQL["find_session"], (session,)).fetchone()
+    if row is None:
+        return connection.execute(SQL["tombstone_of"], (session,)).fetchone() is not None
+    try:
+        return bool(decode_tally(row[0]).summary.events == seq)
+    except msgspec.MsgspecError:
+        return False
+
+
+def rebuild(transaction: Transaction) -> int:
+    """Make the index anew from the events; the number of sessions in it."""
+    ids = [SessionId(id) for (id,) in transaction.execute(SQL["sessions_with_events"])]
+    buried = {id for (id,) in transaction.execute(SQL["kept_tombstones"])}
+    transaction.execute(SQL["empty_index"])
+    live = [id for id in ids if id not in buried]
+    for session in live:  # every line before any history: a fork is read through its parent's line
+        _place(transaction, session)
+    for session in live:
+        _describe(transaction, session)
+    return len(live)
+
+
+def mark_damaged(transaction: Transaction, session: SessionId) -> None:
+    """Note on a session's line that not all of it can be read."""
+    row = transaction.execute(SQL["find_session"], (session,)).fetchone()
+    if row is not None:
+        _store(transaction, session, _damaged(decode_tally(row[0])), rank=None)
+
+
+def _place(transaction: Transaction, session: SessionId) -> None:
+    seq, body = transaction.execute(SQL["first_event"], (session,)).fetchone()
+    parent = _parent_in(body, seq)
+    place = (parent.session, parent.seq) if parent else (None, None)
+    transaction.execute(SQL["claim_session"], (session, None, "", 0, *place, encode(begin(session))))
+
+
+def _parent_in(body: bytes, seq: int) -> Parent | None:
+    try:
+        event = decode_event(body)
+    except msgspec.MsgspecError:
+        return None
+    return event.parent if isinstance(event, SessionOpened) else None
+
+
+def _describe(transaction: Transaction, session: SessionId) -> None:
+    found, readable = inspect(transaction, session)
+    tally = fold(session, readable) if readable else begin(session)
+    if not found.is_sound:
+        tally = _damaged(tally)
+    name = tally.summary.name
+    if name is not None and transaction.execute(SQL["session_named"], (name,)).fetchone():
+        # Two journals claim one name only where rows were lost; the id still finds the second.
+        tally = _with_summary(tally, name=None)
+    _store(transaction, session, tally, rank=_rank(transaction, session, readable))
+
+
+def _rank(transaction: Transaction, session: SessionId, readable: Sequence[Recorded]) -> int:
+    own = [one for one in readable if one.session == session]
+    last = next((one for one in reversed(own) if is_activity(one)), None)
+    if last is None:
+        return 0
+    (rank,) = transaction.execute(SQL["rank_of"], (session, last.seq)).fetchone()
+    return int(rank)
+
+
+def _store(transaction: Transaction, session: SessionId, tally: Tally, *, rank: int | None) -> None:
+    line = tally.summary
+    transaction.execute(SQL["update_session"], (line.name, line.folder, rank, encode(tally), session))
+
+
+def _damaged(tally: Tally) -> Tally:
+    return _with_summary(tally, is_damaged=True)
+
+
+def _with_summary(tally: Tally, **changes: object) -> Tally:
+    return msgspec.structs.replace(tally, summary=msgspec.structs.replace(tally.summary, **changes))

@@ -1,0 +1,97 @@
+"""Inspection: read a journal that may be damaged, say what is wrong with it, and keep what can be read."""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from holdfast.core import SessionId, Value
+from holdfast.core.events import GENESIS, Recorded, chain, decode_event
+from holdfast.store.database import SQL
+from holdfast.store.rows import LAST, Connection, Segment, lineage, read_tally
+
+Row = tuple[int, int, bytes, bytes]
+
+
+class Problem(Value):
+    """One event that is not as it was written."""
+
+    seq: int
+    what: Literal["missing", "changed", "unreadable"]
+
+
+class Inspection(Value):
+    """What was found. A journal without problems is exactly what was written, in its order."""
+
+    session: SessionId
+    events: int
+    problems: tuple[Problem, ...] = ()
+    last_hash: str = ""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether everything is as it was written."""
+        return not self.problems
+
+
+def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, list[Recorded]]:
+    """Check every event of a session, and hand out those that can be read."""
+    problems: list[Problem] = []
+    readable: list[Recorded] = []
+    previous, expected = GENESIS, 1
+    segments = lineage(connection, session)
+    for segment in segments:
+        for seq, at_ms, link, body in _rows(connection, segment):
+            problems += [Problem(seq=gap, what="missing") for gap in range(expected, seq)]
+            # After a gap the link before is unknown, so that only what follows the next event can be held against it.
+            is_linked = seq > expected or chain(previous, segment.session, seq, at_ms, body) == link
+            if not is_linked:
+                problems.append(Problem(seq=seq, what="changed"))
+            try:
+                event = decode_event(body)
+            except msgspec.MsgspecError:
+                problems.append(Problem(seq=seq, what="unreadable"))
+            else:
+                readable.append(
+                    Recorded(
+                        session=segment.session,
+                        seq=seq,
+                        at_ms=at_ms,
+                        event=event,
+                        hash=link,
+                        previous=previous,
+                    )
+                )
+            previous, expected = link, seq + 1
+        if segment.upto < LAST:
+            problems += [Problem(seq=gap, what="missing") for gap in range(expected, segment.upto + 1)]
+            expected = segment.upto + 1
+    claimed = read_tally(connection, session).summary.events
+    problems += [Problem(seq=gap, what="missing") for gap in range(expected, claimed + 1)]
+    found = Inspection(
+        session=session, events=len(readable), problems=tuple(problems), last_hash=previous.hex()
+    )
+    return found, readable
+
+
+def _rows(connection: Connection, segment: Segment) -> Iterator[Row]:
+    after = segment.after
+    try:
+        for row in connection.execute(SQL["read_events"], (segment.session, after, segment.upto)):
+            yield row
+            after = row[0]
+    except sqlite3.DatabaseError:
+        yield from _rows_one_by_one(connection, segment, after)
+
+
+def _rows_one_by_one(connection: Connection, segment: Segment, after: int) -> Iterator[Row]:
+    # A page that cannot be read takes its events with it; those on other pages are reached by their own number.
+    claimed = read_tally(connection, segment.session).summary.events
+    for seq in range(after + 1, min(segment.upto, claimed) + 1):
+        try:
+            row = connection.execute(SQL["read_events"], (segment.session, seq - 1, seq)).fetchone()
+        except sqlite3.DatabaseError:
+            continue
+        if row is not None:
+            yield row

@@ -1,0 +1,63 @@
+"""Leases: who may write a session. The number of a lease only grows, so a holder that lost it can never write again."""
+
+from holdfast.core import Clock, SessionId
+from holdfast.core.errors import LeaseLost, SessionHeld
+from holdfast.store.contract import Holder
+from holdfast.store.database import SQL
+from holdfast.store.presence import Presence
+from holdfast.store.rows import Connection, read_tally
+from holdfast.store.writer import Transaction
+
+
+class Leases:
+    """The leases of one store, granted in the name of its presence."""
+
+    def __init__(self, presence: Presence, clock: Clock) -> None:
+        self._presence = presence
+        self._clock = clock
+
+    def holder(self, connection: Connection, session: SessionId) -> Holder | None:
+        """Who writes a session now; one that died or was stopped does not. Raises SessionNotFound."""
+        read_tally(connection, session)
+        row = connection.execute(SQL["lease_of"], (session,)).fetchone()
+        if row is None or row[1] is None:
+            return None
+        _, instance, pid, host, since_ms = row
+        if not self._presence.is_alive(instance, pid, host):
+            return None
+        return Holder(pid=pid, host=host, since_ms=since_ms)
+
+    def require_free(self, connection: Connection, session: SessionId) -> None:
+        """Raises SessionHeld, saying by whom."""
+        holder = self.holder(connection, session)
+        if holder is None:
+            return
+        minutes = max(self._clock.now_ms() - holder.since_ms, 0) // 60_000
+        raise SessionHeld(
+            f"{session!r} is held by process {holder.pid} on {holder.host}, for {minutes} min",
+            hint="close it there, wait for it, or read along",
+        )
+
+    def take(self, transaction: Transaction, session: SessionId) -> int:
+        """The number of a new lease. Raises SessionNotFound, SessionHeld."""
+        self.require_free(transaction, session)
+        return self.grant(transaction, session)
+
+    def grant(self, transaction: Transaction, session: SessionId) -> int:
+        """The number of a new lease on a session that nobody else can hold."""
+        mine = (self._presence.token, self._presence.pid, self._presence.host, self._clock.now_ms())
+        (fence,) = transaction.execute(SQL["grant_lease"], (session, *mine)).fetchone()
+        return int(fence)
+
+    def check(self, transaction: Transaction, session: SessionId, fence: int) -> None:
+        """Raises LeaseLost when the lease with this number does not hold any more."""
+        row = transaction.execute(SQL["fence_of"], (session, self._presence.token)).fetchone()
+        if row is None or row[0] != fence:
+            raise LeaseLost(
+                f"the lease of {session!r} was given back or taken over; nothing was written",
+                hint="open the session again to go on from what the other one wrote",
+            )
+
+    def give_back(self, transaction: Transaction, session: SessionId, fence: int) -> None:
+        """End a lease; one that was taken over is left alone."""
+        transaction.execute(SQL["release_lease"], (session, fence, self._presence.token))

@@ -1,0 +1,27 @@
+"""Upkeep: what a person asks of the store as a whole: check it, and make derived things anew."""
+
+from collections.abc import Sequence
+
+from holdfast.core import SessionId, check_session_id
+from holdfast.store import index
+from holdfast.store.embedded import EmbeddedStore
+from holdfast.store.inspection import Inspection, inspect
+
+
+async def verify(store: EmbeddedStore, session: SessionId) -> Inspection:
+    """Check a session's chain, event by event. Raises SessionNotFound."""
+    key = check_session_id(session)
+    found, _ = await store.reading(lambda connection: inspect(connection, key))
+    if not found.is_sound:
+        await store.writing(lambda transaction: index.mark_damaged(transaction, key))
+    return found
+
+
+async def verify_all(store: EmbeddedStore) -> Sequence[Inspection]:
+    """Check every session, newest first."""
+    return [await verify(store, line.id) for line in await store.sessions()]
+
+
+async def rebuild_index(store: EmbeddedStore) -> int:
+    """Make the list of sessions anew from the journals; how many there are."""
+    return await store.writing(index.rebuild)
