@@ -3,6 +3,7 @@
 A fresh turn, one that a crash cut off, and one that waited for a person until tomorrow all take this road.
 """
 
+import traceback
 from collections.abc import Callable
 from typing import Literal
 
@@ -32,8 +33,8 @@ from holdfast.core import (
     call_id,
     encode,
 )
-from holdfast.core.errors import BudgetExceeded, HoldfastError, ModelMissing
-from holdfast.core.events import RunEnded, ToolReturned, TurnEnded
+from holdfast.core.errors import BudgetExceeded, HoldfastError, ModelMissing, StoreError
+from holdfast.core.events import Noted, RunEnded, ToolReturned, TurnEnded
 from holdfast.gate import Gate
 from holdfast.models import Model, OnText, Prompt
 from holdfast.store import Journal
@@ -77,8 +78,15 @@ class Turn:
                 outcome = await self._next(on_text)
         except BudgetExceeded as error:
             outcome = Nonconverged(value=self._last_words(), reason="budget", dimension=error.dimension)
+        except StoreError:
+            raise  # what cannot be recorded has not happened; there is nothing to end the turn with
         except HoldfastError as error:
             outcome = Error(message=str(error), code=error.code, hint=error.hint)
+        except Exception as error:
+            # A fault of ours must not lock the person out of the session; the trace is kept for the report.
+            trace = "".join(traceback.format_exception(error))[-8000:]
+            await self._journal.append(Noted(code="internal", text=trace))
+            outcome = Error(message=f"internal error: {error!r}", code="internal", hint="please report it")
         if not isinstance(outcome, Needs):
             spent = round(self._clock.monotonic() - begun, 6)
             await self._journal.append(
