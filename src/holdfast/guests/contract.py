@@ -60,6 +60,8 @@ class Run(Value):
     """Of a parked run; None where the engine cannot: then it goes on by replay."""
     changes: tuple[Change, ...] = ()
     """Files changed without passing the gate, where the engine works on a folder."""
+    steps: int = 0
+    """What the run used of `GuestLimits.steps`, where the engine counts them."""
 
 
 class Guest(Protocol):

@@ -1,0 +1,100 @@
+"""Real CPython in WebAssembly: an engine whose guests work on one folder and reach nothing else."""
+
+from importlib import metadata
+from pathlib import Path
+
+from holdfast.guests.contract import Capabilities, Engine
+from holdfast.guests.seal import Seal
+from holdfast.guests.wasi import component, confine, recipe
+from holdfast.guests.wasi.guest_process import GuestProcess
+from holdfast.guests.wasi.staged import StagedView
+from holdfast.guests.wasi.workers import Workers
+
+
+def wasi_engine(
+    *,
+    key: bytes,
+    cache: Path,
+    workspace: Path,
+    staged_view: Path | None = None,
+    keeps_variables: bool = True,
+    file_bytes: int = 64 << 20,
+    workers: Workers | None = None,
+    progress: component.Progress = lambda _: None,
+) -> Engine:
+    """An engine for one workspace. Raises EngineMissing.
+
+    `workers` is shared by all engines of a process; without it the engine has its own. With `staged_view`, a folder of
+    ours, guests work on a copy of the workspace there and report staged changes. `file_bytes` bounds one file.
+    """
+    component.check_installed()
+    return WasiEngine(
+        seal=Seal(key),
+        workspace=workspace.resolve(),
+        staged_view=None if staged_view is None else staged_view.resolve(),
+        keeps_variables=keeps_variables,
+        file_bytes=file_bytes,
+        workers=workers or Workers(key=key, cache=cache, progress=progress),
+        owns_workers=workers is None,
+    )
+
+
+class WasiEngine:
+    """Makes guests for one workspace."""
+
+    def __init__(
+        self,
+        *,
+        seal: Seal,
+        workspace: Path,
+        staged_view: Path | None,
+        keeps_variables: bool,
+        file_bytes: int,
+        workers: Workers,
+        owns_workers: bool,
+    ) -> None:
+        self._seal = seal
+        self._workspace = workspace
+        self._staged_view = staged_view
+        self._keeps_variables = keeps_variables
+        self._file_bytes = file_bytes
+        self._workers = workers
+        self._owns_workers = owns_workers
+        self._guests: list[GuestProcess] = []
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What its guests can do, and which walls of the kernel stand below WebAssembly on this machine."""
+        return Capabilities(
+            engine="wasi",
+            version=f"componentize-py {metadata.version('componentize-py')}, wasmtime {recipe.wasmtime_version()}",
+            language="python",
+            has_snapshot=False,
+            judges_files=False,
+            notes=confine.expected(),
+        )
+
+    def guest(self) -> GuestProcess:
+        """A fresh guest; its process starts with the first run."""
+        view = None
+        if self._staged_view is not None:
+            view = StagedView(base=self._workspace, folder=self._staged_view)
+        made = GuestProcess(
+            capabilities=self.capabilities,
+            seal=self._seal,
+            folder=self._staged_view or self._workspace,
+            view=view,
+            keeps_variables=self._keeps_variables,
+            file_bytes=self._file_bytes,
+            workers=self._workers,
+        )
+        self._guests.append(made)
+        return made
+
+    async def close(self) -> None:
+        """End every guest, and the workers where they are ours. Idempotent."""
+        guests, self._guests = self._guests, []
+        for guest in guests:
+            await guest.close()
+        if self._owns_workers:
+            await self._workers.close()

@@ -1,0 +1,270 @@
+"""A guest whose code lives in a worker process: started when needed, thrown away when it cannot be trusted to go on.
+
+Above: a session, which sees `Guest`. Below: a conversation with the worker. A worker that hit a limit is dead; the next
+run starts another one with the variables of the last snapshot.
+"""
+
+import asyncio
+import secrets
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from holdfast.core import Answer, Change, Json, Refused, Tool, Value, encode
+from holdfast.core.errors import GuestError, SnapshotRefused
+from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
+from holdfast.guests.seal import Seal
+from holdfast.guests.wasi import changes, frames
+from holdfast.guests.wasi.conversation import Completed, Conversation, Ending, Stopped, Waiting
+from holdfast.guests.wasi.staged import StagedView
+from holdfast.guests.wasi.workers import Worker, Workers
+
+_NO_STEP_LIMIT = 1 << 62
+_STATE_LIMITS = GuestLimits(seconds=20, wall_seconds=60, calls=0)
+"""Saving and loading variables is our work, but on objects that untrusted code made."""
+_FORGOTTEN = "\nThe variables of this session are those of its last snapshot."
+
+
+class _Verdict(Value):
+    """What the guest claims about its run; checked for its shape, believed about nothing else."""
+
+    status: Literal["ok", "error", "limit", "refused"]
+    value: Json = None
+    error: str = ""
+
+
+class _State(Value):
+    """Variables as the guest pickled them (base64), and the names it could not keep."""
+
+    state: str
+    lost: dict[str, str]
+
+
+_verdicts = msgspec.json.Decoder(_Verdict)
+_states = msgspec.json.Decoder(_State)
+
+
+class GuestProcess:
+    """Untrusted CPython code of one session."""
+
+    def __init__(
+        self,
+        *,
+        capabilities: Capabilities,
+        seal: Seal,
+        folder: Path,
+        view: StagedView | None,
+        keeps_variables: bool,
+        file_bytes: int,
+        workers: Workers,
+    ) -> None:
+        self._capabilities = capabilities
+        self._seal = seal
+        self._folder = folder
+        self._view = view
+        self._keeps_variables = keeps_variables
+        self._file_bytes = file_bytes
+        self._workers = workers
+        self._worker: Worker | None = None
+        self._state: bytes = b""
+        """The last known variables, unsealed: what a new worker starts with."""
+        self._is_changed = False
+        """Whether a run has happened since `_state` was taken."""
+        self._parked: tuple[bytes, Conversation] | None = None
+        self._marks: changes.Marks = {}
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this engine can do."""
+        return self._capabilities
+
+    async def run(self, request: RunRequest, on_call: OnCall) -> Run:
+        """Run code to its end, to a limit, or to a call that waits. A run that was parked before is given up."""
+        if self._parked is not None:
+            await self._drop()
+        before = await asyncio.to_thread(self._refreshed)
+        self._marks = before
+        try:
+            started = await self._started(request.limits)
+            if isinstance(started, Stopped):
+                return await self._told(started, None)
+            conversation = Conversation(started, request.limits)
+            self._is_changed = True
+            return await self._told(await conversation.begin(self._execute(request), on_call), conversation)
+        except BaseException:
+            await self._drop()
+            raise
+
+    async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
+        """Go on with a parked run. Only the process that parked it can; another one replays the turn."""
+        if self._parked is None or not secrets.compare_digest(self._parked[0], snapshot):
+            raise SnapshotRefused(
+                "this run waited in a process that is gone",
+                hint="Run the turn again; its calls are on record.",
+            )
+        conversation, self._parked = self._parked[1], None
+        try:
+            return await self._told(await conversation.proceed(answer, on_call), conversation)
+        except BaseException:
+            await self._drop()
+            raise
+
+    async def snapshot(self) -> bytes:
+        """The variables, sealed; empty where nothing was ever run."""
+        if self._is_changed and self._worker is not None and self._parked is None:
+            ending = await self._asked(self._worker, b'{"do":"save"}')
+            if isinstance(ending, Completed):
+                # Pickled inside the sandbox, and never looked into outside of it.
+                self._state = ending.response.encode()
+                self._is_changed = False
+        if not self._state:
+            return b""
+        return self._seal.close(_tag(), self._state)
+
+    async def restore(self, state: bytes) -> None:
+        """Take up the variables of a snapshot."""
+        content = self._seal.open(_tag(), state) if state else b""
+        await self._drop()
+        self._state, self._is_changed = content, False
+        if content and isinstance(stopped := await self._started(GuestLimits()), Stopped):
+            self._state = b""
+            raise SnapshotRefused(
+                f"the variables of this session do not load: {stopped.reason}",
+                hint="Start the turn again without them.",
+            )
+
+    async def close(self) -> None:
+        """End the worker. Idempotent."""
+        await self._drop()
+
+    async def _started(self, limits: GuestLimits) -> Worker | Stopped:
+        """The worker, or why there can be none. A new one is handed the variables."""
+        if self._worker is not None:
+            return self._worker
+        worker = await self._workers.start(
+            frames.Setup(
+                workspace=str(self._folder), memory_bytes=limits.memory_bytes, file_bytes=self._file_bytes
+            )
+        )
+        self._worker = worker
+        try:
+            ready = await worker.read()
+        except frames.BrokenFrame as broken:
+            raise GuestError(
+                f"the sandbox process does not start: {broken}", hint="Run `holdfast doctor`."
+            ) from None
+        if isinstance(ready, frames.Trapped):
+            return Conversation(worker, limits).stopped_by(ready)
+        assert isinstance(ready, frames.Ready)
+        worker.notes = ready.notes
+        if self._state:
+            told = _states.decode(self._state)
+            ending = await self._asked(worker, encode({"do": "load", "state": told.state, "lost": told.lost}))
+            if isinstance(ending, Stopped):
+                return ending
+        return worker
+
+    async def _asked(self, worker: Worker, request: bytes) -> Ending:
+        execute = frames.Execute(
+            request=request.decode(),
+            memory_bytes=GuestLimits().memory_bytes,
+            seconds=_STATE_LIMITS.seconds,
+            steps=_NO_STEP_LIMIT,
+            seed=0,
+            now_ms=0,
+        )
+        ending = await Conversation(worker, _STATE_LIMITS).begin(execute, _no_calls)
+        if isinstance(ending, Stopped):
+            await self._drop()
+        return ending
+
+    async def _told(self, ending: Ending, conversation: Conversation | None) -> Run:
+        """How a conversation ended, as the contract says it."""
+        printed = conversation.printed if conversation else ""
+        steps = conversation.steps if conversation else 0
+        if isinstance(ending, Stopped):
+            await self._drop()
+        changed = await self._changes()
+        match ending:
+            case Waiting():
+                assert conversation is not None
+                token = secrets.token_bytes(16)
+                self._parked = token, conversation
+                return Run(status="parked", printed=printed, snapshot=token, changes=changed)
+            case Stopped():
+                status: Literal["limit", "lost"] = "limit" if ending.is_limit else "lost"
+                return Run(
+                    status=status,
+                    printed=printed,
+                    error=ending.reason + _FORGOTTEN,
+                    changes=changed,
+                    steps=steps,
+                )
+            case Completed():
+                assert conversation is not None
+                return self._completed(ending, conversation, changed)
+
+    def _completed(self, ending: Completed, conversation: Conversation, changed: tuple[Change, ...]) -> Run:
+        verdict = _verdicts.decode(ending.response)
+        return Run(
+            status="limit" if conversation.is_over_calls else verdict.status,
+            value=verdict.value,
+            printed=conversation.printed,
+            error=verdict.error[: conversation.limits.output_bytes],
+            changes=changed,
+            steps=conversation.steps,
+        )
+
+    def _execute(self, request: RunRequest) -> frames.Execute:
+        limits = request.limits
+        told = {
+            "do": "run",
+            "code": request.code,
+            "is_fresh": not self._keeps_variables,
+            "output_bytes": limits.output_bytes,
+            "tools": [_named(tool) for tool in request.tools],
+        }
+        return frames.Execute(
+            request=encode(told).decode(),
+            memory_bytes=limits.memory_bytes,
+            seconds=limits.seconds,
+            steps=_NO_STEP_LIMIT if limits.steps is None else limits.steps,
+            seed=request.seed,
+            now_ms=request.now_ms,
+        )
+
+    def _refreshed(self) -> changes.Marks:
+        return changes.look(self._folder) if self._view is None else self._view.refresh()
+
+    async def _changes(self) -> tuple[Change, ...]:
+        """What changed since the last look; a parked run reports its part, and the rest when it goes on."""
+        before = self._marks
+        self._marks = await asyncio.to_thread(changes.look, self._folder)
+        if before == self._marks:
+            return ()
+        base = None if self._view is None else self._view.base
+        return await asyncio.to_thread(changes.between, self._folder, before, self._marks, base=base)
+
+    async def _drop(self) -> None:
+        """End the worker and forget what it waited for."""
+        worker, self._worker, self._parked = self._worker, None, None
+        self._is_changed = False
+        if worker is not None:
+            await worker.end()
+
+
+def _named(tool: Tool) -> Json:
+    properties = tool.parameters.get("properties")
+    names: list[Json] = list(properties) if isinstance(properties, dict) else []
+    return {"name": tool.name, "parameters": names, "description": tool.description}
+
+
+def _tag() -> str:
+    """Pickles with code in them belong to one CPython, and that comes with componentize-py."""
+    return f"wasi {metadata.version('componentize-py')}"
+
+
+async def _no_calls(operation: str, arguments: object) -> Answer:
+    return Refused(reason=f"{operation} cannot be called while variables are saved or loaded", rule="wasi")

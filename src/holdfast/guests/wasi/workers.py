@@ -1,0 +1,188 @@
+"""Worker processes as the host sees them: started from one zygote, talked to over a socket, killed by handle."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from holdfast.core.errors import GuestError
+from holdfast.guests.wasi import component, frames
+
+_ZYGOTE = (
+    "import sys; sys.path[:0] = sys.argv[3:];"
+    " from holdfast.guests.wasi.zygote import main; main(int(sys.argv[1]), int(sys.argv[2]))"
+)
+_READY = b"+"
+_START_SECONDS = 30.0
+_END_SECONDS = 10.0
+_STATUS_BYTES = 4
+
+
+class Worker:
+    """One worker process and its connection."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, report: socket.socket, handle: int
+    ) -> None:
+        self._reader, self._writer, self._report = reader, writer, report
+        self._handle = handle
+        self._exit_status: int | None = None
+        self.notes: tuple[str, ...] = ()
+
+    async def send(self, frame: frames.ToWorker) -> None:
+        """Send a frame; a broken connection shows at the next `read`."""
+        with contextlib.suppress(ConnectionError):
+            self._writer.write(frames.packed(frame))
+            await self._writer.drain()
+
+    async def read(self) -> frames.FromWorker:
+        """The next frame. Raises BrokenFrame."""
+        return await frames.read(self._reader)
+
+    def kill(self) -> None:
+        """End the process now. It is named by handle, so no other process can be hit."""
+        if self._handle >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    async def end(self) -> int:
+        """Kill what is left and wait until it is gone. Returns the exit status, negative for a signal."""
+        if self._handle >= 0:
+            self.kill()
+            self._writer.close()
+            status = b""
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_END_SECONDS):
+                    status = await asyncio.get_running_loop().sock_recv(self._report, _STATUS_BYTES)
+            # Nothing comes where the zygote died, and its workers with it.
+            self._exit_status = (
+                int.from_bytes(status, "big", signed=True)
+                if len(status) == _STATUS_BYTES
+                else -signal.SIGKILL
+            )
+            os.close(self._handle)
+            self._handle = -1
+            self._report.close()
+            with contextlib.suppress(OSError):
+                await self._writer.wait_closed()
+        assert self._exit_status is not None
+        return self._exit_status
+
+
+class Workers:
+    """Makes workers. One for the whole process: the component is proven and loaded once."""
+
+    def __init__(self, *, key: bytes, cache: Path, progress: component.Progress = lambda _: None) -> None:
+        self._key = key
+        self._cache = cache
+        self._progress = progress
+        self._starting = asyncio.Lock()
+        self._zygote: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    async def prepare(self) -> None:
+        """Build the component where there is none, and start the zygote."""
+        async with self._starting:
+            await self._ensured_control()
+
+    async def start(self, setup: frames.Setup) -> Worker:
+        """A fresh worker that has been sent its setup. It answers with Ready or Trapped."""
+        async with self._starting:
+            try:
+                worker = await self._fork()
+            except (OSError, EOFError):  # the zygote was killed; a new one is as good
+                await self._stop()
+                worker = await self._fork()
+        await worker.send(setup)
+        return worker
+
+    async def close(self) -> None:
+        """End the zygote, and with it every worker. Idempotent."""
+        async with self._starting:
+            await self._stop()
+
+    async def _fork(self) -> Worker:
+        control = await self._ensured_control()
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        report, their_report = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with theirs, their_report:
+                socket.send_fds(control, [_READY], [theirs.fileno(), their_report.fileno()])
+            report.setblocking(False)
+            handle = await _received_handle(loop, report)
+        except BaseException:
+            ours.close()
+            report.close()
+            raise
+        reader, writer = await asyncio.open_connection(sock=ours)
+        return Worker(reader, writer, report, handle)
+
+    async def _ensured_control(self) -> socket.socket:
+        if self._control is not None and self._zygote is not None and self._zygote.poll() is None:
+            return self._control
+        await self._stop()
+        component.check_installed()
+        image = await component.opened(key=self._key, cache=self._cache, progress=self._progress)
+        control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with theirs:
+                self._zygote = _zygote(theirs.fileno(), image)
+        finally:
+            os.close(image)
+        control.setblocking(False)
+        self._control = control
+        async with asyncio.timeout(_START_SECONDS):
+            told = await asyncio.get_running_loop().sock_recv(control, 1 << 10)
+        if told != _READY:
+            await self._stop()
+            raise GuestError(
+                f"the wasi sandbox does not start: {told.decode(errors='replace') or 'its process ended at once'}",
+                hint="Run `holdfast doctor`; `holdfast sandbox build` makes the component anew.",
+            )
+        return control
+
+    async def _stop(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._zygote is not None:
+            try:
+                await asyncio.to_thread(self._zygote.wait, _END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._zygote.kill()
+                await asyncio.to_thread(self._zygote.wait)
+            self._zygote = None
+
+
+def _zygote(control: int, image: int) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-I", "-c", _ZYGOTE, str(control), str(image), *component.search_paths()]
+    return subprocess.Popen(  # noqa: S603 - our own interpreter and program
+        command,
+        pass_fds=(control, image),
+        env={},
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C in a terminal is for the host
+    )
+
+
+async def _received_handle(loop: asyncio.AbstractEventLoop, report: socket.socket) -> int:
+    """The worker's pidfd, which the zygote sends as soon as it has forked."""
+    arrived = asyncio.Event()
+    loop.add_reader(report, arrived.set)
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            await arrived.wait()
+        message, descriptors, _, _ = socket.recv_fds(report, 1, 1)
+    finally:
+        loop.remove_reader(report)
+    if not message or not descriptors:
+        raise EOFError("the zygote is gone")
+    return descriptors[0]

@@ -1,0 +1,49 @@
+"""One component for all tests, built once per version into the user's cache: `make test` pays half a minute once."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.guests.wasi.running import KEY
+
+from holdfast.guests import Engine, Guest
+from holdfast.guests.wasi import Workers, wasi_engine
+
+
+@pytest.fixture(scope="session")
+def cache() -> Path:
+    """Where the component lies between test runs."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(home) / "holdfast-tests" / "wasi"
+
+    async def build() -> None:
+        workers = Workers(key=KEY, cache=folder)
+        await workers.prepare()
+        await workers.close()
+
+    asyncio.run(build())
+    return folder
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty workspace."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+async def engine(cache: Path, workspace: Path) -> AsyncIterator[Engine]:
+    """An engine that leaves nothing behind."""
+    made = wasi_engine(key=KEY, cache=cache, workspace=workspace)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def guest(engine: Engine) -> Guest:
+    """A fresh guest."""
+    return engine.guest()
