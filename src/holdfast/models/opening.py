@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
-from holdfast.core.errors import ModelMissing
 from holdfast.models.contract import Model
 from holdfast.models.keys import find_key
 from holdfast.models.patience import Patience
@@ -43,8 +42,13 @@ def open_model(
 
             return read_script(Path(parsed.name))
         case "local":
-            raise ModelMissing(
-                f"{spec} cannot be opened yet", hint="serve the file with llama-server and use server:"
+            from holdfast.models.local import LocalModel, find_weights
+
+            return LocalModel(
+                find_weights(parsed.name, environ),
+                name=str(parsed),
+                settings=settings,
+                patience=_patience(settings, patience),
             )
         case "anthropic" | "openai" | "openai-chat" | "google" | "ollama" | "server":
             return _open_provider(parsed, settings, environ, _patience(settings, patience))
