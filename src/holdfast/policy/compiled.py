@@ -1,7 +1,8 @@
 """Reads IronCurtain's compiled-policy.json and tool-annotations.json, so that its policies can be taken over as they are.
 
 What its engine has built in becomes rules of the document: calls inside the workspace pass, asking which folders are
-open passes. Two keys that it keeps elsewhere may stand in the policy file: `domainAllowlists` and `trustedServers`.
+open passes. What it keeps elsewhere may stand in the policy file: `domainAllowlists`, `trustedServers` and `lists`
+(its dynamic-lists.json).
 """
 
 from collections.abc import Mapping
@@ -61,7 +62,7 @@ class _Policy(msgspec.Struct, rename="camel"):
     rules: list[_Rule]
     domain_allowlists: dict[str, list[str]] = {}
     trusted_servers: list[str] = []
-    dynamic_lists: dict[str, _Values] = {}
+    lists: dict[str, _Values] = {}
 
 
 class _Condition(msgspec.Struct):
@@ -105,7 +106,7 @@ def parse_compiled(
 ) -> PolicyDocument:
     """The policy in a compiled-policy.json. Rules keep their order: the first that matches decides."""
     policy = _decode(text, _Policy, source)
-    lists = {name: _resolved(listed) for name, listed in policy.dynamic_lists.items()}
+    lists = {name: _resolved(listed) for name, listed in policy.lists.items()}
     try:
         rules = [_rule(rule, source, lists, values) for rule in policy.rules]
         gates = {server: _hosts(allowed, lists) for server, allowed in policy.domain_allowlists.items()}
@@ -173,6 +174,12 @@ def _rule(rule: _Rule, source: str, lists: dict[str, tuple[str, ...]], values: M
     domains = [listed for listed in condition.lists if listed.match_type == "domains"]
     if domains and (hosts is not None or len(domains) > 1):
         raise ValueError(f"rule {rule.name!r} has more than one condition on domains")
+    missing = [
+        one for test in condition.lists for one in test.allowed if one[:1] == "@" and one[1:] not in lists
+    ]
+    if missing and rule.then == "deny":
+        # An empty list makes an allow rule match nothing, which is safe; a deny rule must not go the same way.
+        raise ValueError(f"the deny rule {rule.name!r} names the list {missing[0]}, which is not there")
     if domains:
         hosts = _Domains(roles=domains[0].roles, allowed=domains[0].allowed)
     return Rule(

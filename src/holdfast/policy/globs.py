@@ -35,11 +35,6 @@ class Glob:
         segments = plain_segments(path)
         if segments is None:
             return False
-        if not segments:  # the workspace itself
-            return self.pattern == "." or (self.is_wide and self._runs[-1].is_open and not self.literal)
-        return self._covers(segments)
-
-    def _covers(self, segments: list[str]) -> bool:
         if self.is_wide:
             segments = [fold(segment) for segment in segments]
         position = 0

@@ -30,11 +30,15 @@ class CompiledRule:
         )
         self._covers_bare = not self.scope or self.scope <= set(OPAQUE_ROLES)
 
+    def speaks_of(self, role: Role | None) -> bool:
+        """Whether a claim of this role is any business of the rule."""
+        return role in self.scope if role is not None and self.scope else self._covers_bare
+
     def holds(self, role: Role | None, target: Target | None, request: Request) -> bool:
         """Whether the rule decides this claim."""
         if self.is_unconditional:
             return True
-        if not (role in self.scope if role is not None and self.scope else self._covers_bare):
+        if not self.speaks_of(role):
             return False
         rule = self.rule
         if rule.takes_no_arguments and request.call.arguments:

@@ -1,16 +1,27 @@
-"""Finds the few rules that can speak of a claim among many, in their order."""
+"""Finds the few rules that can speak of a claim among many, in their order.
 
-from holdfast.core import Role, Target
+A rule is filed under what a target must begin with for the rule to hold: the literal start of a glob, a folder, a
+host, a name. A target is looked up under each of its own beginnings, so the work grows with the depth of a path and
+not with the number of rules. Rules that begin with a wildcard, or ask for nothing of the kind, are tried every time.
+"""
+
+from collections.abc import Iterator
+
+from holdfast.core import NameTarget, PathTarget, Role, Target, UrlTarget
+from holdfast.policy.globs import fold
 from holdfast.policy.matching import CompiledRule
 from holdfast.policy.rules import names_operation
 
+_Numbered = tuple[int, CompiledRule]
+
 
 class RuleIndex:
-    """Rules by operation."""
+    """Rules by operation, and within it by the role and the beginning of a target."""
 
     def __init__(self, rules: list[CompiledRule]) -> None:
         self._rules = rules
         self._by_operation: dict[str, tuple[CompiledRule, ...]] = {}
+        self._drawers: dict[tuple[str, Role | None], _Drawer] = {}
 
     def for_operation(self, operation: str) -> tuple[CompiledRule, ...]:
         """The rules that name an operation, in order."""
@@ -25,6 +36,84 @@ class RuleIndex:
 
     def candidates(
         self, operation: str, role: Role | None, target: Target | None
-    ) -> tuple[CompiledRule, ...]:
+    ) -> Iterator[CompiledRule] | tuple[CompiledRule, ...]:
         """The rules that may hold for a claim, in order; every rule that does hold is among them."""
-        return self.for_operation(operation)
+        drawer = self._drawers.get((operation, role))
+        if drawer is None:
+            drawer = self._drawers[operation, role] = _Drawer(self.for_operation(operation), role)
+        return drawer.candidates(target)
+
+
+class _Drawer:
+    """The rules for one operation and one role."""
+
+    def __init__(self, rules: tuple[CompiledRule, ...], role: Role | None) -> None:
+        always: list[_Numbered] = []
+        filed: dict[str, list[_Numbered]] = {}
+        for number, rule in enumerate(rules):
+            if not rule.speaks_of(role):
+                continue
+            beginnings = _beginnings_of_rule(rule, role)
+            for beginning in beginnings or ():
+                filed.setdefault(beginning, []).append((number, rule))
+            if beginnings is None:
+                always.append((number, rule))
+        self._always = tuple(always)
+        self._always_rules = tuple(rule for _, rule in always)
+        self._filed = filed
+
+    def candidates(self, target: Target | None) -> Iterator[CompiledRule] | tuple[CompiledRule, ...]:
+        if target is None or not self._filed:
+            return self._always_rules
+        found = {
+            number: rule
+            for beginning in _beginnings_of_target(target)
+            for number, rule in self._filed.get(beginning, ())
+        }
+        if not found:
+            return self._always_rules
+        found.update(self._always)
+        return (found[number] for number in sorted(found))
+
+
+def _beginnings_of_rule(rule: CompiledRule, role: Role | None) -> set[str] | None:
+    """Where the rule is filed; None where it has to be tried every time."""
+    if role is None:
+        return None
+    paths, hosts = rule.rule.paths, rule.rule.hosts
+    if paths is not None and rule.paths is not None and role in paths.roles:
+        if paths.inside or paths.outside or (role == "delete-path" and rule.rule.is_wide):
+            return None
+        beginnings = {fold(glob.literal) for glob in rule.paths.globs} | set(rule.paths.folders)
+        return None if "" in beginnings else beginnings
+    if hosts is not None and role in hosts.roles:
+        names = {pattern.partition("/")[0] for pattern in hosts.patterns}
+        plain = {name.removeprefix("*.") for name in names if ":" not in name and name != "*"}
+        return plain if len(plain) == len({name.removeprefix("*.") for name in names}) else None
+    for test in rule.rule.names:
+        if role in test.roles:
+            return None if any(name.startswith("*") for name in test.names) else {fold(n) for n in test.names}
+    return None
+
+
+def _beginnings_of_target(target: Target) -> Iterator[str]:
+    match target:
+        case PathTarget():
+            inside, real = target.location.inside, target.location.real
+            if inside is not None:
+                yield from _parents(fold(inside))
+            yield from _parents(real)
+        case UrlTarget():
+            host = target.host
+            yield host
+            while "." in host:
+                host = host.partition(".")[2]
+                yield host
+        case NameTarget():
+            yield fold(target.value)
+
+
+def _parents(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]

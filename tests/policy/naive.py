@@ -1,0 +1,92 @@
+"""A second evaluator, written to be checked by reading: no index, no cache, no compiled form, every rule tried."""
+
+from tests.policy.naive_patterns import glob, host, literal, low
+
+from holdfast.core import NameTarget, PathTarget, Target, UrlTarget, Verdict
+from holdfast.policy import PolicyDocument, Request, Rule
+
+OPAQUE = {"branch-name", "commit-message", "email-body", "share-permission", "none"}
+ORDER = ["allow", "stage", "escalate", "deny"]
+
+
+def judge(document: PolicyDocument, request: Request) -> Verdict:
+    paths = [target.location for target in request.targets if isinstance(target, PathTarget)]
+    if any(path.protected or path.problem for path in paths):
+        return "deny"
+    operation = request.call.operation
+    group = operation.split(".")[0]
+    if group in document.trusted_groups:
+        return "allow"
+    if request.tool is None or request.tool.roles is None:
+        return "deny"
+    allowed = document.allowed_operations
+    if any(op(p, operation) for p in document.denied_operations):
+        return "deny"
+    if allowed is not None and not any(op(p, operation) for p in allowed):
+        return "deny"
+    claims: list[tuple[str | None, Target | None]] = [
+        (t.role, t) for t in request.targets if t.role not in OPAQUE
+    ]
+    annotated = {role for roles in request.tool.roles.values() for role in roles.default} - OPAQUE
+    claims += [(role, None) for role in annotated - {role for role, _ in claims}]
+    verdicts = [claim(document, role, target, request) for role, target in claims or [(None, None)]]
+    return max(verdicts, key=ORDER.index)
+
+
+def claim(document: PolicyDocument, role: str | None, target: Target | None, request: Request) -> Verdict:
+    gate = document.host_gates.get(request.call.operation.split(".")[0])
+    is_known = not isinstance(target, UrlTarget) or any(host(p, target) for p in (gate or ["*"]))
+    for rule in document.rules:
+        if applies(rule, role, target, request):
+            if is_known or rule.verdict == "deny" or (gate is None and rule.hosts is not None):
+                return rule.verdict
+            return "escalate"
+    return "deny" if is_known or gate is None else "escalate"
+
+
+def applies(rule: Rule, role: str | None, target: Target | None, request: Request) -> bool:
+    tests = [test for test in (rule.paths, rule.hosts, *rule.names) if test is not None]
+    scope = set(rule.roles) or {one for test in tests for one in test.roles}
+    if not any(op(pattern, request.call.operation) for pattern in rule.operations):
+        return False
+    if scope and role is not None and role not in scope:
+        return False
+    if scope and role is None and not (scope <= OPAQUE and any(t.role in scope for t in request.targets)):
+        return False
+    if rule.takes_no_arguments and request.call.arguments:
+        return False
+    for test in tests:
+        subjects = [target] if role in test.roles else [t for t in request.targets if t.role in test.roles]
+        if not subjects or not all(passes(rule, test, subject) for subject in subjects):
+            return False
+    return all(
+        isinstance(value := request.call.arguments.get(one.argument), int) and value <= (one.at_most or 0)
+        for one in rule.arguments
+    )
+
+
+def passes(rule: Rule, test: object, target: Target | None) -> bool:
+    is_wide = rule.verdict in ("deny", "escalate")
+    if isinstance(target, PathTarget) and test is rule.paths and rule.paths is not None:
+        inside, real = target.location.inside, target.location.real
+        if inside is None:
+            hit = rule.paths.outside
+        else:
+            hit = rule.paths.inside or any(glob(p, inside, is_wide) for p in rule.paths.globs)
+            if is_wide and target.role == "delete-path":
+                starts = [literal(p) for p in rule.paths.globs]
+                hit = hit or any(
+                    s and (inside == "." or (s + "/").startswith(low(inside) + "/")) for s in starts
+                )
+        return hit or any((real + "/").startswith(folder + "/") for folder in rule.paths.folders)
+    if isinstance(target, UrlTarget) and test is rule.hosts and rule.hosts is not None:
+        return any(host(pattern, target) for pattern in rule.hosts.patterns)
+    if isinstance(target, NameTarget):
+        names = getattr(test, "names", ())
+        return any(n == target.value or (is_wide and low(n) == low(target.value)) or n == "*" for n in names)
+    return False
+
+
+def op(pattern: str, operation: str) -> bool:
+    group, _, verb = operation.partition(".")
+    return pattern in {"*", operation} or (bool(verb) and pattern in {f"{group}.*", f"*.{verb}"})

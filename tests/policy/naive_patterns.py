@@ -1,0 +1,80 @@
+"""What the patterns of a policy mean, as definitions: slow, and checked by reading."""
+
+import ipaddress
+import unicodedata
+
+from holdfast.core import UrlTarget
+
+LOCAL = (
+    "localhost",
+    "local",
+    "internal",
+    "intranet",
+    "lan",
+    "home",
+    "corp",
+    "private",
+    "home.arpa",
+    "localdomain",
+)
+REBINDING = ("nip.io", "sslip.io", "xip.io", "localtest.me", "lvh.me", "vcap.me", "traefik.me")
+
+
+def low(text: str) -> str:
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+def literal(pattern: str) -> str:
+    names = parts(pattern)
+    plain = [*(("*" in one or "?" in one or "[" in one) for one in names), True].index(True)
+    return low("/".join(names[:plain]))
+
+
+def glob(pattern: str, path: str, is_wide: bool) -> bool:
+    wanted, given = (low(pattern), low(path)) if is_wide else (pattern, path)
+    return segments(parts(wanted), parts(given), is_wide)
+
+
+def parts(text: str) -> list[str]:
+    return [one for one in text.split("/") if one != "."]
+
+
+def segments(pattern: list[str], path: list[str], is_wide: bool) -> bool:
+    """The definition, by recursion."""
+    if not pattern:
+        return not path or is_wide
+    if pattern == ["**"]:
+        return is_wide or (bool(path) and not any(one.startswith(".") for one in path))
+    if pattern[0] == "**":
+        if segments(pattern[1:], path, is_wide):
+            return True
+        return bool(path) and (is_wide or path[0][0] != ".") and segments(pattern, path[1:], is_wide)
+    if not path or (not is_wide and path[0][0] == "." and pattern[0][0] != "."):
+        return False
+    return letters(pattern[0], path[0]) and segments(pattern[1:], path[1:], is_wide)
+
+
+def letters(pattern: str, text: str) -> bool:
+    if not pattern:
+        return not text
+    if pattern[0] == "*":
+        return letters(pattern[1:], text) or (bool(text) and letters(pattern, text[1:]))
+    return bool(text) and pattern[0] in ("?", text[0]) and letters(pattern[1:], text[1:])
+
+
+def host(pattern: str, url: UrlTarget) -> bool:
+    if url.problem is not None:
+        return False
+    if pattern == "*":
+        if url.role == "fetch-url" and url.scheme not in ("http", "https"):
+            return False
+        try:
+            return ipaddress.ip_address(url.host).is_global
+        except ValueError:
+            return "." in url.host and not any(
+                ("." + url.host).endswith("." + one) for one in LOCAL + REBINDING
+            )
+    name, slash, path = pattern.partition("/")
+    if slash and not (url.path + "/").startswith("/" + path + "/"):
+        return False
+    return url.host == name or (name[:2] == "*." and ("." + url.host).endswith(name[1:]))

@@ -1,0 +1,164 @@
+"""Random documents and requests from a small vocabulary, so that rules and calls meet often."""
+
+import random
+
+from holdfast.core import (
+    ArgumentRoles,
+    Call,
+    JsonObject,
+    Location,
+    NameTarget,
+    PathTarget,
+    Role,
+    Target,
+    Tool,
+    Verdict,
+    call_id,
+)
+from holdfast.policy import PolicyDocument, Request, Rule, canonical_url
+from holdfast.policy.rules import ArgumentTest, HostTest, NameTest, PathTest
+
+OPERATIONS = ["fs.read", "fs.move", "net.get", "hub.branch", "hub.share", "fs.ping", "memory.note", "eval"]
+PATTERNS = ["*", "fs.*", "*.read", "net.*", *OPERATIONS]
+VERDICTS: list[Verdict] = ["allow", "deny", "escalate", "stage"]
+GLOBS = [
+    "**",
+    "**/*",
+    "src/**",
+    "src/*.py",
+    "*.py",
+    "secrets",
+    ".git/**",
+    "src/**/test",
+    "SRC/a",
+    ".",
+    "?",
+    "a/**/b",
+]
+INSIDE = [
+    "a.py",
+    "src/a",
+    "src/a.py",
+    "src/x/test",
+    ".git/config",
+    "secrets/k",
+    "Secrets",
+    ".",
+    "a/b",
+    "a/.c/b",
+    "src",
+]
+OUTSIDE = ["/etc/passwd", "/data/x", "/data", "/database", "/"]
+HOSTS = ["*", "example.com", "*.example.com", "localhost", "10.0.0.1", "example.com/a"]
+URLS = [
+    "https://example.com/", "https://api.example.com/a/b", "https://evilexample.com/", "http://localhost/",
+    "http://10.0.0.1/", "http://127.0.0.1.nip.io/", "not a url", "https://example.com/ab", "ftp://example.com/",
+]  # fmt: skip
+NAMES = ["acme", "ACME", "other", "*"]
+ROLES: dict[str, dict[str, tuple[Role, ...]]] = {
+    "fs.read": {"path": ("read-path",)},
+    "fs.move": {"source": ("read-path", "delete-path"), "destination": ("write-path",)},
+    "net.get": {"url": ("fetch-url",), "size": ("none",)},
+    "hub.branch": {"owner": ("github-owner",), "repo": ("github-repo",), "branch": ("branch-name",)},
+    "hub.share": {"level": ("share-permission",)},
+    "fs.ping": {},
+    "memory.note": {"text": ("none",)},
+    "eval": {},
+}
+TOOLS = {
+    name: Tool(name=name, roles={key: ArgumentRoles(default=roles) for key, roles in arguments.items()})
+    for name, arguments in ROLES.items()
+}
+PATH_ROLES: tuple[Role, ...] = ("read-path", "write-path", "delete-path")
+
+
+def some(rng: random.Random, values: list[str], most: int = 3) -> tuple[str, ...]:
+    return tuple(rng.sample(values, rng.randint(1, min(most, len(values)))))
+
+
+def random_rule(rng: random.Random, number: int) -> Rule:
+    roles: tuple[Role, ...] = ()
+    paths = hosts = None
+    names: tuple[NameTest, ...] = ()
+    kind = rng.randrange(7)
+    if kind in (0, 1):
+        chosen = tuple(rng.sample(PATH_ROLES, rng.randint(1, 3)))
+        paths = PathTest(
+            roles=chosen,
+            globs=some(rng, GLOBS) if rng.random() < 0.7 else (),
+            folders=("/data",) if rng.random() < 0.3 else (),
+            inside=rng.random() < 0.2,
+            outside=rng.random() < 0.2,
+        )
+    if kind == 2:
+        hosts = HostTest(roles=("fetch-url",), patterns=some(rng, HOSTS, 2))
+    if kind == 3:
+        tested = rng.sample(
+            ["github-owner", "github-repo", "branch-name", "share-permission"], rng.randint(1, 2)
+        )
+        names = tuple(NameTest(roles=(role,), names=some(rng, NAMES, 2)) for role in tested)  # type: ignore[arg-type]
+    if kind == 4 or rng.random() < 0.1:
+        roles = tuple(
+            rng.sample((*PATH_ROLES, "fetch-url", "github-owner", "branch-name"), rng.randint(1, 2))
+        )
+    return Rule(
+        name=f"r{number}",
+        verdict=rng.choice(VERDICTS),
+        operations=some(rng, PATTERNS, 2),
+        roles=roles,
+        paths=paths,
+        hosts=hosts,
+        names=names,
+        arguments=(ArgumentTest(argument="size", at_most=10),) if rng.random() < 0.1 else (),
+        takes_no_arguments=rng.random() < 0.05,
+    )
+
+
+def random_document(rng: random.Random) -> PolicyDocument:
+    rules = [random_rule(rng, number) for number in range(rng.randint(0, 8))]
+    return PolicyDocument(
+        name="random",
+        allowed_operations=some(rng, PATTERNS, 6) if rng.random() < 0.2 else None,
+        denied_operations=some(rng, PATTERNS[1:], 1) if rng.random() < 0.1 else (),
+        trusted_groups=("memory",) if rng.random() < 0.3 else (),
+        host_gates={"net": some(rng, HOSTS, 2)} if rng.random() < 0.3 else {},
+        rules=tuple(rules),
+    )
+
+
+def random_location(rng: random.Random) -> Location:
+    if rng.random() < 0.03:
+        return Location(given="x", problem="broken")
+    protected = "vault" if rng.random() < 0.03 else None
+    if rng.random() < 0.7:
+        inside = rng.choice(INSIDE)
+        real = "/w" if inside == "." else f"/w/{inside}"
+        return Location(given=inside, real=real, inside=inside, protected=protected)
+    outside = rng.choice(OUTSIDE)
+    return Location(given=outside, real=outside, protected=protected)
+
+
+def random_request(rng: random.Random) -> Request:
+    operation = rng.choice(OPERATIONS)
+    arguments: JsonObject = {}
+    targets: list[Target] = []
+    for name, roles in ROLES[operation].items():
+        if rng.random() < 0.15:
+            continue
+        arguments[name] = "given"
+        for _ in range(rng.choice((1, 1, 1, 2))):
+            location, url, value = random_location(rng), rng.choice(URLS), rng.choice(NAMES)
+            for role in roles:
+                if role in PATH_ROLES:
+                    targets.append(PathTarget(role=role, argument=name, location=location))
+                elif role == "fetch-url":
+                    targets.append(canonical_url(url, role=role, argument=name))
+                elif role != "none":
+                    targets.append(NameTarget(role=role, argument=name, value=value))
+        if name == "size":
+            arguments[name] = rng.choice([5, 10, 11])
+    tool = None if rng.random() < 0.03 else TOOLS[operation]
+    if rng.random() < 0.02:
+        tool = Tool(name=operation)
+    call = Call(id=call_id(1, 1), operation=operation, arguments=arguments)
+    return Request(call=call, tool=tool, targets=tuple(targets))

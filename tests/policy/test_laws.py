@@ -1,0 +1,117 @@
+"""What holds for every policy and every call, whatever they are."""
+
+import itertools
+import random
+
+import msgspec
+import pytest
+from tests.policy.naive import judge
+from tests.policy.random_policies import random_document, random_request, random_rule
+
+from holdfast.core import STRICTNESS
+from holdfast.policy import PolicyDocument, Request, RulePolicy, tighten
+
+CALLS_A_POLICY = 20
+
+
+def pairs(seed: int, policies: int) -> list[tuple[PolicyDocument, list[Request]]]:
+    rng = random.Random(seed)
+    return [
+        (random_document(rng), [random_request(rng) for _ in range(CALLS_A_POLICY)]) for _ in range(policies)
+    ]
+
+
+def agree(seed: int, policies: int) -> None:
+    for document, requests in pairs(seed, policies):
+        policy = RulePolicy(document)
+        for request in requests:
+            decision = policy.judge(request)
+            assert decision.verdict == judge(document, request), (document, request, decision)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_evaluators_agree(seed: int) -> None:
+    agree(seed, 150)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(100, 150))
+def test_two_evaluators_agree_a_million_times(seed: int) -> None:
+    agree(seed, 1000)
+
+
+def test_the_random_calls_meet_every_verdict_often() -> None:
+    verdicts = [
+        RulePolicy(document).judge(request).verdict
+        for document, requests in pairs(0, 150)
+        for request in requests
+    ]
+    for verdict in STRICTNESS:
+        assert verdicts.count(verdict) > len(verdicts) / 40, verdict
+
+
+def test_adding_a_deny_anywhere_never_allows_more() -> None:
+    rng = random.Random(7)
+    for document, requests in pairs(7, 100):
+        deny = msgspec.structs.replace(random_rule(rng, 99), verdict="deny")
+        place = rng.randint(0, len(document.rules))
+        rules = (*document.rules[:place], deny, *document.rules[place:])
+        before, after = RulePolicy(document), RulePolicy(msgspec.structs.replace(document, rules=rules))
+        for request in requests:
+            was, now = before.judge(request).verdict, after.judge(request).verdict
+            assert STRICTNESS[now] >= STRICTNESS[was], (deny, request)
+
+
+def test_reordering_neighbours_of_one_verdict_changes_no_verdict() -> None:
+    for document, requests in pairs(8, 200):
+        rules = list(document.rules)
+        for place in range(len(rules) - 1):
+            if rules[place].verdict == rules[place + 1].verdict:
+                rules[place], rules[place + 1] = rules[place + 1], rules[place]
+        before, after = (
+            RulePolicy(document),
+            RulePolicy(msgspec.structs.replace(document, rules=tuple(rules))),
+        )
+        for request in requests:
+            assert before.judge(request).verdict == after.judge(request).verdict
+
+
+def test_a_lower_tier_only_narrows() -> None:
+    documents = pairs(9, 100)
+    for (high, requests), (low, _) in itertools.pairwise(documents):
+        alone, both = RulePolicy(high), tighten(RulePolicy(high), RulePolicy(low))
+        for request in requests:
+            assert STRICTNESS[both.judge(request).verdict] >= STRICTNESS[alone.judge(request).verdict]
+            assert both.judge(request).verdict == tighten(RulePolicy(low), alone).judge(request).verdict
+
+
+def test_one_more_target_never_allows_more() -> None:
+    rng = random.Random(10)
+    for document, requests in pairs(10, 150):
+        policy = RulePolicy(document)
+        for request in requests:
+            if len(request.targets) < 2:
+                continue
+            left_out = rng.randrange(len(request.targets))
+            role = request.targets[left_out].role
+            if sum(target.role == role for target in request.targets) < 2:
+                continue
+            fewer = msgspec.structs.replace(
+                request, targets=request.targets[:left_out] + request.targets[left_out + 1 :]
+            )
+            was, now = policy.judge(fewer).verdict, policy.judge(request).verdict
+            assert STRICTNESS[now] >= STRICTNESS[was], (document, request)
+
+
+def test_a_tool_that_is_not_offered_is_never_let_through() -> None:
+    for document, requests in pairs(11, 200):
+        policy = RulePolicy(document)
+        for request in requests:
+            if request.tool is not None and not policy.could_allow(request.tool):
+                assert policy.judge(request).verdict == "deny"
+
+
+def test_an_empty_policy_denies_everything() -> None:
+    policy = RulePolicy(PolicyDocument(name="empty"))
+    rng = random.Random(12)
+    assert {policy.judge(random_request(rng)).verdict for _ in range(500)} == {"deny"}
