@@ -18,6 +18,7 @@ from holdfast.mcp.contract import (
 from holdfast.mcp.definitions import Definition, Refusal, visible
 from holdfast.mcp.environment import secrets_of
 from holdfast.mcp.pins import Comparison, PinnedServer, Pins
+from holdfast.mcp.proposals import Proposal, propose_roles
 from holdfast.mcp.results import present_plainly, present_wholly
 from holdfast.mcp.specs import ServerSpec, load_servers
 from holdfast.mcp.toolset import McpToolset, start_servers
@@ -34,6 +35,7 @@ __all__ = [
     "PinnedServer",
     "Pins",
     "Progressed",
+    "Proposal",
     "Refusal",
     "ResourceChanged",
     "ServerFailed",
@@ -46,6 +48,7 @@ __all__ = [
     "load_servers",
     "present_plainly",
     "present_wholly",
+    "propose_roles",
     "secrets_of",
     "start_servers",
     "visible",

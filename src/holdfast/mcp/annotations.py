@@ -1,7 +1,8 @@
 """Annotations: what the arguments of a server's tools mean, as data.
 
 For the well-known servers they ship in `roles/`; a person's own, confirmed with `holdfast mcp annotate`, come on top.
-Both are in the format of IronCurtain's tool-annotations.json, with `isReadOnly` and `isIdempotent` added.
+Both are in the format of IronCurtain's tool-annotations.json, with `isReadOnly`, `isIdempotent` and `isDestructive`
+added.
 """
 
 from collections.abc import Mapping
@@ -34,6 +35,7 @@ class ToolRoles(Value):
     arguments: dict[str, ArgumentRoles]
     is_read_only: bool = False
     is_idempotent: bool = False
+    is_destructive: bool = False
 
 
 class Annotations:
@@ -76,10 +78,19 @@ class Annotations:
     def apply(self, spec: ServerSpec, definition: Definition) -> Tool:
         """The tool as the gate sees it."""
         roles = self.of(spec, definition)
-        tool = definition.tool(
-            spec.name, roles.arguments if roles else None, is_read_only=bool(roles and roles.is_read_only)
+        # A server's own hints count only where they make a verdict stricter.
+        is_destructive = definition.is_destructive is True or bool(roles and roles.is_destructive)
+        contradicts = is_destructive or definition.is_read_only is False
+        return Tool(
+            name=f"{spec.name}.{definition.name}",
+            description=definition.description,
+            parameters=definition.parameters,
+            returns=definition.returns,
+            roles=roles.arguments if roles else None,
+            is_read_only=bool(roles and roles.is_read_only) and not contradicts,
+            is_idempotent=bool(roles and roles.is_idempotent),
+            is_destructive=is_destructive,
         )
-        return msgspec.structs.replace(tool, is_idempotent=bool(roles and roles.is_idempotent))
 
     def document(self) -> bytes:
         """The JSON of these annotations, as `load` reads it."""
@@ -117,6 +128,7 @@ class _ToolEntry(msgspec.Struct, rename="camel"):
     args: dict[str, list[Role] | dict[str, Json]] = {}
     is_read_only: bool = False
     is_idempotent: bool = False
+    is_destructive: bool = False
 
 
 class _Listed(msgspec.Struct):
@@ -149,6 +161,7 @@ def _tool_roles(entry: _ToolEntry) -> ToolRoles:
         arguments={name: _argument_roles(given) for name, given in entry.args.items()},
         is_read_only=entry.is_read_only,
         is_idempotent=entry.is_idempotent,
+        is_destructive=entry.is_destructive,
     )
 
 

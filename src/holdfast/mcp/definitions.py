@@ -5,7 +5,7 @@ import unicodedata
 
 import msgspec
 
-from holdfast.core import ArgumentRoles, Json, JsonObject, Tool, Value, digest
+from holdfast.core import Json, JsonObject, Value, digest
 
 MAX_TOOLS = 1000
 MAX_DEFINITION_BYTES = 256 << 10
@@ -29,21 +29,6 @@ class Definition(Value):
     def digest(self) -> str:
         """Names this exact definition."""
         return digest(self)
-
-    def tool(
-        self, server: str, roles: dict[str, ArgumentRoles] | None, *, is_read_only: bool = False
-    ) -> Tool:
-        """The tool as the gate sees it. Only `is_destructive` is taken from the server: it can make a verdict stricter."""
-        is_destructive = self.is_destructive is True
-        return Tool(
-            name=f"{server}.{self.name}",
-            description=self.description,
-            parameters=self.parameters,
-            returns=self.returns,
-            roles=roles,
-            is_read_only=is_read_only and not is_destructive and self.is_read_only is not False,
-            is_destructive=is_destructive,
-        )
 
 
 class Refusal(Value):

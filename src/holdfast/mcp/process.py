@@ -83,22 +83,29 @@ class Process:
     ) -> None:
         """Hand every message on until the server closes its output or breaks the rules."""
         assert self._process.stdout is not None
-        buffer = bytearray()
         with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             async with incoming:
-                while chunk := await self._process.stdout.read(1 << 16):
-                    buffer += chunk
-                    if b"\n" in chunk:
-                        *lines, rest = bytes(buffer).split(b"\n")
-                        buffer = bytearray(rest)
-                        for line in lines:
-                            if line.strip() and (message := parse(line, ration)) is not None:
-                                await incoming.send(message)
-                    if len(buffer) > MAX_LINE_BYTES:
-                        self.trouble = (
-                            f"sent a message of more than {MAX_LINE_BYTES >> 20} MiB and was cut off"
-                        )
-                        return
+                await self._hand_on(incoming, ration)
+        # A pipe that nobody reads never ends, and with it the process would not either.
+        while await self._process.stdout.read(1 << 16):
+            pass
+
+    async def _hand_on(
+        self, incoming: MemoryObjectSendStream[SessionMessage | Exception], ration: Ration
+    ) -> None:
+        assert self._process.stdout is not None
+        buffer = bytearray()
+        while chunk := await self._process.stdout.read(1 << 16):
+            buffer += chunk
+            if b"\n" in chunk:
+                *lines, rest = bytes(buffer).split(b"\n")
+                buffer = bytearray(rest)
+                for line in lines:
+                    if line.strip() and (message := parse(line, ration)) is not None:
+                        await incoming.send(message)
+            if len(buffer) > MAX_LINE_BYTES:
+                self.trouble = f"sent a message of more than {MAX_LINE_BYTES >> 20} MiB and was cut off"
+                return
 
     async def write(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Send every message until one side closes."""

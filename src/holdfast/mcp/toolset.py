@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.core import Call, Clock, Performed, SystemClock, Tool
+from holdfast.core import Call, Clock, Paths, Performed, SystemClock, Tool
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.annotations import Annotations, known_roles
+from holdfast.mcp.arguments import for_server
 from holdfast.mcp.contract import (
     Follower,
     ListChanged,
@@ -43,6 +44,7 @@ class McpToolset:
         *,
         workspace: Path,
         pins: Pins,
+        paths: Paths | None = None,
         annotations: Annotations | None = None,
         environ: Mapping[str, str] | None = None,
         clock: Clock | None = None,
@@ -53,6 +55,7 @@ class McpToolset:
         """Tools the server lists and nobody can call."""
         self._workspace = workspace
         self._pins = pins
+        self._paths = paths
         self._annotations = annotations or known_roles()
         self._environ = os.environ if environ is None else environ
         self._clock = clock or SystemClock()
@@ -66,7 +69,8 @@ class McpToolset:
         self._not_before = 0.0
         known = pins.server(spec.name)
         is_known = known is not None and known.source == spec.source
-        self._offered = _by_name(known.tools.values()) if known is not None and is_known else {}
+        self._tools: tuple[Tool, ...] = ()
+        self._offer(known.tools.values() if known is not None and is_known else ())
         self._protocol = known.protocol if known is not None and is_known else ""
         self.is_known = is_known
         """Whether its tools can be offered before it runs."""
@@ -92,7 +96,7 @@ class McpToolset:
         self._followers.append(follower)
 
     def tools(self) -> tuple[Tool, ...]:
-        return tuple(self._annotations.apply(self.spec, each) for each in self._offered.values())
+        return self._tools
 
     async def start(self) -> None:
         """Have the server running and its list compared with the pins. Raises ToolError where it does not come up."""
@@ -106,7 +110,8 @@ class McpToolset:
             )
         name = call.operation.partition(".")[2]
         connection = await self.connection()
-        if name not in self._offered:
+        tool = self._offered.get(name)
+        if tool is None:
             raise ToolFailed(
                 f"{call.operation} is not what it was when it was accepted, or is gone",
                 hint=f"holdfast mcp diff {self.spec.name}",
@@ -116,7 +121,7 @@ class McpToolset:
             self._tell(Progressed(call=call.id, progress=progress, total=total, message=message or ""))
 
         try:
-            result = await connection.call(name, call.arguments, on_progress)
+            result = await connection.call(name, for_server(tool, call.arguments, self._paths), on_progress)
         except HoldfastError:
             if connection.is_open:
                 raise
@@ -215,7 +220,7 @@ class McpToolset:
         found = self._pins.compare(
             self.spec.name, self.spec.source, definitions, protocol=connection.protocol
         )
-        self._offered = _by_name(found.offered)
+        self._offer(found.offered)
         if not found.is_clean:
             self._tell(
                 ToolsHeld(
@@ -225,6 +230,10 @@ class McpToolset:
                     is_other_server=found.is_other_server,
                 )
             )
+
+    def _offer(self, definitions: Iterable[Definition]) -> None:
+        self._offered = {each.name: self._annotations.apply(self.spec, each) for each in definitions}
+        self._tools = tuple(self._offered.values())
 
     def _failed(self, reason: str) -> None:
         # The first restart is at once: one crash is an accident, several are a habit.
@@ -258,7 +267,3 @@ async def start_servers(toolsets: "tuple[McpToolset, ...]") -> dict[str, Holdfas
         elif isinstance(result, BaseException):
             raise result
     return failed
-
-
-def _by_name(definitions: Iterable[Definition]) -> dict[str, Definition]:
-    return {each.name: each for each in definitions}

@@ -1,0 +1,116 @@
+"""Proposals of roles: a first guess at what an unknown tool's arguments mean, for a person to confirm.
+
+The guess errs on the strict side: where a name could mean reading or writing it says both, and an argument it can make
+nothing of is said to be unsure, so that the person looks.
+"""
+
+import re
+
+from holdfast.core import ArgumentRoles, Json, Role, Value
+from holdfast.mcp.definitions import Definition
+
+_WRITES = re.compile(
+    r"(^|_)(write|save|create|put|edit|update|append|upload|store|export|mkdir|copy|move|rename|patch|set|insert)"
+)
+_DELETES = re.compile(r"(^|_)(delete|remove|unlink|rmdir|move|rename|trash|purge|clean)")
+_READS = re.compile(
+    r"(^|_)(read|get|list|show|view|open|load|search|find|stat|info|tree|cat|diff|copy|move|edit)"
+)
+_CARRIES = re.compile(r"(^|_)(copy|move|rename)")
+_PATH = re.compile(
+    r"(^|_)(path|paths|file|files|filename|filepath|dir|dirs|directory|folder|cwd|root|src|dst|source|destination|output|input)($|_)"
+)
+_TARGET = re.compile(r"(^|_)(dst|dest|destination|target|output|out|to|new)($|_)")
+_URL = re.compile(r"(^|_)(url|urls|uri|uris|link|href|endpoint|website|webpage)($|_)")
+_REMOTE = re.compile(r"(^|_)(remote|clone_url|origin)($|_)")
+_NAMES: tuple[tuple[re.Pattern[str], Role], ...] = (
+    (re.compile(r"(^|_)(host|domain|hostname)($|_)"), "proxy-domain"),
+    (re.compile(r"(^|_)(owner|organization|org)($|_)"), "github-owner"),
+    (re.compile(r"(^|_)(repo|repository)($|_)"), "github-repo"),
+    (re.compile(r"(^|_)(branch|ref|revision|tag)($|_)"), "branch-name"),
+    (re.compile(r"(^|_)(to|cc|bcc|recipient|recipients|email|emails)($|_)"), "email-address"),
+)
+_SCALARS = frozenset(["number", "integer", "boolean", "null"])
+
+
+class Proposal(Value):
+    """A guess at one tool."""
+
+    tool: str
+    roles: dict[str, ArgumentRoles]
+    unsure: tuple[str, ...] = ()
+    """Arguments of which the guess knows nothing; `none` was put down for them."""
+
+
+def propose_roles(definition: Definition) -> Proposal:
+    """Guess the roles of a tool's arguments by the names of both and by the schema."""
+    properties = definition.parameters.get("properties")
+    roles: dict[str, ArgumentRoles] = {}
+    unsure: list[str] = []
+    for name, schema in (properties if isinstance(properties, dict) else {}).items():
+        guessed = _guess(_words(definition.name), _words(name), schema)
+        if guessed is None:
+            unsure.append(name)
+        roles[name] = ArgumentRoles(default=guessed or ("none",))
+    return Proposal(tool=definition.name, roles=roles, unsure=tuple(unsure))
+
+
+def _guess(tool: str, argument: str, schema: Json) -> tuple[Role, ...] | None:
+    kinds = _kinds(schema)
+    if kinds and kinds <= _SCALARS:
+        return ("none",)
+    shape = schema if isinstance(schema, dict) else {}
+    if shape.get("format") in ("uri", "url", "iri") or _URL.search(argument):
+        return ("git-remote-url",) if "clone" in tool or "git" in tool else ("fetch-url",)
+    if _REMOTE.search(argument):
+        return ("git-remote-url",)
+    if _PATH.search(argument):
+        return _path_roles(tool, argument)
+    for pattern, role in _NAMES:
+        if pattern.search(argument) and (
+            role != "email-address" or re.search("mail|send|invite|share", tool)
+        ):
+            return (role,)
+    if "git" in tool and argument in ("message", "commit_message"):
+        return ("commit-message",)
+    if "enum" in shape or "const" in shape:
+        return ("none",)
+    return None
+
+
+def _path_roles(tool: str, argument: str) -> tuple[Role, ...]:
+    if _TARGET.search(argument):
+        return ("write-path",)
+    roles: list[Role] = []
+    if _READS.search(tool):
+        roles.append("read-path")
+    if _WRITES.search(tool) and not _CARRIES.search(tool):
+        roles.append("write-path")
+    if _DELETES.search(tool):
+        roles.append("delete-path")
+    # A verb that says nothing could do anything.
+    return tuple(roles) or ("read-path", "write-path", "delete-path")
+
+
+def _kinds(schema: Json) -> set[str]:
+    if not isinstance(schema, dict):
+        return set()
+    found: set[str] = set()
+    kind = schema.get("type")
+    found |= (
+        {kind} if isinstance(kind, str) else {str(each) for each in kind} if isinstance(kind, list) else set()
+    )
+    for key in ("anyOf", "oneOf"):
+        options = schema.get(key)
+        if isinstance(options, list):
+            for option in options:
+                found |= _kinds(option) or {"unknown"}
+    items = schema.get("items")
+    if "array" in found and items is not None:
+        found = (found - {"array"}) | (_kinds(items) or {"unknown"})
+    return found
+
+
+def _words(name: str) -> str:
+    """`filePath`, `file-path` and `FilePath` are all `file_path`."""
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()).strip("_")
