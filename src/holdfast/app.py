@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
+
 from holdfast.agent import CodeRun, Conversation, Turn
 from holdfast.config import Config, home_of, load_config
 from holdfast.core import (
@@ -159,8 +161,9 @@ class Runtime:
     def _model(self, model: Model | str | None) -> Model | None:
         if model is not None and not isinstance(model, str):
             return model
-        name = model or resolve_model(os.environ, self.config.model)
-        return open_model(name) if name is not None else None
+        settings = msgspec.structs.replace(self.config.asking, model=self.config.model or "")
+        name = model or resolve_model(os.environ, settings)
+        return open_model(name, settings=settings) if name is not None else None
 
 
 def _absolute(policy: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.core import Limits, Value
 from holdfast.core.errors import InvalidConfig
+from holdfast.models import ModelSettings
 from holdfast.store import Home
 
 
@@ -17,7 +18,9 @@ class Config(Value, forbid_unknown_fields=True):
     """What can be set in config.toml. Every field has a default that is safe to keep."""
 
     model: str | None = None
-    """`provider:name`; None looks for a key in the environment or a local server."""
+    """`provider:name`; $HOLDFAST_MODEL goes before it. None looks for a key in the environment."""
+    asking: ModelSettings = ModelSettings()
+    """How a model is asked: address, time limits, attempts, size of a reply."""
     policy: str = "project"
     """A named policy or a file."""
     sandbox: Literal["python", "wasi", "auto"] = "python"
@@ -43,9 +46,8 @@ def load_config(home: Home, environ: Mapping[str, str] | None = None) -> Config:
         table = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"{path}: {error}", hint="fix the line, or move the file away") from error
-    for field, variable in (("model", "HOLDFAST_MODEL"), ("policy", "HOLDFAST_POLICY")):
-        if environ.get(variable):
-            table[field] = environ[variable]
+    if environ.get("HOLDFAST_POLICY"):
+        table["policy"] = environ["HOLDFAST_POLICY"]
     try:
         return msgspec.convert(table, Config)
     except msgspec.ValidationError as error:

@@ -23,7 +23,7 @@ from holdfast.core.events import RunParked, TurnEnded
 from holdfast.guests import ScriptedEngine, script
 from holdfast.models import Prompt, Reply, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
-from holdfast.session import ScriptedTransport
+from holdfast.session import ScriptedTransport, Session
 from holdfast.testing import memory_session
 from holdfast.world import MemoryWorld
 
@@ -41,6 +41,10 @@ def world(**files: str) -> MemoryWorld:
     for name, content in files.items():
         made.write(name.replace("_", "."), content.encode())
     return made
+
+
+def activity_of(session: Session) -> str:
+    return session.status.activity
 
 
 async def test_a_message_is_answered() -> None:
@@ -110,14 +114,14 @@ async def test_without_anyone_to_ask_here_a_turn_waits_and_can_be_carried_on() -
     async with memory_session([WRITE, "Done."], world=files, policy=policy) as session:
         outcome = await session.send("Write it.")
         assert isinstance(outcome, Needs)
-        assert session.status.activity == "waiting"
+        assert activity_of(session) == "waiting"
         with pytest.raises(SessionNotReady):
             await session.send("Hurry up")
         [escalation] = session.escalations()
         await session.resolve(escalation.id, Response(verdict="approve"))
         assert await session.advance() == Ok(value="Done.")
         assert files.read("a.txt") == b"new"
-        assert session.status.activity == "ready"
+        assert activity_of(session) == "ready"
 
 
 async def test_a_transport_is_asked_and_the_guest_goes_on_in_mid_line() -> None:

@@ -108,7 +108,7 @@ class Turn:
             return await self._ask(on_text)
         return self._done(state.reply.text)
 
-    async def _ask(self, on_text: OnText) -> None:
+    async def _ask(self, on_text: OnText) -> Outcome | None:
         if self.model is None:
             raise ModelMissing("this session has no model", hint="see: holdfast doctor")
         tools = self._gate.tools()
@@ -123,6 +123,7 @@ class Turn:
         await self._gate.consult(
             turn=state.turn, step=state.steps + 1, model=self.model, prompt=prompt, on_text=on_text
         )
+        return None
 
     async def _carry_out(self, part: ToolCallPart) -> Outcome | None:
         """Answer one tool call of the model. Outcome `Needs` when it waits for a person."""

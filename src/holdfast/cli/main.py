@@ -3,8 +3,9 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from importlib import import_module
+from typing import Any
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
@@ -71,7 +72,7 @@ def _run_command(name: str, words: list[str]) -> int:
     return _guarded(module.run(arguments))
 
 
-def _guarded(work: "asyncio._CoroutineLike[int]") -> int:
+def _guarded(work: Coroutine[Any, Any, int]) -> int:
     from holdfast.core.errors import HoldfastError, InvalidInput, ModelMissing
 
     console = Console()

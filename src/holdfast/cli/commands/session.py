@@ -11,7 +11,7 @@ from holdfast.cli.approvals import TerminalApprover
 from holdfast.cli.console import Console, visible
 from holdfast.cli.demo_script import DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.narrator import Narrator
-from holdfast.core import Error, Needs, Nonconverged, Ok, Outcome, Proposed
+from holdfast.core import Error, Needs, Nonconverged, Ok, Outcome, Proposed, SessionId
 from holdfast.core.errors import ModelMissing, SessionNotFound
 from holdfast.models import Model
 from holdfast.session import Session
@@ -66,7 +66,7 @@ async def _open(runtime: Runtime, arguments: argparse.Namespace) -> Session:
     return session
 
 
-async def _closed(session: Session) -> str:
+async def _closed(session: Session) -> SessionId:
     await session.close()
     return session.id
 
