@@ -11,11 +11,13 @@ from holdfast.models.prices import Price, PriceList, price, price_list, price_of
 from holdfast.models.scripted import ScriptedModel, ScriptedReply, say, use, use_all
 from holdfast.models.settings import ModelSettings
 from holdfast.models.specs import ModelSpec, parse_spec
+from holdfast.models.toolset import ModelToolset
 
 __all__ = [
     "Model",
     "ModelSettings",
     "ModelSpec",
+    "ModelToolset",
     "OnText",
     "Patience",
     "Price",

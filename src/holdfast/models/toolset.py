@@ -1,0 +1,65 @@
+"""A model as a toolset: what a guest may ask of it from inside its program, through the gate like any call."""
+
+from holdfast.core import ArgumentRoles, Call, JsonObject, Performed, Tool, UserMessage
+from holdfast.core.errors import ModelError, ToolFailed
+from holdfast.models.contract import Model, Prompt
+
+DEFAULT_MAX_TOKENS = 1024
+
+_INTENT_SYSTEM = (
+    "Write the program that carries out the intent, in the Lisp of this session. Reply with its text alone: "
+    "no explanation and no fences."
+)
+
+
+class ModelToolset:
+    """`llm.complete` and `llm.intent`: one prompt in, text out, the exact cost with it."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def tools(self) -> tuple[Tool, ...]:
+        return (
+            _tool("llm.complete", "Ask a language model; returns its words.", "prompt", optional=("system",)),
+            _tool(
+                "llm.intent",
+                "Have a program written for an intent; returns its text, which is not run.",
+                "intent",
+            ),
+        )
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        given = call.arguments
+        is_intent = call.operation == "llm.intent"
+        most = given.get("max_tokens", DEFAULT_MAX_TOKENS)
+        assert isinstance(most, int)  # the gate checks arguments against the schema before it calls
+        prompt = Prompt(
+            system=_INTENT_SYSTEM if is_intent else str(given.get("system", "")),
+            messages=(UserMessage(text=str(given["intent" if is_intent else "prompt"])),),
+            max_tokens=most,
+        )
+        try:
+            reply = await self._model.ask(prompt, lambda _: None)
+        except ModelError as error:
+            raise ToolFailed(str(error), hint=error.hint) from None
+        return Performed(result=reply.message.text, amount=reply.usage.amount)
+
+
+def _tool(name: str, description: str, text: str, optional: tuple[str, ...] = ()) -> Tool:
+    words: JsonObject = {key: {"type": "string"} for key in (text, *optional)}
+    most: JsonObject = {"type": "integer", "minimum": 1, "default": DEFAULT_MAX_TOKENS}
+    parameters: JsonObject = {
+        "type": "object",
+        "properties": words | {"max_tokens": most},
+        "required": [text],
+        "additionalProperties": False,
+    }
+    data = ArgumentRoles(default=("none",))
+    return Tool(
+        name=name,
+        description=description,
+        parameters=parameters,
+        returns={"type": "string"},
+        roles=dict.fromkeys((*words, "max_tokens"), data),
+        is_read_only=True,
+    )
