@@ -1,6 +1,6 @@
 """A model as a toolset: what a guest may ask of it from inside its program, through the gate like any call."""
 
-from holdfast.core import ArgumentRoles, Call, JsonObject, Performed, Tool, UserMessage
+from holdfast.core import Amount, ArgumentRoles, Call, JsonObject, Performed, Tool, UserMessage
 from holdfast.core.errors import ModelError, ToolFailed
 from holdfast.models.contract import Model, Prompt
 
@@ -42,7 +42,7 @@ class ModelToolset:
             reply = await self._model.ask(prompt, lambda _: None)
         except ModelError as error:
             raise ToolFailed(str(error), hint=error.hint) from None
-        return Performed(result=reply.message.text, amount=reply.usage.amount)
+        return Performed(result=reply.message.text, amount=Amount.of(reply.usage))
 
 
 def _tool(name: str, description: str, text: str, optional: tuple[str, ...] = ()) -> Tool:
