@@ -71,9 +71,6 @@ class Root:
         """A folder, held open for operations on the names in it."""
         opened = self.open(path, FOLDER)
         try:
-            # Without O_PATH support a link could come back as itself; a folder never is one.
-            if not stat.S_ISDIR(os.fstat(opened).st_mode):
-                raise LinkInTheWay(path)
             yield opened
         finally:
             os.close(opened)
@@ -123,7 +120,8 @@ def _syscall() -> Callable[..., int]:
 def open_by_kernel(top: int, path: str, flags: int, mode: int) -> int:
     """Open by openat2: the kernel itself refuses links and whatever leads out."""
     resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
-    how = _How(flags, mode if flags & os.O_CREAT else 0, resolve)
+    # Without O_NOFOLLOW, so that a link at the end is ELOOP like one on the way; RESOLVE_NO_SYMLINKS follows neither.
+    how = _How(flags & ~os.O_NOFOLLOW, mode if flags & os.O_CREAT else 0, resolve)
     encoded = os.fsencode(path)
     for _ in range(_ATTEMPTS):
         opened = _syscall()(_OPENAT2, top, encoded, ctypes.byref(how), ctypes.sizeof(how))

@@ -30,8 +30,12 @@ def relative(given: str, roots: Sequence[str] = GUEST_ROOTS) -> str:
     `roots` are the absolute names of the workspace; the longest that fits decides.
     """
     check_text(given)
-    if not given.startswith("/"):
-        return normal(given)
+    path = _below(given, roots) if given.startswith("/") else normal(given)
+    check_text(path)  # what was hidden behind a `./` has come to the front
+    return path
+
+
+def _below(given: str, roots: Sequence[str]) -> str:
     absolute = "/" + normal(given.lstrip("/") or ".")
     for root in sorted(roots, key=len, reverse=True):
         if absolute == root:

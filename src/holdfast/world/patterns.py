@@ -88,11 +88,18 @@ def _letters(part: str) -> list[str]:
 
 
 def _set(inside: str) -> str:
-    is_negated = inside[0] in "!^"
+    """The letters between brackets, ranges included; `!` or `^` in front turns it round."""
+    is_negated = inside[0] in "!^" and len(inside) > 1
     letters = inside[1:] if is_negated else inside
-    safe = re.sub(r"([\\\[\]^&~|])", r"\\\1", letters)
-    try:
-        re.compile(f"[{safe}]")
-    except re.error:
-        raise InvalidInput(f"'[{inside}]' is no set of letters") from None
-    return f"(?!/)[{'^' if is_negated else ''}{safe}]"
+    pieces: list[str] = []
+    place = 0
+    while place < len(letters):
+        first = last = letters[place]
+        place += 1
+        if letters[place : place + 1] == "-" and place + 1 < len(letters):
+            last = letters[place + 1]
+            place += 2
+        if first > last:
+            raise InvalidInput(f"'[{inside}]' is no set of letters", hint=f"'{first}-{last}' runs backwards")
+        pieces.append(f"{re.escape(first)}-{re.escape(last)}")
+    return f"(?!/)[{'^' if is_negated else ''}{''.join(pieces)}]"
