@@ -1,5 +1,6 @@
 """The SQLite file: how it is opened, what is asked of it, and what its complaints mean."""
 
+import contextlib
 import os
 import re
 import sqlite3
@@ -32,7 +33,8 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def prepare(path: Path) -> None:
     """Create the database or make sure that it is one of ours; raises sqlite3.DatabaseError where it is damaged."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    if not path.exists():
+        _create(path)
     if path.stat().st_mode & 0o777 != 0o600:  # the log and the shared memory beside it take over its mode
         path.chmod(0o600)
     connection = connect(path)
@@ -75,6 +77,13 @@ def explain(problem: sqlite3.Error, path: Path) -> StoreError:
             hint="a process stopped in the middle of a write has to be continued or ended",
         )
     return StoreUnavailable(f"the database {str(path)!r} does not answer: {problem}")
+
+
+def _create(path: Path) -> None:
+    # Exclusively, because a file that SQLite has open in this process must never be opened beside it: closing any
+    # descriptor of a file drops all locks that the process has on it, and SQLite's locks are of that kind.
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _without_comments(sql: str) -> str:

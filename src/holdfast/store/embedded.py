@@ -26,7 +26,7 @@ from holdfast.store.home import Home
 from holdfast.store.journal import EmbeddedJournal, check_names, next_head
 from holdfast.store.leases import Leases
 from holdfast.store.naming import possible_names, the_only
-from holdfast.store.presence import Presence
+from holdfast.store.presence import Presence, alone
 from holdfast.store.records import Redact, chained, encode_entry
 from holdfast.store.removal import bury, remove
 from holdfast.store.rows import Head, append_records, decode_tally, read_history, read_tally
@@ -279,7 +279,8 @@ class _IdTaken(SessionExists):
 def _prepare(home: Home) -> tuple[Presence, tuple[str, ...]]:
     home.prepare()
     try:
-        database.prepare(home.database)
+        with alone(home.root / ".starting"):
+            database.prepare(home.database)
     except sqlite3.Error as problem:
         raise database.explain(problem, home.database) from problem
     presence = Presence(home.holders)

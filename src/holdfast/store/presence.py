@@ -9,7 +9,14 @@ import fcntl
 import os
 import secrets
 import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from holdfast.core.errors import StoreUnavailable
+
+ALONE_TIMEOUT_SECONDS = 10.0
 
 
 class Presence:
@@ -47,6 +54,32 @@ class Presence:
             self._path.unlink(missing_ok=True)
             os.close(self._descriptor)
             self._descriptor = None
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """One process at a time. For what is done once in a store's life; raises StoreUnavailable after a while."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + ALONE_TIMEOUT_SECONDS
+        while not _lock(descriptor):
+            if time.monotonic() > deadline:
+                raise StoreUnavailable(
+                    f"another process keeps {str(path)!r} locked",
+                    hint="a process that was stopped while it started has to be continued or ended",
+                )
+            time.sleep(0.005)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _is_locked(path: Path) -> bool:

@@ -1,0 +1,87 @@
+"""Other processes on the same store, for tests that need them: `python -m tests.store.child ROLE HOME ...`.
+
+Every role answers on stdout, a line at a time; a holder takes orders on stdin.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from tests.store.stories import opened, said
+
+from holdfast.core import SessionId, SystemClock
+from holdfast.core.errors import HoldfastError, SessionHeld
+from holdfast.store import EmbeddedStore, Home
+
+
+def say(*words: object) -> None:
+    print(*words, flush=True)
+
+
+async def hold(store: EmbeddedStore, session: str) -> None:
+    """Hold a session, and append whenever a line comes in."""
+    try:
+        journal = await store.open(SessionId(session))
+    except HoldfastError as problem:
+        say(problem.code)
+        return
+    say("held")
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        try:
+            await journal.append(said(1, line.strip()))
+            say("written")
+        except HoldfastError as problem:
+            say(problem.code)
+
+
+async def create(store: EmbeddedStore, count: str) -> None:
+    """Create sessions."""
+    for _ in range(int(count)):
+        say((await store.create(opened())).session)
+
+
+async def fight(store: EmbeddedStore, session: str, me: str, count: str) -> None:
+    """Take the lease, write, give it back; over and over, against others who do the same."""
+    written = 0
+    while written < int(count):
+        try:
+            journal = await store.open(SessionId(session))
+        except SessionHeld:
+            await asyncio.sleep(0.0005)
+            continue
+        try:
+            await journal.append(said(written, f"{me}:{written}"))
+            written += 1
+            await journal.release()
+        except HoldfastError as problem:
+            say("refused", problem.code)
+    say("wrote", written)
+
+
+async def write(store: EmbeddedStore, session: str) -> None:
+    """Append without end, and say which number is durable, until somebody ends this process."""
+    journal = await store.open(SessionId(session))
+    number = len(journal.recorded)
+    while True:
+        await asyncio.gather(*(journal.append(said(1, str(number + n))) for n in range(1, 4)))
+        number += 3
+        say(number)
+
+
+ROLES: dict[str, Callable[..., Awaitable[None]]] = {
+    "hold": hold,
+    "create": create,
+    "fight": fight,
+    "write": write,
+}
+
+
+async def main(role: str, home: str, *rest: str) -> None:
+    store = await EmbeddedStore.start(Home(Path(home)), clock=SystemClock())
+    await ROLES[role](store, *rest)
+    await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
