@@ -1,6 +1,5 @@
 """Real CPython in WebAssembly: an engine whose guests work on one folder and reach nothing else."""
 
-from importlib import metadata
 from pathlib import Path
 
 from holdfast.guests.contract import Capabilities, Engine
@@ -67,7 +66,7 @@ class WasiEngine:
         """What its guests can do, and which walls of the kernel stand below WebAssembly on this machine."""
         return Capabilities(
             engine="wasi",
-            version=f"componentize-py {metadata.version('componentize-py')}, wasmtime {recipe.wasmtime_version()}",
+            version=f"componentize-py {recipe.version_of('componentize-py')}, wasmtime {recipe.version_of('wasmtime')}",
             language="python",
             has_snapshot=False,
             judges_files=False,

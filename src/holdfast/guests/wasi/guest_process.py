@@ -6,7 +6,6 @@ run starts another one with the variables of the last snapshot.
 
 import asyncio
 import secrets
-from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +15,7 @@ from holdfast.core import Answer, Change, Json, Refused, Tool, Value, encode
 from holdfast.core.errors import GuestError, SnapshotRefused
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
 from holdfast.guests.seal import Seal
-from holdfast.guests.wasi import changes, frames
+from holdfast.guests.wasi import changes, frames, recipe
 from holdfast.guests.wasi.conversation import Completed, Conversation, Ending, Stopped, Waiting
 from holdfast.guests.wasi.staged import StagedView
 from holdfast.guests.wasi.workers import Worker, Workers
@@ -263,7 +262,7 @@ def _named(tool: Tool) -> Json:
 
 def _tag() -> str:
     """Pickles with code in them belong to one CPython, and that comes with componentize-py."""
-    return f"wasi {metadata.version('componentize-py')}"
+    return f"wasi {recipe.version_of('componentize-py')}"
 
 
 async def _no_calls(operation: str, arguments: object) -> Answer:

@@ -3,7 +3,6 @@
 import hashlib
 import platform
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 GUEST = Path(__file__).parent / "guest"
@@ -13,9 +12,11 @@ _FORMAT = "1"
 
 
 @cache
-def wasmtime_version() -> str:
-    """The installed engine's version."""
-    return metadata.version("wasmtime")
+def version_of(distribution: str) -> str:
+    """The version of `wasmtime` or `componentize-py` that is installed."""
+    from importlib import metadata  # a tenth of a second on a cold disk, and no worker needs it
+
+    return metadata.version(distribution)
 
 
 def name() -> str:
@@ -23,8 +24,8 @@ def name() -> str:
     ingredients = hashlib.sha256()
     for part in (
         _FORMAT,
-        wasmtime_version(),
-        metadata.version("componentize-py"),
+        version_of("wasmtime"),
+        version_of("componentize-py"),
         platform.machine(),
         _processor(),
     ):

@@ -50,13 +50,17 @@ class Group:
         return f"<tools of {self._name}>"
 
 
-def groups(tools: list[dict[str, Any]], door: Door) -> dict[str, Group]:
-    """The groups of all tools by the name under which the code finds them."""
-    found: dict[str, Group] = {}
+def named(tools: list[dict[str, Any]], door: Door) -> dict[str, Group | Verb]:
+    """What the code finds under which name: a group, or a tool that belongs to none."""
+    found: dict[str, Group | Verb] = {}
     for tool in tools:
         group, _, verb = tool["name"].partition(".")
+        carrier = Verb(tool["name"], tool["parameters"], tool["description"], door)
+        if not verb:
+            found[_identifier(group)] = carrier
+            continue
         holder = found.setdefault(_identifier(group), Group(group))
-        setattr(holder, _identifier(verb), Verb(tool["name"], tool["parameters"], tool["description"], door))
+        setattr(holder, _identifier(verb), carrier)
     return found
 
 

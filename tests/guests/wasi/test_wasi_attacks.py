@@ -1,0 +1,55 @@
+"""Hostile code against a watched host: it gets nothing, harms nothing, and the other sessions go on."""
+
+from pathlib import Path
+
+import pytest
+from tests.guests.wasi.running import KEY, run
+from tests.guests.wasi.watched import attack, attacks, watched
+
+from holdfast.guests.wasi import Workers, wasi_engine
+
+ATTACKS = attacks()
+SHORT = (
+    "builtins_getattr_import", "bytearray_4g", "cb_flood", "cb_huge_arg", "cb_private_names", "ctypes_libc", "deep_parse2",
+    "dotdot_relative", "env", "fd_exhaust", "fork_bomb", "hardlink_out", "int_edge", "json_deep", "kill_parent",
+    "listdir_root", "pathlib_tricks", "print_flood", "proc_environ", "protocol_forge", "read_huge_file", "socket_connect",
+    "sparse_truncate", "subclasses_walk", "symlink_chain", "sys_getframe", "trailing_slash_symlink", "write_outside",
+)  # fmt: skip
+"""One of each kind, the quick ones; a few bombs run to their limit of two seconds."""
+MAX_GAP_SECONDS = 1.0
+"""Of the event loop. Generous, because other tests run beside this one; a host that hangs is silent for longer."""
+MAX_GROWN_BYTES = 96 << 20
+
+
+async def survive(cache: Path, workspace: Path, code: str, *, crowd: int) -> None:
+    """Run an attack beside a guest that must go on answering, and see that nothing got out."""
+    workers = Workers(key=KEY, cache=cache)
+    quiet_place = workspace.parent / "quiet"
+    quiet_place.mkdir()
+    target = wasi_engine(key=KEY, cache=cache, workspace=workspace, workers=workers)
+    bystander = wasi_engine(key=KEY, cache=cache, workspace=quiet_place, workers=workers)
+    async with watched(workspace, bystander.guest(), crowd=crowd) as watch:
+        await run(bystander.guest(), "1")
+        ended = await attack(target, watch, code)
+        answered = watch.answers
+        while watch.answers == answered:  # the bystander answers again after the attack
+            await run(bystander.guest(), "1")
+    assert watch.escapes(ended) == []
+    assert watch.longest_gap < MAX_GAP_SECONDS
+    assert watch.grown_bytes < MAX_GROWN_BYTES
+    fresh = target.guest()
+    assert (await run(fresh, "1 + 1")).value == 2
+    await target.close()
+    await bystander.close()
+    await workers.close()
+
+
+@pytest.mark.parametrize("name", SHORT)
+async def test_an_attack_gets_nothing_and_others_go_on(cache: Path, workspace: Path, name: str) -> None:
+    await survive(cache, workspace, ATTACKS[name], crowd=30)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sorted(ATTACKS))
+async def test_each_attack_gets_nothing_and_others_go_on(cache: Path, workspace: Path, name: str) -> None:
+    await survive(cache, workspace, ATTACKS[name], crowd=30_000)

@@ -1,0 +1,141 @@
+"""A host with something to steal, watched while hostile code runs.
+
+A secret lies in the environment, in this module and in a file beside the workspace; a listener waits on the loopback;
+the workspace holds symlinks that lead out, a FIFO, a file of two gigabytes and a crowded folder, all made by the host.
+A second guest answers all the time, and the longest silence of the event loop is measured.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.guests.wasi.running import run
+
+from holdfast.core import Answer, Failed, JsonObject, Returned, Tool
+from holdfast.guests import Engine, Guest, GuestLimits, Run, RunRequest
+
+HOST_MARK = f"mark-{secrets.token_hex(8)}"
+LIMITS = GuestLimits(seconds=2, wall_seconds=4, memory_bytes=256 << 20, calls=1000)
+F = Tool(name="f", parameters={"properties": {"n": {}}})
+
+
+@dataclass
+class Watch:
+    """What was seen while an attack ran."""
+
+    outside: Path
+    tag: str
+    port: int
+    secret: str
+    connections: int = 0
+    answers: int = 0
+    longest_gap: float = 0.0
+    grown_bytes: int = 0
+    before: set[str] = field(default_factory=set)
+
+    def escapes(self, ended: Run) -> list[str]:
+        """Every way in which the attack got out; empty when it did not."""
+        told = f"{ended.value} {ended.printed} {ended.error}"
+        found = [f"told {word!r}" for word in (self.secret, HOST_MARK, "root:x:0") if word in told]
+        found += [f"made {name}" for name in set(os.listdir(self.outside)) - self.before]
+        if Path(f"/tmp/pwned_{self.tag}").exists():
+            found.append("wrote to /tmp")
+        if self.connections:
+            found.append(f"connected {self.connections} times")
+        return found
+
+
+async def f(operation: str, arguments: JsonObject) -> Answer:
+    """The tool that the attacks call: doubles a number, fails on anything else."""
+    n = arguments.get("n")
+    return (
+        Returned(value=n * 2)
+        if isinstance(n, int)
+        else Failed(error="TypeError", reason="n must be a number")
+    )
+
+
+def attacks() -> dict[str, str]:
+    """The attacks by name; some are written as an expression that makes their source."""
+    told = json.loads((Path(__file__).parent / "data" / "guest-attacks.json").read_text())
+    return {name: code if isinstance(code, str) else eval(code["source_is"]) for name, code in told.items()}
+
+
+def furnish(workspace: Path, outside: Path, *, crowd: int) -> None:
+    """Put traps and temptations into a workspace."""
+    outside.mkdir()
+    (workspace / "link_etc").symlink_to("/etc")
+    (workspace / "link_up").symlink_to(f"../{outside.name}")
+    (workspace / "link_rel").symlink_to(f"../{outside.name}/secret.txt")
+    os.mkfifo(workspace / "fifo")
+    with (workspace / "sparse2g").open("wb") as file:
+        file.truncate(2 << 30)
+    for name in ("sub", "many"):
+        (workspace / name).mkdir()
+    for number in range(crowd):
+        (workspace / "many" / str(number)).touch()
+
+
+@contextlib.asynccontextmanager
+async def watched(workspace: Path, bystander: Guest, *, crowd: int = 300) -> AsyncIterator[Watch]:
+    """Furnish the workspace and watch the host until the block ends."""
+    outside = workspace.parent / "outside"
+    furnish(workspace, outside, crowd=crowd)
+    secret, tag = secrets.token_hex(16), secrets.token_hex(4)
+    (outside / "secret.txt").write_text(secret)
+    os.environ["HOST_SECRET"] = secret
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        watch.connections += 1
+        writer.close()
+
+    listener = await asyncio.start_server(meet, "127.0.0.1", 0)
+    watch = Watch(outside=outside, tag=tag, port=listener.sockets[0].getsockname()[1], secret=secret)
+    watch.before = set(os.listdir(outside))
+    rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tasks = [asyncio.create_task(_feel_pulse(watch)), asyncio.create_task(_keep_asking(watch, bystander))]
+    try:
+        yield watch
+        watch.grown_bytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - rss) * 1024
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        listener.close()
+        await listener.wait_closed()
+        del os.environ["HOST_SECRET"]
+
+
+async def attack(engine: Engine, watch: Watch, code: str) -> Run:
+    """Run one attack in a guest of its own."""
+    source = (
+        code.replace("{OUT}", str(watch.outside))
+        .replace("{TAG}", watch.tag)
+        .replace("{PORT}", str(watch.port))
+    )
+    source = source.replace("{{", "{").replace("}}", "}")
+    guest = engine.guest()
+    ended = await guest.run(RunRequest(code=source, tools=(F,), limits=LIMITS), f)
+    await guest.close()
+    return ended
+
+
+async def _feel_pulse(watch: Watch) -> None:
+    loop = asyncio.get_running_loop()
+    last = loop.time()
+    while True:
+        await asyncio.sleep(0.01)
+        watch.longest_gap, last = max(watch.longest_gap, loop.time() - last), loop.time()
+
+
+async def _keep_asking(watch: Watch, bystander: Guest) -> None:
+    while True:
+        assert (await run(bystander, "6 * 7")).value == 42
+        watch.answers += 1
+        await asyncio.sleep(0.02)
