@@ -9,11 +9,13 @@ from holdfast.models.opening import open_model
 from holdfast.models.patience import Patience
 from holdfast.models.prices import Price, PriceList, price, price_list, price_of
 from holdfast.models.scripted import ScriptedModel, ScriptedReply, say, use, use_all
+from holdfast.models.servers import LocalServer, local_servers
 from holdfast.models.settings import ModelSettings
 from holdfast.models.specs import ModelSpec, parse_spec
 from holdfast.models.toolset import ModelToolset
 
 __all__ = [
+    "LocalServer",
     "Model",
     "ModelSettings",
     "ModelSpec",
@@ -28,6 +30,7 @@ __all__ = [
     "ScriptedReply",
     "ToolOffer",
     "find_key",
+    "local_servers",
     "open_model",
     "parse_spec",
     "price",
