@@ -44,7 +44,7 @@ MAX_RETURN_CHARACTERS = 20_000
 
 
 class Turn:
-    """Carries the running turn on. It holds no state of its own: everything is in the journal."""
+    """Carries the running turn on. What it knows is in the journal, but for the time it has worked."""
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class Turn:
         self._proposals = proposals
         self._mode = mode
         self._max_tokens = max_tokens
+        self._worked_seconds = 0.0
 
     async def advance(self, on_text: OnText) -> Outcome:
         """Do the next thing until the turn is over or waits for a person; `Needs` is a turn that waits."""
@@ -87,8 +88,9 @@ class Turn:
             trace = "".join(traceback.format_exception(error))[-8000:]
             await self._journal.append(Noted(code="internal", text=trace))
             outcome = Error(message=f"internal error: {error!r}", code="internal", hint="please report it")
+        self._worked_seconds += self._clock.monotonic() - begun
         if not isinstance(outcome, Needs):
-            spent = round(self._clock.monotonic() - begun, 6)
+            spent, self._worked_seconds = round(self._worked_seconds, 6), 0.0
             await self._journal.append(
                 TurnEnded(turn=self._conversation.turn, outcome=outcome, wall_seconds=spent)
             )

@@ -8,6 +8,7 @@ from holdfast.core import Escalation, Response
 from holdfast.models import ScriptedModel, use
 
 DEMO_MODEL = "scripted:demo"
+DEMO_ANSWERS = "the script demo-answers"
 DEMO_POLICY = Path(__file__).with_name("demo_policy.yaml")
 
 TASK = "report.py forgets the quantity. Fix it, note it in CHANGES.md, and delete the old report."

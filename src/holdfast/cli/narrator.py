@@ -1,5 +1,6 @@
 """The narrator: tells what happens in a session, line by line, from its events. Plain text; colour adds nothing."""
 
+import textwrap
 from collections.abc import Callable
 from typing import assert_never
 
@@ -33,7 +34,6 @@ class Narrator:
         self._say = say
         self._after = after
         self._shows_code = shows_code
-        self._calls: dict[str, Call] = {}
 
     def __call__(self, entry: Recorded) -> None:
         if entry.seq > self._after:
@@ -42,13 +42,15 @@ class Narrator:
     def _tell(self, entry: Recorded) -> None:
         match event := entry.event:
             case ModelReplied() if self._shows_code and event.message.text.strip():
-                self._say(f"model   {visible(event.message.text.strip())}", "plain")
+                self._say(_wrapped("model", visible(event.message.text.strip())), "plain")
             case RunStarted() if self._shows_code:
                 self._say(f"        writes Python, runs in the {event.engine} sandbox:", "dim")
                 for line in visible(event.code.strip()).splitlines():
                     self._say(f"          | {line}", "dim")
+            case CallIntended() if event.escalation is not None or event.grant is not None:
+                leave = "your yes" if event.escalation is not None else "a grant of yours"
+                self._say(f"  made    {describe(event.call)} (by {leave})", "good")
             case CallIntended():
-                self._calls[event.call.id] = event.call
                 self._judged(event.decision, event.call)
             case CallRefused():
                 self._judged(event.decision, event.call)
@@ -59,7 +61,7 @@ class Narrator:
             case EscalationAnswered():
                 said = "yes" if event.response.verdict == "approve" else "no"
                 self._say(
-                    f"  answer  {said} ({event.response.scope}), from {event.principal} by {event.transport}",
+                    f"  answer  {said} ({event.response.scope}), by {event.transport}",
                     "ask",
                 )
             case EscalationExpired():
@@ -88,6 +90,12 @@ class Narrator:
         self._say(f"  {_word(decision.verdict):<8}{describe(call)}", tone)
         if decision.verdict in ("deny", "escalate"):
             self._say(f"          rule {decision.rule}: {visible(decision.reason)}", tone)
+
+
+def _wrapped(who: str, text: str) -> str:
+    """Words of someone, with their name before the first line and the rest indented below."""
+    lines = [textwrap.fill(line, 88) for line in text.splitlines()]
+    return textwrap.indent("\n".join(lines), " " * 8).replace(" " * 8, f"{who:<8}", 1)
 
 
 def describe(call: Call, width: int = 60) -> str:

@@ -68,6 +68,8 @@ class Session:
         self.status = status
         self.workspace = workspace
         self.approver: Approver | None = None
+        self.approver_name = "approver"
+        """What stands in the record as the way an answer of the approver came."""
         self.on_text: Callable[[str], None] = lambda _: None
 
     @property
@@ -255,7 +257,7 @@ class Session:
                 await asyncio.wait({here, anywhere}, return_when=asyncio.FIRST_COMPLETED)
                 response = here.result() if here.done() and not anywhere.done() else None
                 if response is not None:
-                    await self.resolve(escalation.id, response, transport="approver")
+                    await self.resolve(escalation.id, response, transport=self.approver_name)
                 await anywhere
             except EscalationUnknown:
                 pass  # answered elsewhere in the same moment

@@ -37,7 +37,7 @@ class ScriptedTransport:
         self.asked: list[Escalation] = []
 
     async def run(self, session: "Session") -> int:
-        session.approver = self._approve
+        session.approver, session.approver_name = self._approve, self.name
         for message in self._messages:
             self.outcomes.append(await session.send(message, transport=self.name))
         return 0

@@ -6,6 +6,7 @@ and the files. It takes a few seconds; --yes answers its questions by a script.
 
 import argparse
 import asyncio
+import sys
 import tempfile
 from pathlib import Path
 
@@ -14,9 +15,8 @@ from holdfast.cli import exits
 from holdfast.cli.approvals import TerminalApprover
 from holdfast.cli.audit_table import audit_table
 from holdfast.cli.console import Console, visible
-from holdfast.cli.demo_script import DEMO_POLICY, FILES, TASK, DemoAnswers, demo_model
+from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_POLICY, FILES, TASK, DemoAnswers, demo_model
 from holdfast.cli.narrator import Narrator
-from holdfast.core import DIMENSIONS
 from holdfast.session import Session
 
 
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     """Make the project, run the turn, show what came of it."""
-    console = Console()
+    console = Console(err=sys.stdout)  # what it shows is one story, questions included
     is_asked = console.is_interactive and not arguments.yes
     project = _make_project()
     _say_what_is_real(console, project, is_asked)
@@ -37,6 +37,7 @@ async def run(arguments: argparse.Namespace) -> int:
         console.tell(f"you     {TASK}", "strong")
         session.follow(Narrator(console.tell, after=1, shows_code=True))
         session.approver = TerminalApprover(console) if is_asked else DemoAnswers(console)
+        session.approver_name = "terminal" if is_asked else DEMO_ANSWERS
         await session.send(TASK, transport="demo")
         await _decide_proposals(session, console, is_asked)
         _show_record(session, runtime, console, project)
@@ -66,7 +67,7 @@ def _say_what_is_real(console: Console, project: Path, is_asked: bool) -> None:
 
 async def _decide_proposals(session: Session, console: Console, is_asked: bool) -> None:
     console.tell()
-    console.tell("Nothing of this is in your files yet. What the agent proposes:", "strong")
+    console.tell("Its edits are staged: your files are as they were. What it proposes:", "strong")
     for proposal in session.proposals():
         for line in visible(proposal.diff).splitlines():
             console.tell(
@@ -74,7 +75,7 @@ async def _decide_proposals(session: Session, console: Console, is_asked: bool) 
             )
     console.tell()
     if not is_asked:
-        console.say("  No terminal to ask at: the script `demo-answers` says /commit in your place.", "dim")
+        console.say("  No terminal to ask at: the script `demo-answers` says /commit in your place.")
         await session.commit()
         return
     answer = ""
@@ -90,8 +91,10 @@ def _show_record(session: Session, runtime: Runtime, console: Console, project: 
         console.tell(f"  {line}")
     console.tell()
     spent = session.budget.spent
-    used = [f"{getattr(spent, d)} {d}" for d in DIMENSIONS if getattr(spent, d) and d != "cost_usd"]
-    console.tell(f"Spent   {', '.join(used)}; cost 0 (the scripted model is free)")
+    console.tell(
+        f"Spent   {spent.steps} replies, {spent.tokens:,} tokens (estimated: the model is a script), {spent.calls} calls, "
+        f"{spent.bytes_written} bytes staged, {spent.wall_seconds:.2f} s; cost 0"
+    )
     console.tell(f"Files   {project}")
     console.tell(f"Journal {runtime.home.database} (session {session.id})")
     console.tell(f"Home    {runtime.home.session_folder(session.id)}")

@@ -9,7 +9,7 @@ from holdfast.app import Runtime
 from holdfast.cli import exits
 from holdfast.cli.approvals import TerminalApprover
 from holdfast.cli.console import Console, visible
-from holdfast.cli.demo_script import DEMO_MODEL, DemoAnswers, demo_model
+from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.narrator import Narrator
 from holdfast.core import Error, Needs, Nonconverged, Ok, Outcome, Proposed, SessionId
 from holdfast.core.errors import ModelMissing, SessionNotFound
@@ -82,9 +82,9 @@ async def _work(session: Session, arguments: argparse.Namespace, console: Consol
     task = " ".join(arguments.task) or (None if sys.stdin.isatty() else sys.stdin.read().strip() or None)
     session.follow(Narrator(console.say, after=session.last_seq))
     if console.is_interactive and not arguments.no_escalations:
-        session.approver = TerminalApprover(console)
+        session.approver, session.approver_name = TerminalApprover(console), "terminal"
     elif session.status.model == DEMO_MODEL:
-        session.approver = DemoAnswers(console)
+        session.approver, session.approver_name = DemoAnswers(console), DEMO_ANSWERS
     if session.status.has_open_turn:
         console.say("  the last turn was cut off or waits; going on with it")
         outcome = await session.advance()
