@@ -1,6 +1,7 @@
 """Guests: untrusted code and the engines that run it, behind one contract. Engines load when a guest first runs."""
 
 from holdfast.guests.contract import Capabilities, Engine, Guest, GuestLimits, OnCall, Run, RunRequest
+from holdfast.guests.python import python_engine
 from holdfast.guests.scripted import ScriptedEngine, script
 from holdfast.guests.seal import Seal
 from holdfast.guests.stubs import render_stubs
@@ -15,6 +16,7 @@ __all__ = [
     "RunRequest",
     "ScriptedEngine",
     "Seal",
+    "python_engine",
     "render_stubs",
     "script",
 ]

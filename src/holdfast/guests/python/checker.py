@@ -1,0 +1,189 @@
+"""The check before a run: does the code parse, are its imports there, does it call the tools as they want to be called.
+
+The interpreter checks types only as part of running. So the code is given to a session of its own behind a first line that
+cannot pass: the check always fails, nothing ever runs there, and every complaint but the first is about the code. What
+Python itself would let pass (a wrong annotation on a variable) is let pass.
+"""
+
+import asyncio
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pydantic_monty as monty
+
+from holdfast.core import Tool, digest
+from holdfast.core.errors import GuestError
+from holdfast.guests.contract import GuestLimits
+from holdfast.guests.python.worker import Worker, WorkerTimeout
+from holdfast.guests.stubs import class_name, python_name, render_stubs
+
+Open = Callable[[GuestLimits, str], Awaitable[Worker]]
+"""Opens a worker that checks against stubs."""
+
+_SENTINEL = '__holdfast_check__: int = ""\n'
+_LIMITS = GuestLimits(seconds=5.0, memory_bytes=64 << 20)
+_SECONDS = 10.0
+_MAX_CODE = 1 << 20
+_MAX_SESSIONS = 4
+_MAX_USES = 500
+_MAX_SHOWN = 8
+_ALWAYS_FATAL = frozenset({"invalid-syntax", "unresolved-import"})
+_QUOTED = re.compile(r"`([^`]+)`")
+# What the interpreter has and its type checker has never heard of.
+_THERE = frozenset(
+    [
+        "FileExistsError",
+        "FileNotFoundError",
+        "ImportError",
+        "IsADirectoryError",
+        "ModuleNotFoundError",
+        "NotADirectoryError",
+        "PermissionError",
+        "UnboundLocalError",
+        "UnicodeDecodeError",
+        "UnicodeEncodeError",
+        "filter",
+        "format",
+        "getattr",
+        "hasattr",
+        "map",
+        "open",
+        "setattr",
+        "scandir",
+        "walk",
+    ]
+)
+
+
+class Checker:
+    """Checks code for all guests of an engine; keeps a few sessions, one a set of tools."""
+
+    def __init__(self, open_worker: Open) -> None:
+        self._open = open_worker
+        self._desks: OrderedDict[str, _Desk] = OrderedDict()
+
+    async def complaints(self, code: str, tools: tuple[Tool, ...], names: frozenset[str]) -> str:
+        """Why this code is not to run, in words that a model can act on; empty where nothing speaks against it."""
+        if len(code) > _MAX_CODE:
+            return f"SyntaxError: the code is longer than {_MAX_CODE} characters; split it"
+        desk = await self._desk(tools)
+        async with desk.lock:
+            try:
+                diagnostics = await desk.examine(code)
+            except _Unreadable as unreadable:
+                return str(unreadable)
+            except (WorkerTimeout, monty.MontyCrashedError):
+                await self._drop(desk)
+                return "The code could not be checked in time: it is too large or nested too deeply."
+            except BaseException:
+                await self._drop(desk)
+                raise
+        return _rendered([each for each in diagnostics if _is_fatal(each, names, desk.classes)], desk.groups)
+
+    async def close(self) -> None:
+        """Give all workers back."""
+        for desk in list(self._desks.values()):
+            await self._drop(desk)
+
+    async def _desk(self, tools: tuple[Tool, ...]) -> "_Desk":
+        key = digest([tool.digest for tool in tools])
+        desk = self._desks.get(key)
+        if desk is not None and desk.uses >= _MAX_USES and not desk.lock.locked():
+            await self._drop(desk)
+            desk = None
+        if desk is None:
+            desk = self._desks[key] = _Desk(self._open, key, tools)
+        self._desks.move_to_end(key)
+        idle = [each for each in self._desks.values() if not each.lock.locked() and each is not desk]
+        for each in idle[: max(0, len(self._desks) - _MAX_SESSIONS)]:
+            await self._drop(each)
+        return desk
+
+    async def _drop(self, desk: "_Desk") -> None:
+        if self._desks.get(desk.key) is desk:
+            del self._desks[desk.key]
+        await desk.close()
+
+
+class _Unreadable(Exception):
+    """The code does not parse, or uses what the interpreter does not have."""
+
+
+class _Desk:
+    """One checking session: the stubs of one set of tools."""
+
+    def __init__(self, open_worker: Open, key: str, tools: tuple[Tool, ...]) -> None:
+        self.key = key
+        self.lock = asyncio.Lock()
+        self.uses = 0
+        self.groups = frozenset(python_name(tool.group) for tool in tools)
+        self.classes = frozenset(class_name(tool.group) for tool in tools)
+        self._stubs = render_stubs(tools)
+        self._open = open_worker
+        self._worker: Worker | None = None
+
+    async def examine(self, code: str) -> list[dict[str, Any]]:
+        """The checker's diagnostics of the code."""
+        self.uses += 1
+        if self._worker is None:
+            self._worker = await self._open(_LIMITS, self._stubs)
+        worker = self._worker
+        try:
+            snapshot = await worker.turn(worker.session.feed_start(_SENTINEL + code), seconds=_SECONDS)
+            while (
+                isinstance(snapshot, monty.AsyncFunctionSnapshot) and snapshot.function_name == "import_stubs"
+            ):
+                snapshot = await worker.turn(snapshot.resume_auto(), seconds=_SECONDS)
+        except monty.MontyTypingError as error:
+            return list(json.loads(error.display()))[1:]
+        except (monty.MontySyntaxError, monty.MontyRuntimeError) as error:
+            raise _Unreadable(_without_sentinel(error.display())) from None
+        # INVARIANT: the sentinel keeps everything from running. An engine that lets it pass is not to be trusted.
+        raise GuestError("the type checker let pass what cannot pass; this engine version is not usable")
+
+    async def close(self) -> None:
+        """Give the worker back."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.kill()
+
+
+def _is_fatal(diagnostic: dict[str, Any], names: frozenset[str], classes: frozenset[str]) -> bool:
+    rule, message = diagnostic["code"], diagnostic["message"]
+    if diagnostic["severity"] != "error":
+        return False
+    if rule in _ALWAYS_FATAL:
+        return True
+    quoted = _QUOTED.findall(message)
+    if rule == "unresolved-reference":
+        return bool(quoted) and quoted[0] not in names and quoted[0] not in _THERE
+    if rule == "unresolved-attribute" and message.startswith("Module "):
+        return quoted[-1] not in _THERE
+    return any(name.partition(".")[0] in classes for name in quoted)
+
+
+def _rendered(diagnostics: list[dict[str, Any]], groups: frozenset[str]) -> str:
+    lines = [_line(diagnostic, groups) for diagnostic in diagnostics[:_MAX_SHOWN]]
+    if len(diagnostics) > _MAX_SHOWN:
+        lines.append(f"... and {len(diagnostics) - _MAX_SHOWN} more")
+    return "\n".join(lines)
+
+
+def _line(diagnostic: dict[str, Any], groups: frozenset[str]) -> str:
+    message = str(diagnostic["message"])
+    if diagnostic["code"] == "unresolved-import":
+        name = _QUOTED.findall(message)[-1]
+        message += (
+            f": `{name}` is there already, do not import it"
+            if name in groups
+            else ", which this sandbox does not have"
+        )
+    return f"line {diagnostic['location']['row'] - 1}: {message}"
+
+
+def _without_sentinel(text: str) -> str:
+    """A traceback of the code behind the sentinel, with its own line numbers."""
+    return re.sub(r"(?<=, line )\d+", lambda found: str(int(found.group()) - 1), text)

@@ -1,0 +1,57 @@
+"""The engine of Python guests."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from holdfast.core.errors import EngineMissing
+from holdfast.guests.contract import Capabilities, Engine
+from holdfast.guests.python.guest import PythonGuest
+from holdfast.guests.python.workers import Workers
+from holdfast.guests.seal import Seal
+
+_PACKAGE = "pydantic-monty"
+_NOTES = (
+    "a subset of Python: no class inheritance, no generators, 25 modules of the standard library",
+    "worker processes run as this user; the interpreter is the wall",
+    "memory and time limits of a session are those of its first run, later ones can only be shorter",
+)
+
+
+def python_engine(*, key: bytes, max_workers: int = 64) -> Engine:
+    """Python guests on Monty. Nothing is loaded and no process started before a guest first runs."""
+    return PythonEngine(key=key, max_workers=max_workers)
+
+
+class PythonEngine:
+    """Makes Python guests that share a bounded set of worker processes."""
+
+    def __init__(self, *, key: bytes, max_workers: int) -> None:
+        self._seal = Seal(key)
+        self._workers = Workers(max_workers=max_workers)
+        self._capabilities = Capabilities(
+            engine="python",
+            version=_installed_version(),
+            language="python",
+            has_snapshot=True,
+            judges_files=True,
+            checks_types=True,
+            notes=_NOTES,
+        )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    def guest(self) -> PythonGuest:
+        return PythonGuest(workers=self._workers, seal=self._seal, capabilities=self._capabilities)
+
+    async def close(self) -> None:
+        await self._workers.close()
+
+
+def _installed_version() -> str:
+    try:
+        return version(_PACKAGE)
+    except PackageNotFoundError:
+        raise EngineMissing(
+            "the Python sandbox is not installed", hint=f"Install {_PACKAGE}; holdfast depends on it."
+        ) from None

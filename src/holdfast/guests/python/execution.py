@@ -1,0 +1,281 @@
+"""One run of Python code: from the first line to its end, to a limit, or to a call that waits for a person.
+
+The interpreter stops at each name it does not know, each call and each touch of the operating system, and waits for what
+we say. Below lies the worker; above, the guest that keeps the state. A step that makes several calls is replayed from its
+beginning after a wait, with the answers it already has.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from typing import Any, assert_never
+
+import pydantic_monty as monty
+
+from holdfast.core import Answer, Failed, Json, JsonObject, Parked, Refused, Returned, encode
+from holdfast.guests.contract import OnCall, Run, RunRequest
+from holdfast.guests.python.failures import GuestException, exception_of
+from holdfast.guests.python.output import Output
+from holdfast.guests.python.plain import NotPlain, plain
+from holdfast.guests.python.progress import ParkedRun, Progress, State
+from holdfast.guests.python.surroundings import Surroundings
+from holdfast.guests.python.toolbox import Toolbox, bind
+from holdfast.guests.python.worker import Worker, WorkerTimeout, grace_seconds
+
+_WORKSPACE = "/workspace"
+_UNDONE = "The run was stopped. Its variables are as they were before it; calls it made are not undone."
+
+
+class _Parks(Exception):
+    """A call waits for a person."""
+
+
+class _Limit(Exception):
+    """A bound of the run was reached; the message says which, and what to do."""
+
+
+class Execution:
+    """Drives one run. `perform` or `go_on` is awaited once."""
+
+    def __init__(
+        self,
+        *,
+        worker: Worker,
+        request: RunRequest,
+        on_call: OnCall,
+        state: State,
+        progress: Progress,
+    ) -> None:
+        self._worker = worker
+        self._request = request
+        self._limits = request.limits
+        self._on_call = on_call
+        self.state = state
+        """What the worker holds after the run, but for the dump."""
+        self._progress = progress
+        self._replayed: list[Answer] = []
+        self._toolbox = Toolbox(request.tools)
+        self._surroundings = Surroundings(request, progress, ask=self._ask, sleep=self._sleep)
+        self._output = monty.CollectString(
+            max_bytes=max(0, self._limits.output_bytes - len(progress.printed))
+        )
+        self._printed_before = progress.printed
+        self._suspended: monty.AsyncSnapshot | None = None
+        self._value: Json = None
+        self._waited = 0.0
+        self._started = time.monotonic()
+        self.parked: ParkedRun | None = None
+        """What to keep of a run that ended `parked`."""
+
+    async def perform(self) -> Run:
+        """Run the request's code from its beginning."""
+        start = self._worker.session.feed_start(
+            self._request.code, print_callback=self._output, cwd=_WORKSPACE, skip_type_check=True
+        )
+        return await self._end(self._drive(start))
+
+    async def go_on(self, parked: ParkedRun, answer: Answer) -> Run:
+        """Take up a parked run; the answer is for the call that it waits for."""
+        self._replayed = [*self._progress.answers, answer]
+        self._progress.answers = []
+        if parked.is_complete:
+            self._value = parked.value
+            return await self._end(self._settle_after(parked.state.dump))
+        loading = self._worker.session.load_snapshot(parked.state.dump, print_callback=self._output)
+        return await self._end(self._drive(loading))
+
+    async def _drive(self, first: Awaitable[monty.AsyncSnapshot]) -> None:
+        snapshot = await self._turn(first)
+        while not isinstance(snapshot, monty.MontyComplete):
+            self._suspended = snapshot
+            snapshot = await self._turn(await self._step(snapshot))
+        self._suspended = None
+        self._value = self._bounded(snapshot)
+        await self._settle()
+
+    async def _settle_after(self, dump: bytes) -> None:
+        await self._worker.turn(self._worker.session.load_session(dump), seconds=self._limits.wall_seconds)
+        await self._settle()
+
+    async def _settle(self) -> None:
+        before = list(self._progress.opened)
+        try:
+            await self._surroundings.settle()
+        except _Parks:
+            self._progress.opened = before
+            raise
+
+    async def _step(self, snapshot: monty.AsyncSnapshot) -> Awaitable[monty.AsyncSnapshot]:
+        """What to say to a waiting interpreter."""
+        if isinstance(snapshot, monty.AsyncNameLookupSnapshot):
+            return self._name(snapshot)
+        if not isinstance(snapshot, monty.AsyncFunctionSnapshot):
+            raise _Limit(
+                "The code waits for something that never comes. Call tools directly, without `await`."
+            )
+        before = list(self._progress.opened)
+        reply: monty.ExternalResult | None
+        try:
+            reply = {"return_value": await self._result(snapshot)}
+        except GuestException as error:
+            reply = error.crossing
+        except NotImplementedError:
+            reply = None
+        except _Parks:
+            self._progress.opened = before
+            raise
+        self._progress.answers = []
+        return snapshot.resume_not_handled() if reply is None else snapshot.resume(reply)
+
+    def _name(self, snapshot: monty.AsyncNameLookupSnapshot) -> Awaitable[monty.AsyncSnapshot]:
+        if snapshot.object_id is not None:
+            method = self._toolbox.method(snapshot.object_id, snapshot.variable_name)
+            return snapshot.resume(value=method) if method else snapshot.resume()
+        if snapshot.variable_name in self._toolbox.groups:
+            return snapshot.resume(value=self._toolbox.group_object(snapshot.variable_name))
+        return snapshot.resume()
+
+    async def _result(self, snapshot: monty.AsyncFunctionSnapshot) -> Any:
+        name = snapshot.function_name
+        if snapshot.is_os_function:
+            return await self._surroundings.answer(name, snapshot.args, snapshot.kwargs)
+        tool = self._toolbox.tool(snapshot.object_id, name)
+        if tool is None:
+            kind = "NameError" if snapshot.object_id is None else "AttributeError"
+            raise GuestException(kind, f"there is no tool {name!r}")
+        try:
+            arguments = bind(tool, snapshot.args, snapshot.kwargs)
+        except TypeError as error:
+            raise GuestException("TypeError", str(error)) from None
+        return await self._ask(tool.name, arguments)
+
+    async def _ask(self, operation: str, arguments: JsonObject) -> Json:
+        answer = self._replayed.pop(0) if self._replayed else await self._call(operation, arguments)
+        if isinstance(answer, Parked):
+            raise _Parks
+        self._progress.answers.append(answer)
+        match answer:
+            case Returned(value=value):
+                return value
+            case Refused() | Failed():
+                raise exception_of(answer)
+            case _:
+                assert_never(answer)
+
+    async def _call(self, operation: str, arguments: JsonObject) -> Answer:
+        self._progress.calls += 1
+        if self._progress.calls > self._limits.calls:
+            raise _Limit(f"The code made more than {self._limits.calls} calls. Do the work in several runs.")
+        started = time.monotonic()
+        try:
+            return await self._on_call(operation, arguments)
+        finally:
+            self._waited += time.monotonic() - started
+
+    async def _sleep(self, seconds: float) -> None:
+        if not seconds <= self._wall_left():
+            raise _Limit(f"The code wants to sleep longer than its {self._limits.wall_seconds:g} s.")
+        await asyncio.sleep(max(0.0, seconds))
+
+    async def _turn(self, step: Awaitable[monty.AsyncSnapshot]) -> monty.AsyncSnapshot:
+        allowed = (
+            self._limits.seconds - self._progress.seconds + grace_seconds(self.state.limits, self._limits)
+        )
+        wall = self._wall_left()
+        started = time.monotonic()
+        try:
+            return await self._worker.turn(step, seconds=max(0.0, min(allowed, wall)))
+        except WorkerTimeout:
+            raise self._out_of_wall_time() if wall < allowed else self._out_of_time() from None
+        finally:
+            self._progress.seconds += time.monotonic() - started
+
+    async def _end(self, driving: Awaitable[None]) -> Run:
+        """How the run ended, whatever happened; only a cancelled one has no end."""
+        try:
+            await driving
+        except _Parks:
+            return await self._park()
+        except _Limit as limit:
+            return await self._stop("limit", f"{limit}\n{_UNDONE}")
+        except GuestException as error:
+            return Run(status="error", error=f"{error.kind}: {error.message}", printed=self._output.text)
+        except monty.MontyCrashedError as error:
+            if error.timed_out:
+                return await self._stop("limit", f"{self._out_of_time()}\n{_UNDONE}")
+            return await self._stop("lost", f"The sandbox process died: {error}.\n{_UNDONE}")
+        except monty.MontyRuntimeError as error:
+            return await self._failed(error)
+        except monty.MontyError as error:
+            return Run(status="refused", error=_shown(error))
+        except BaseException:
+            await self._worker.kill()
+            raise
+        return Run(status="ok", value=self._value, printed=self._output.text)
+
+    async def _failed(self, error: monty.MontyRuntimeError) -> Run:
+        """An exception that left the guest's code, or a bound of the interpreter that looks like one."""
+        cause, text = error.exception(), _shown(error)
+        if self._output.is_full:
+            return await self._stop("limit", f"{self._too_much_output()}\n{_UNDONE}")
+        if isinstance(cause, TimeoutError) and "time limit exceeded" in str(cause):
+            return await self._stop("limit", f"{text}\n{self._out_of_time()}\n{_UNDONE}")
+        if isinstance(cause, MemoryError) and "memory limit exceeded" in str(cause):
+            return await self._stop("limit", f"{text}\n{self._out_of_memory()}\n{_UNDONE}")
+        has_begun = self._suspended is not None or self._output.text
+        if not has_begun and isinstance(cause, (NotImplementedError, SyntaxError)):
+            return Run(status="refused", error=text)
+        return Run(status="error", error=text, printed=self._output.text)
+
+    async def _park(self) -> Run:
+        suspended = self._suspended
+        dump = await self._worker.session.dump() if suspended is None else suspended.dump()  # type: ignore[union-attr]
+        self._progress.printed = self._output.text
+        self._progress.wall_seconds = self._limits.wall_seconds - self._wall_left()
+        self.parked = ParkedRun(
+            state=State(dump=dump, names=self.state.names, limits=self.state.limits),
+            progress=self._progress,
+            is_complete=suspended is None,
+            value=self._value,
+        )
+        return Run(status="parked", printed=self._progress.printed)
+
+    async def _stop(self, status: Any, error: str) -> Run:
+        await self._worker.kill()
+        return Run(status=status, error=error, printed=self._output.text)
+
+    def _bounded(self, complete: monty.MontyComplete) -> Json:
+        try:
+            value = plain(complete.output)
+            size = len(encode(value))
+        except NotPlain as error:
+            return f"<a value that is too large to show: {error}>"
+        if size > self._limits.output_bytes:
+            return f"<a value of {size} bytes: more than the {self._limits.output_bytes} that are shown>"
+        return value
+
+    def _wall_left(self) -> float:
+        used = self._progress.wall_seconds + time.monotonic() - self._started - self._waited
+        return self._limits.wall_seconds - used
+
+    def _out_of_time(self) -> _Limit:
+        return _Limit(f"The code ran longer than {self._limits.seconds:g} s. Do less in one run.")
+
+    def _out_of_wall_time(self) -> _Limit:
+        return _Limit(
+            f"The run took longer than {self._limits.wall_seconds:g} s, waiting for calls not counted. Do less in one run."
+        )
+
+    def _out_of_memory(self) -> _Limit:
+        return _Limit(
+            f"The code used more than {self._limits.memory_bytes >> 20} MB of memory. Work on less at once."
+        )
+
+    def _too_much_output(self) -> _Limit:
+        return _Limit(f"The code printed more than {self._limits.output_bytes} bytes. Print less.")
+
+
+def _shown(error: monty.MontyError) -> str:
+    if isinstance(error, (monty.MontyRuntimeError, monty.MontySyntaxError, monty.MontyTypingError)):
+        return error.display()
+    return str(error)

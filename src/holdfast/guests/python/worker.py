@@ -1,0 +1,107 @@
+"""One worker process with one interpreter session in it: entered, driven turn by turn, killed when it must be."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pydantic_monty as monty
+
+from holdfast.guests.contract import GuestLimits
+
+T = TypeVar("T")
+_KILL_SECONDS = 10.0
+_GRACE_SECONDS = 1.0
+# Calls and sleeps are counted and bounded by the run itself; the engine's own counters only must not come first.
+_UNBOUNDED = 1_000_000_000
+
+
+class WorkerTimeout(Exception):
+    """The worker did not come back in time and was killed."""
+
+
+class Worker:
+    """Owns a session of the pool. After `kill` or `close` it is of no more use."""
+
+    def __init__(
+        self, session: monty.AsyncMontySession, *, release: Callable[[], None] | None = None
+    ) -> None:
+        self.session = session
+        self._release = release
+        self._pid = session.worker_pid
+        self._is_open = True
+
+    @classmethod
+    async def open(
+        cls,
+        pool: monty.AsyncMonty,
+        limits: GuestLimits,
+        *,
+        stubs: str | None = None,
+        release: Callable[[], None] | None = None,
+    ) -> "Worker":
+        """Take a worker out of the pool for code with these limits; with stubs, one that checks types."""
+        session = pool.checkout(
+            limits={
+                "max_feed_duration_secs": limits.seconds,
+                "max_memory": limits.memory_bytes,
+                "max_suspensions": _UNBOUNDED,
+            },
+            type_check=stubs is not None,
+            type_check_stubs=stubs,
+            type_check_format="json",
+            os_policy={"datetime": "call_host", "sleep": "call_host", "random_start": "call_host"},
+        )
+        await session.__aenter__()
+        return cls(session, release=release)
+
+    async def turn(self, step: Awaitable[T], *, seconds: float) -> T:
+        """Await one turn of the interpreter. Raises WorkerTimeout; kills the worker then, and when cancelled."""
+        future = asyncio.ensure_future(step)
+        try:
+            await asyncio.wait({future}, timeout=seconds)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._abandon(future))
+            raise
+        if not future.done():
+            await asyncio.shield(self._abandon(future))
+            raise WorkerTimeout
+        return future.result()
+
+    async def close(self) -> None:
+        """Give the worker back to the pool, which clears it. Idempotent."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        try:
+            with contextlib.suppress(monty.MontyError, RuntimeError):
+                await self.session.__aexit__(None, None, None)
+        finally:
+            if self._release is not None:
+                self._release()
+
+    async def kill(self) -> None:
+        """End the process, whatever it does. Idempotent."""
+        if self._is_open:
+            self._signal()
+            await self.close()
+
+    async def _abandon(self, future: asyncio.Future[T]) -> None:
+        self._signal()
+        await asyncio.wait({future}, timeout=_KILL_SECONDS)
+        if future.done() and not future.cancelled():
+            future.exception()
+        await self.close()
+
+    def _signal(self) -> None:
+        # The pool reaps a worker only when it reads from it, so that this is still our process.
+        if self._pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+
+
+def grace_seconds(carried: GuestLimits, wanted: GuestLimits) -> float:
+    """How much longer to wait than wanted, because the interpreter stops by itself and then says where it was."""
+    return _GRACE_SECONDS if carried.seconds <= wanted.seconds else 0.0
