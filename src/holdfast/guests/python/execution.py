@@ -56,10 +56,7 @@ class Execution:
         self._replayed: list[Answer] = []
         self._toolbox = Toolbox(request.tools)
         self._surroundings = Surroundings(request, progress, ask=self._ask, sleep=self._sleep)
-        self._output = monty.CollectString(
-            max_bytes=max(0, self._limits.output_bytes - len(progress.printed))
-        )
-        self._printed_before = progress.printed
+        self._output = Output(max_bytes=self._limits.output_bytes, before=progress.printed)
         self._suspended: monty.AsyncSnapshot | None = None
         self._value: Json = None
         self._waited = 0.0
