@@ -28,6 +28,7 @@ def connect(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA secure_delete = ON")  # what is deleted is gone from the file as well
     return connection
 
 
@@ -62,7 +63,7 @@ def prepare(path: Path) -> None:
 def explain(problem: sqlite3.Error, path: Path) -> StoreError:
     """What a complaint of SQLite means to a person."""
     code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if is_damage(problem):
         return JournalDamaged(
             f"the database {str(path)!r} is damaged: {problem}",
             hint="start Holdfast again: it saves what can be read and sets the old file aside",
@@ -77,6 +78,12 @@ def explain(problem: sqlite3.Error, path: Path) -> StoreError:
             hint="a process stopped in the middle of a write has to be continued or ended",
         )
     return StoreUnavailable(f"the database {str(path)!r} does not answer: {problem}")
+
+
+def is_damage(problem: sqlite3.Error) -> bool:
+    """Whether SQLite says that the file is not what it wrote."""
+    code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _create(path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.core import Clock, SessionId, check_session_id, encode, new_session_id
-from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists, StoreUnavailable
+from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists, StoreError, StoreUnavailable
 from holdfast.core.events import GENESIS, Parent, Recorded, SessionOpened
 from holdfast.store import database, index
 from holdfast.store.blobs import Blobs, Draft
@@ -26,10 +26,12 @@ from holdfast.store.home import Home
 from holdfast.store.journal import EmbeddedJournal, check_names, next_head
 from holdfast.store.leases import Leases
 from holdfast.store.naming import possible_names, the_only
-from holdfast.store.presence import Presence, alone
+from holdfast.store.presence import Presence
 from holdfast.store.records import Redact, chained, encode_entry
 from holdfast.store.removal import bury, remove
-from holdfast.store.rows import Head, append_records, decode_tally, read_history, read_tally
+from holdfast.store.rows import Head, append_records, damaged, decode_tally, read_history, read_tally
+from holdfast.store.salvage import suspicion
+from holdfast.store.starting import prepare
 from holdfast.store.writer import Transaction, Work, Writer
 
 Result = TypeVar("Result")
@@ -60,7 +62,7 @@ class EmbeddedStore:
         self._journals: weakref.WeakSet[EmbeddedJournal] = weakref.WeakSet()
         self._writer = Writer(
             connect=partial(database.connect, home.database),
-            explain=partial(database.explain, path=home.database),
+            explain=self._explain,
         )
         self._is_closed = False
 
@@ -69,14 +71,15 @@ class EmbeddedStore:
         """Open the store of a home, creating what is missing. `redact` sees the bytes of every event first."""
         reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-reader")
         try:
-            presence, notices = await asyncio.get_running_loop().run_in_executor(reader, _prepare, home)
+            presence, notices = await asyncio.get_running_loop().run_in_executor(
+                reader, prepare, home, clock.now_ms()
+            )
         except BaseException:
             reader.shutdown()
             raise
         store = cls(home=home, clock=clock, presence=presence, reader=reader, redact=redact, notices=notices)
         if not await store.reading(index.is_usable):
-            count = await store.writing(index.rebuild)
-            store._notices += (f"the list of sessions was made anew from the journals: {count} sessions",)
+            await store._rebuild_index()
         return store
 
     async def create(self, opened: SessionOpened, *, session: SessionId | None = None) -> EmbeddedJournal:
@@ -186,13 +189,22 @@ class EmbeddedStore:
         """Have something read, at one point in time, by the reader's thread. For this package."""
         if self._is_closed:
             raise StoreUnavailable("the store is closed")
-        return await asyncio.get_running_loop().run_in_executor(self._reader, self._read_now, work)
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._reader, self._read_now, work)
+        except msgspec.MsgspecError:  # a line of the list that is none
+            await self._rebuild_index()
+            return await loop.run_in_executor(self._reader, self._read_now, work)
 
     async def writing(self, work: Work[Result]) -> Result:
         """Have something written by the writer's thread; it happens even when the wait is cancelled. For this package."""
         return await asyncio.shield(self._writer.submit(work))
 
     # -- below here: how the promises are kept
+
+    async def _rebuild_index(self) -> None:
+        count = await self.writing(index.rebuild)
+        self._notices += (f"the list of sessions was made anew from the journals: {count} sessions",)
 
     def _read_now(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         try:
@@ -206,7 +218,12 @@ class EmbeddedStore:
                 if self._reading.in_transaction:
                     self._reading.execute("ROLLBACK")
         except sqlite3.Error as problem:
-            raise database.explain(problem, self._home.database) from problem
+            raise self._explain(problem) from problem
+
+    def _explain(self, problem: sqlite3.Error) -> StoreError:
+        if database.is_damage(problem):
+            suspicion(self._home).touch(mode=0o600)
+        return database.explain(problem, self._home.database)
 
     def _stop(self) -> None:
         self._writer.stop()
@@ -276,23 +293,11 @@ class _IdTaken(SessionExists):
     """The id is claimed; of a generated one, another is generated."""
 
 
-def _prepare(home: Home) -> tuple[Presence, tuple[str, ...]]:
-    home.prepare()
-    try:
-        with alone(home.root / ".starting"):
-            database.prepare(home.database)
-    except sqlite3.Error as problem:
-        raise database.explain(problem, home.database) from problem
-    presence = Presence(home.holders)
-    presence.sweep()
-    return presence, ()
-
-
 def _load(connection: sqlite3.Connection, session: SessionId) -> tuple[Head, list[Recorded]]:
     history = read_history(connection, session)
     tally = read_tally(connection, session)
     if tally.summary.events != len(history):
-        tally = fold(session, history)
+        raise damaged(session, len(history) + 1)
     return Head(seq=history[-1].seq, hash=history[-1].hash, tally=tally), history
 
 

@@ -1,6 +1,7 @@
 """The index: the list of sessions, derived from the events and made again from them when it is missing or wrong."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -14,7 +15,7 @@ from holdfast.store.writer import Transaction
 
 
 def is_usable(connection: Connection) -> bool:
-    """A quick look: whether the newest event and the line of its session agree."""
+    """A quick look: whether the line of the session with the newest event knows of it."""
     newest = connection.execute(SQL["newest_event"]).fetchone()
     if newest is None:
         return True
@@ -23,7 +24,7 @@ def is_usable(connection: Connection) -> bool:
     if row is None:
         return connection.execute(SQL["tombstone_of"], (session,)).fetchone() is not None
     try:
-        return bool(decode_tally(row[0]).summary.events == seq)
+        return bool(decode_tally(row[0]).summary.events >= seq)
     except msgspec.MsgspecError:
         return False
 
@@ -32,12 +33,13 @@ def rebuild(transaction: Transaction) -> int:
     """Make the index anew from the events; the number of sessions in it."""
     ids = [SessionId(id) for (id,) in transaction.execute(SQL["sessions_with_events"])]
     buried = {id for (id,) in transaction.execute(SQL["kept_tombstones"])}
+    claims = _claims(transaction)
     transaction.execute(SQL["empty_index"])
     live = [id for id in ids if id not in buried]
     for session in live:  # every line before any history: a fork is read through its parent's line
         _place(transaction, session)
     for session in live:
-        _describe(transaction, session)
+        _describe(transaction, session, claimed=claims.get(session, 0))
     return len(live)
 
 
@@ -46,6 +48,11 @@ def mark_damaged(transaction: Transaction, session: SessionId) -> None:
     row = transaction.execute(SQL["find_session"], (session,)).fetchone()
     if row is not None:
         _store(transaction, session, _damaged(decode_tally(row[0])), rank=None)
+
+
+def is_damaged(body: bytes) -> bool:
+    """Whether a line is marked as damaged."""
+    return decode_tally(body).summary.is_damaged
 
 
 def _place(transaction: Transaction, session: SessionId) -> None:
@@ -63,11 +70,20 @@ def _parent_in(body: bytes, seq: int) -> Parent | None:
     return event.parent if isinstance(event, SessionOpened) else None
 
 
-def _describe(transaction: Transaction, session: SessionId) -> None:
+def _claims(transaction: Transaction) -> dict[str, int]:
+    claims: dict[str, int] = {}
+    for session, body in transaction.execute(SQL["claimed_events"]):
+        with suppress(msgspec.MsgspecError):
+            claims[session] = decode_tally(body).summary.events
+    return claims
+
+
+def _describe(transaction: Transaction, session: SessionId, *, claimed: int) -> None:
     found, readable = inspect(transaction, session)
     tally = fold(session, readable) if readable else begin(session)
-    if not found.is_sound:
-        tally = _damaged(tally)
+    if not found.is_sound or claimed > tally.summary.events:
+        # The claim is kept: it is the only sign that the end of a journal was cut off.
+        tally = _damaged(_with_summary(tally, events=max(claimed, tally.summary.events)))
     name = tally.summary.name
     if name is not None and transaction.execute(SQL["session_named"], (name,)).fetchone():
         # Two journals claim one name only where rows were lost; the id still finds the second.

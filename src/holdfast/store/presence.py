@@ -56,6 +56,11 @@ class Presence:
             self._descriptor = None
 
 
+def anybody(folder: Path) -> bool:
+    """Whether any process, this one included, has the store open."""
+    return folder.exists() and any(_is_locked(path) for path in folder.iterdir())
+
+
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """One process at a time. For what is done once in a store's life; raises StoreUnavailable after a while."""

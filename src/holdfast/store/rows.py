@@ -105,8 +105,10 @@ def read_tally(connection: Connection, session: SessionId) -> Tally:
     return decode_tally(row[0])
 
 
-def decode_tally(body: bytes) -> Tally:
-    """A line as it is stored."""
+def decode_tally(body: object) -> Tally:
+    """A line as it is stored; raises msgspec.MsgspecError on anything else."""
+    if not isinstance(body, bytes | str):
+        raise msgspec.DecodeError("a line of the list is JSON")
     return _TALLY.decode(body)
 
 

@@ -2,9 +2,13 @@
 -- The only statement that adds to the truth.
 INSERT INTO event (session, seq, at_ms, hash, body) VALUES (?, ?, ?, ?, ?);
 
+-- name: salvage_event
+-- With the number it had, so that the order in which things happened stays.
+INSERT INTO event (row, session, seq, at_ms, hash, body) VALUES (?, ?, ?, ?, ?, ?);
+
 -- name: read_events
--- One session's own rows between two places, in order.
-SELECT seq, at_ms, hash, body FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
+-- One session's own rows between two places, in order; typed, whatever somebody put there behind our back.
+SELECT seq, CAST(at_ms AS INTEGER), CAST(hash AS BLOB), CAST(body AS BLOB) FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
 
 -- name: event_hash
 -- The hash that a fork's first event builds on.
@@ -127,6 +131,10 @@ SELECT session FROM event GROUP BY session ORDER BY min(row);
 -- name: kept_tombstones
 -- Deleted sessions of which forks still need a part: they have events and no line.
 SELECT session FROM tombstone WHERE kept_seq > 0;
+
+-- name: claimed_events
+-- How many events each session had when its line was last written; more than there are means that some were removed.
+SELECT id, tally FROM session;
 
 -- name: empty_index
 DELETE FROM session;

@@ -59,4 +59,4 @@ CREATE TABLE IF NOT EXISTS tombstone (
     kept_seq   INTEGER NOT NULL DEFAULT 0,
     parent     TEXT,
     parent_seq INTEGER
-) WITHOUT ROWID;
+);

@@ -1,0 +1,187 @@
+"""Salvage: a damaged database is read row by row into a new one; the old one is set aside, never overwritten."""
+
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.core import digest_bytes
+from holdfast.core.errors import InvalidId, JournalDamaged
+from holdfast.core.events import chain
+from holdfast.core.ids import check_session_id
+from holdfast.store import database, index
+from holdfast.store.database import SQL
+from holdfast.store.home import Home, private_folder, sync_folder
+from holdfast.store.pages import Column, rows
+from holdfast.store.writer import Transaction
+
+_BESIDE = ("", "-wal", "-shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A row of the journal as it was found."""
+
+    row: int
+    session: str
+    seq: int
+    at_ms: int
+    hash: bytes
+    body: bytes
+
+
+def needs_salvage(home: Home) -> bool:
+    """Whether the database is damaged. A thorough look only where something went wrong before."""
+    path = home.database
+    if not path.exists():
+        return False
+    try:
+        database.prepare(path)
+        connection = database.connect(path)
+        try:
+            if _is_truncated(connection, path):
+                return True
+            if not suspicion(home).exists():
+                return False
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError as problem:
+        if database.is_damage(problem):
+            return True
+        raise
+    suspicion(home).unlink(missing_ok=True)
+    return bool(found != "ok")
+
+
+def suspicion(home: Home) -> Path:
+    """The file that a process leaves which met damage, for the next start."""
+    return home.root / "holdfast.db-suspect"
+
+
+def salvage(home: Home, *, now_ms: int) -> str:
+    """Save what can be read; the line for the person. The caller made sure that nobody has the store open."""
+    fresh, ready = home.root / "holdfast.db-new", _ready(home)
+    for suffix in _BESIDE:
+        Path(f"{fresh}{suffix}").unlink(missing_ok=True)
+    kept, damaged = _refill(home.database, fresh)
+    os.replace(fresh, ready)
+    sync_folder(home.root)
+    aside = finish(home, now_ms=now_ms)
+    suspicion(home).unlink(missing_ok=True)
+    listed = f", {damaged} of them damaged" if damaged else ""
+    return (
+        f"the database was damaged: {kept} sessions were saved{listed}; the old file is in {str(aside)!r}. "
+        "`holdfast verify --all` says what is missing"
+    )
+
+
+def finish(home: Home, *, now_ms: int) -> Path | None:
+    """Put the new database in its place, also where a crash came in between. None when there is none."""
+    ready = _ready(home)
+    if not ready.exists():
+        return None
+    aside = private_folder(home.root / f"damaged-{now_ms}")
+    for suffix in _BESIDE:  # the log too: over another database it would destroy it
+        old = Path(f"{home.database}{suffix}")
+        if old.exists():
+            os.replace(old, aside / old.name)
+    sync_folder(aside)
+    sync_folder(home.root)
+    os.replace(ready, home.database)
+    sync_folder(home.root)
+    return aside
+
+
+def _ready(home: Home) -> Path:
+    return home.root / "holdfast.db-ready"
+
+
+def _is_truncated(connection: sqlite3.Connection, path: Path) -> bool:
+    log = Path(f"{path}-wal")
+    if log.exists() and log.stat().st_size:
+        return False  # pages that are only in the log make the file look short
+    (count,) = connection.execute("PRAGMA page_count").fetchone()
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    return bool(path.stat().st_size < count * size)
+
+
+def _refill(old: Path, fresh: Path) -> tuple[int, int]:
+    events: dict[tuple[str, int], list[Event]] = {}
+    blobs: dict[bytes, tuple[Column, ...]] = {}
+    graves: dict[bytes, tuple[Column, ...]] = {}
+    for row in rows(old, Path(f"{old}-wal")):
+        match row.columns:
+            case (None, bytes(session), int(seq), int(at_ms), bytes(link), bytes(body)) if len(link) == 32:
+                if _is_id(session):
+                    event = Event(row.number, session.decode(), seq, at_ms, link, body)
+                    events.setdefault((event.session, seq), []).append(event)
+            case (bytes(digest), int(), bytes(content)) if digest_bytes(content) == digest.hex():
+                blobs[digest] = row.columns
+            case (bytes(digest), int(), None) if len(digest) == 32:
+                blobs[digest] = row.columns
+            case (bytes(session), _, int(), bytes(), int(), bytes(), int(), _, _):
+                graves[session] = row.columns
+            case _:
+                continue
+    database.prepare(fresh)
+    connection = database.connect(fresh)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        _fill(connection, events, blobs, graves)
+        kept = index.rebuild(Transaction(connection))
+        damaged = sum(index.is_damaged(body) for (body,) in connection.execute(SQL["list_sessions"], (-1,)))
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        connection.close()
+    if not kept and old.stat().st_size > 65536:
+        raise JournalDamaged(
+            f"nothing in {str(old)!r} can be read, so it was left as it is",
+            hint="bring it back from a backup, or move it away to begin with an empty store",
+        )
+    return kept, damaged
+
+
+def _fill(
+    connection: sqlite3.Connection,
+    events: dict[tuple[str, int], list[Event]],
+    blobs: dict[bytes, tuple[Column, ...]],
+    graves: dict[bytes, tuple[Column, ...]],
+) -> None:
+    gone = {session.decode() for session, columns in graves.items() if columns[6] == 0}
+    chosen = [_best(versions, events) for versions in events.values() if versions[0].session not in gone]
+    taken: set[int] = set()
+    for event in sorted(chosen, key=lambda one: (one.row, one.session, one.seq)):
+        number = None if event.row in taken else event.row
+        taken.add(event.row)
+        place = (number, event.session, event.seq, event.at_ms, event.hash, event.body)
+        connection.execute(SQL["salvage_event"], place)
+    for digest, size, content in blobs.values():
+        connection.execute(SQL["put_blob"], (digest, size, content))
+    for columns in graves.values():
+        texts = [_text(column) if place in (0, 1, 3, 7) else column for place, column in enumerate(columns)]
+        connection.execute(SQL["bury"], tuple(texts))
+
+
+def _best(versions: list[Event], events: dict[tuple[str, int], list[Event]]) -> Event:
+    # Of several versions of one event the one that its predecessor vouches for, else the last written.
+    for event in reversed(versions):
+        before = events.get((event.session, event.seq - 1), [])
+        if any(
+            chain(one.hash, event.session, event.seq, event.at_ms, event.body) == event.hash for one in before
+        ):
+            return event
+    return versions[-1]
+
+
+def _is_id(text: bytes) -> bool:
+    try:
+        check_session_id(text.decode())
+    except (InvalidId, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _text(column: Column) -> Column | str:
+    return column.decode() if isinstance(column, bytes) else column

@@ -1,0 +1,26 @@
+"""Starting: what is done to a home before its store is open, one process at a time."""
+
+import sqlite3
+
+from holdfast.store import database
+from holdfast.store.home import Home
+from holdfast.store.presence import Presence, alone, anybody
+from holdfast.store.salvage import finish, needs_salvage, salvage
+
+
+def prepare(home: Home, now_ms: int) -> tuple[Presence, tuple[str, ...]]:
+    """Create what is missing, save what is damaged; our presence, and what the person should be told."""
+    home.prepare()
+    notices: tuple[str, ...] = ()
+    try:
+        with alone(home.root / ".starting"):
+            if not anybody(home.holders):
+                finish(home, now_ms=now_ms)
+                if needs_salvage(home):
+                    notices = (salvage(home, now_ms=now_ms),)
+            database.prepare(home.database)
+            presence = Presence(home.holders)
+    except sqlite3.Error as problem:
+        raise database.explain(problem, home.database) from problem
+    presence.sweep()
+    return presence, notices

@@ -1,0 +1,243 @@
+"""Damage to the files: derived things are made anew, and what can be read of the truth is saved and told."""
+
+import random
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tests.store.stories import opened, said, turn
+
+from holdfast.core import FakeClock, SessionId, digest_bytes
+from holdfast.core.errors import JournalDamaged, SessionNotFound
+from holdfast.core.events import MessagePosted, Noted
+from holdfast.store import EmbeddedStore, Home, rebuild_index, verify, verify_all
+
+LONG = "long " * 3000  # runs over onto further pages
+
+
+async def fill(home: Home, clock: FakeClock, *, sessions: int = 20) -> dict[SessionId, list[str]]:
+    """Sessions with their texts; the store is closed again."""
+    store = await EmbeddedStore.start(home, clock=clock)
+    told: dict[SessionId, list[str]] = {}
+    for n in range(sessions):
+        journal = await store.create(opened(name=f"name-{n}"))
+        told[journal.session] = [f"{n} first", LONG, f"{n} last"]
+        for place, text in enumerate(told[journal.session], start=1):
+            await journal.append(said(place, text))
+    await store.close()
+    return told
+
+
+async def texts(store: EmbeddedStore, session: SessionId) -> list[str]:
+    recorded = await store.read(session)
+    return [one.event.text for one in recorded if isinstance(one.event, MessagePosted)]
+
+
+def statement(home: Home, sql: str) -> None:
+    """What somebody does to the file behind our back."""
+    connection = sqlite3.connect(home.database)
+    connection.execute(sql)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM session",
+        "UPDATE session SET tally = 'no json'",
+        "UPDATE session SET tally = '{}'",
+        "UPDATE session SET tally = 'null'",
+    ],
+)
+async def test_a_list_that_is_gone_or_wrong_is_made_anew(home: Home, clock: FakeClock, damage: str) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    first = await store.create(opened(name="first"))
+    second = await store.fork(first.session, at=1, opened=opened(name="second"))
+    await first.append(*turn(1))
+    before = await store.sessions()
+    await store.close()
+    statement(home, damage)
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert await store.sessions() == before
+    assert await store.find("second") == second.session
+    assert len(store.notices) == 1
+    await store.close()
+
+
+@pytest.mark.parametrize("value", ["'no json'", "7", "x'00'"])
+async def test_one_wrong_line_is_mended_when_it_is_met(home: Home, clock: FakeClock, value: str) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    first = await store.create(opened(name="first"))
+    await store.create(opened(name="second"))
+    before = await store.sessions()
+    await store.close()
+    statement(home, f"UPDATE session SET tally = {value} WHERE id = '{first.session}'")
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert await store.sessions() == before
+    assert len(store.notices) == 1
+    await store.close()
+
+
+async def test_making_the_list_anew_changes_nothing_in_a_sound_store(disk: EmbeddedStore) -> None:
+    parent = await disk.create(opened(name="a"))
+    await parent.append(*turn(1))
+    await disk.fork(parent.session, at=2, opened=opened(name="b"))
+    await disk.create(opened())
+    await parent.release()
+    await disk.delete(parent.session)
+    before = await disk.sessions()
+    assert await rebuild_index(disk) == 2
+    assert await disk.sessions() == before
+
+
+@pytest.mark.parametrize(
+    ("tampering", "seq", "what"),
+    [
+        ("UPDATE event SET body = replace(body, 'hello', 'HELLO') WHERE seq = 2", 2, "changed"),
+        ("UPDATE event SET at_ms = at_ms + 1 WHERE seq = 3", 3, "changed"),
+        ("DELETE FROM event WHERE seq = 2", 2, "missing"),
+        ("DELETE FROM event WHERE seq = 4", 4, "missing"),
+        ("DELETE FROM event WHERE seq = 1", 1, "missing"),
+        ("UPDATE event SET seq = CASE seq WHEN 2 THEN -3 ELSE -2 END WHERE seq IN (2, 3)", 2, "missing"),
+        ("UPDATE event SET body = x'00' WHERE seq = 4", 4, "unreadable"),
+        ("UPDATE event SET session = 'other' WHERE seq = 3", 3, "missing"),
+    ],
+)
+async def test_what_was_changed_removed_or_moved_is_found(
+    home: Home, clock: FakeClock, tampering: str, seq: int, what: str
+) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    journal = await store.create(opened())
+    await journal.append(*turn(1))
+    assert (await verify(store, journal.session)).is_sound
+    await store.close()
+    statement(home, tampering)
+    store = await EmbeddedStore.start(home, clock=clock)
+    found = await verify(store, journal.session)
+    assert (seq, what) in [(problem.seq, problem.what) for problem in found.problems]
+    with pytest.raises(JournalDamaged):
+        await store.open(journal.session)
+    assert (await store.summary(journal.session)).is_damaged
+    assert await store.holder(journal.session) is None
+    await store.close()
+
+
+async def test_two_events_that_changed_places_are_found(home: Home, clock: FakeClock) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    journal = await store.create(opened())
+    await journal.append(said(1, "a"), said(2, "b"))
+    await store.close()
+    statement(home, "UPDATE event SET seq = 0 WHERE seq = 2")
+    statement(home, "UPDATE event SET seq = 2 WHERE seq = 3")
+    statement(home, "UPDATE event SET seq = 3 WHERE seq = 0")
+    store = await EmbeddedStore.start(home, clock=clock)
+    found = await verify(store, journal.session)
+    assert [problem.what for problem in found.problems] == ["changed", "changed"]
+    await store.close()
+
+
+async def test_a_file_that_lost_its_beginning_is_salvaged_and_set_aside(home: Home, clock: FakeClock) -> None:
+    told = await fill(home, clock)
+    with home.database.open("r+b") as file:
+        file.write(b"\0" * 8192)
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert {line.id for line in await store.sessions()} == set(told)
+    for session, words in told.items():
+        assert await texts(store, session) == words
+    assert all(found.is_sound for found in await verify_all(store))
+    (notice,) = store.notices
+    assert "20 sessions were saved" in notice
+    (aside,) = home.root.glob("damaged-*")
+    assert (aside / "holdfast.db").read_bytes()[:4] == b"\0" * 4
+    await store.close()
+    again = await EmbeddedStore.start(home, clock=clock)
+    assert again.notices == ()
+    await again.close()
+
+
+@pytest.mark.parametrize("keep", [0.35, 0.7, 0.95])
+async def test_a_truncated_file_keeps_what_is_left_and_lists_the_rest_as_damaged(
+    home: Home, clock: FakeClock, keep: float
+) -> None:
+    told = await fill(home, clock)
+    size = home.database.stat().st_size
+    with home.database.open("r+b") as file:
+        file.truncate(int(size * keep))
+    store = await EmbeddedStore.start(home, clock=clock)
+    lines = {line.id: line for line in await store.sessions()}
+    assert len(store.notices) == 1
+    assert lines.keys() <= told.keys()
+    assert any(line.is_damaged for line in lines.values()) or len(lines) < len(told)
+    for id, line in lines.items():
+        if not line.is_damaged:
+            assert await texts(store, id) == told[id][: line.turns]
+    await store.close()
+
+
+async def test_damage_met_on_the_way_is_told_and_salvaged_at_the_next_start(
+    home: Home, clock: FakeClock
+) -> None:
+    told = await fill(home, clock)
+    size = home.database.stat().st_size
+    dice = random.Random(3)
+    with home.database.open("r+b") as file:
+        for _ in range(6):
+            file.seek(dice.randrange(4096 * 8, size - 4096) // 4096 * 4096)
+            file.write(b"\xff" * 4096)
+    store = await EmbeddedStore.start(home, clock=clock)
+    damaged = 0
+    for session in told:
+        try:
+            await texts(store, session)
+        except (JournalDamaged, SessionNotFound):
+            damaged += 1
+    await store.close()
+    assert damaged
+    store = await EmbeddedStore.start(home, clock=clock)
+    sound = [found for found in await verify_all(store) if found.is_sound]
+    assert len(sound) >= len(told) - damaged
+    await store.close()
+
+
+async def test_a_file_that_is_no_database_and_holds_nothing_is_left_alone(
+    home: Home, clock: FakeClock
+) -> None:
+    home.prepare()
+    noise = random.Random(1).randbytes(200_000)
+    home.database.write_bytes(noise)
+    with pytest.raises(JournalDamaged):
+        await EmbeddedStore.start(home, clock=clock)
+    assert home.database.read_bytes() == noise
+
+
+async def test_blobs_and_tombstones_are_salvaged_too(home: Home, clock: FakeClock) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    parent = await store.create(opened())
+    large = b"large" * 400_000
+    await parent.append(Noted(code="n", text="n"), blobs=[b"small", large])
+    fork = await store.fork(parent.session, at=2, opened=opened())
+    gone = await store.create(opened())
+    for journal in (parent, gone):
+        await journal.release()
+        await store.delete(journal.session)
+    await store.close()
+    with home.database.open("r+b") as file:
+        file.write(b"\0" * 4096)
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert [line.id for line in await store.sessions()] == [fork.session]
+    assert len(await store.read(fork.session)) == 3
+    assert await store.blob(digest_bytes(b"small")) == b"small"
+    assert await store.blob(digest_bytes(large)) == large
+    await store.close()
+
+
+async def test_a_crash_in_the_middle_of_a_salvage_is_finished_at_the_next_start(
+    home: Home, clock: FakeClock, tmp_path: Path
+) -> None:
+    told = await fill(home, clock, sessions=3)
+    home.database.rename(home.root / "holdfast.db-ready")
+    home.database.write_bytes(b"half a database")
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert {line.id for line in await store.sessions()} == set(told)
+    await store.close()
