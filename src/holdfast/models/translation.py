@@ -140,8 +140,18 @@ def _read_wire(text: str, provider: str) -> library.ModelResponse | None:
     return kept if isinstance(kept, library.ModelResponse) else None
 
 
-def _wire(response: library.ModelResponse, provider: str) -> str:
-    body = library.ModelMessagesTypeAdapter.dump_json([response], exclude_none=True, exclude_defaults=True)
+def _wire(response: library.ModelResponse, provider: str) -> str | None:
+    """The response in the library's form, None where our parts say all of it."""
+    is_plain = all(
+        isinstance(part, library.TextPart | library.ThinkingPart | library.ToolCallPart)
+        and not (part.id or part.provider_details or getattr(part, "signature", None))
+        for part in response.parts
+    )
+    if is_plain:
+        return None
+    body = library.ModelMessagesTypeAdapter.dump_json(
+        [response], exclude_none=True, exclude={"__all__": {"usage", "timestamp"}}
+    )
     kept = msgspec.Raw(body.strip()[1:-1])
     return encode(Wire(format=WIRE_FORMAT, provider=provider, response=kept)).decode()
 
