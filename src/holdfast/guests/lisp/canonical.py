@@ -1,0 +1,98 @@
+"""One text for equal data: the key of a fact, and what tells two states of a fixpoint apart.
+
+`n:1` `s:"x"` `b:true` `null` `sym:x` `key:x` `[a,b]` `[a . b]` `{"k"=v}`. A number that is whole has one form, 1 and 1.0 alike. A
+procedure has none.
+"""
+
+import hashlib
+import json
+
+from holdfast.guests.lisp.data import EMPTY, PROCEDURES, Datum, Empty, Keyword, LispOutcome, Pair, Symbol
+from holdfast.guests.lisp.faults import Fault
+
+MAX_PARTS = 200_000
+"""Data may be shared so often that its text has no end; also keeps the time this takes short."""
+
+
+class _Text:
+    """A piece of text among data that still has to be written."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+_CLOSE, _COMMA, _DOT, _CLOSE_TABLE = _Text("]"), _Text(","), _Text(" . "), _Text("}")
+
+
+def canonical(datum: Datum, *, is_procedure_opaque: bool = False) -> str:
+    """The text of a datum. A procedure in it is a fault, or a blank where asked for."""
+    parts: list[str] = []
+    waiting: list[Datum] = [datum]
+    while waiting:
+        item = waiting.pop()
+        if len(parts) > MAX_PARTS:
+            raise Fault("too-large", f"data of more than {MAX_PARTS:,} parts cannot be made canonical")
+        if isinstance(item, _Text):
+            parts.append(item.text)
+        elif isinstance(item, Pair):
+            parts.append("[")
+            waiting.extend(reversed(_items(item)))
+        elif isinstance(item, dict):
+            parts.append("{")
+            waiting.extend(reversed(_entries(item)))
+        elif isinstance(item, LispOutcome):
+            parts.append(f"outcome:{item.tag}")
+            waiting.append(item.fields)
+        elif isinstance(item, PROCEDURES) and is_procedure_opaque:
+            parts.append("procedure")
+        else:
+            parts.append(_atom(item))
+    return "".join(parts)
+
+
+def signature(texts: list[str]) -> str:
+    """SHA-256 over texts, whatever their order."""
+    return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()
+
+
+def _items(pair: Pair) -> list[Datum]:
+    items: list[Datum] = [pair.first]
+    rest = pair.rest
+    while isinstance(rest, Pair) and len(items) < 2 * MAX_PARTS:
+        items += (_COMMA, rest.first)
+        rest = rest.rest
+    if rest is not EMPTY:
+        items += (_DOT, rest)
+    items.append(_CLOSE)
+    return items
+
+
+def _entries(table: dict[str, Datum]) -> list[Datum]:
+    entries: list[Datum] = []
+    for key in sorted(table):
+        entries += (_Text(f"{json.dumps(key)}="), table[key], _COMMA)
+    entries.append(_CLOSE_TABLE)
+    return entries
+
+
+def _atom(datum: Datum) -> str:
+    match datum:
+        case None:
+            return "null"
+        case bool():
+            return "b:true" if datum else "b:false"
+        case float() if datum.is_integer():
+            return f"n:{int(datum)}"
+        case int() | float():
+            return f"n:{datum!r}"
+        case str():
+            return f"s:{json.dumps(datum)}"
+        case Symbol():
+            return f"sym:{datum.name}"
+        case Keyword():
+            return f"key:{datum.name}"
+        case Empty():
+            return "[]"
+    raise Fault("type-error", "a procedure has no canonical form; name it by a symbol instead")

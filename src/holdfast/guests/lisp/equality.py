@@ -1,0 +1,46 @@
+"""When two data are equal: by content, numbers by value, procedures by identity. Depth and sharing do not matter."""
+
+from holdfast.guests.lisp.data import Datum, LispOutcome, Pair
+
+
+def are_same(one: Datum, other: Datum) -> bool:
+    """Whether two data are the same atom or the very same thing; takes a constant time."""
+    if one is other:
+        return True
+    if isinstance(one, bool) or isinstance(other, bool):
+        return False
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return one == other
+    if isinstance(one, (Pair, dict, LispOutcome)):
+        return False
+    return type(one) is type(other) and one == other
+
+
+def are_equal(one: Datum, other: Datum) -> tuple[bool, int]:
+    """Whether two data have the same content, and how many comparisons it took."""
+    waiting: list[tuple[Datum, Datum]] = [(one, other)]
+    compared: set[tuple[int, int]] = set()
+    work = 0
+    while waiting:
+        left, right = waiting.pop()
+        work += 1
+        if are_same(left, right):
+            continue
+        if type(left) is not type(right) or not isinstance(left, (Pair, dict, LispOutcome)):
+            return False, work
+        pair = (id(left), id(right))
+        if pair in compared:
+            continue
+        compared.add(pair)
+        if isinstance(left, Pair) and isinstance(right, Pair):
+            waiting.append((left.rest, right.rest))
+            waiting.append((left.first, right.first))
+        elif isinstance(left, dict) and isinstance(right, dict):
+            if left.keys() != right.keys():
+                return False, work
+            waiting.extend((left[key], right[key]) for key in left)
+        elif isinstance(left, LispOutcome) and isinstance(right, LispOutcome):
+            if left.tag != right.tag:
+                return False, work
+            waiting.append((left.fields, right.fields))
+    return True, work

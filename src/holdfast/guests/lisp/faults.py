@@ -1,0 +1,56 @@
+"""What goes wrong in a Lisp program.
+
+LispTrouble
+├── Fault          the program did something wrong; `try` turns it into an error outcome
+│   └── Malformed  the text is no program; where it is found before anything ran, the code is refused
+├── LimitReached   a limit of the run; nothing in the program can catch it
+└── BudgetSpent    a `with-budget` has nothing left; it ends there, as a nonconverged outcome
+
+None of these leaves the package: the guest turns each into a `Run`.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.guests.lisp.budgets import Budget
+    from holdfast.guests.lisp.data import Place
+
+
+class LispTrouble(Exception):
+    """Base of everything a running program can stumble over."""
+
+
+class Fault(LispTrouble):
+    """The program did something wrong; `code` is stable."""
+
+    def __init__(self, code: str, message: str, *, place: "Place | None" = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.place = code, message, place
+        self.trace: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        return "\n".join((f"{where}{self.code}: {self.message}", *self.trace))
+
+
+class Malformed(Fault):
+    """The text is no program: a parenthesis, a string or a special form is not as it must be."""
+
+    def __init__(self, message: str, *, place: "Place | None" = None) -> None:
+        super().__init__("syntax-error", message, place=place)
+
+
+class LimitReached(LispTrouble):
+    """A limit of the run; `limit` is the field of GuestLimits that it is about."""
+
+    def __init__(self, limit: str, message: str) -> None:
+        super().__init__(f"{limit}: {message}")
+        self.limit = limit
+
+
+class BudgetSpent(LispTrouble):
+    """A `with-budget` has nothing left of a dimension."""
+
+    def __init__(self, budget: "Budget", dimension: str) -> None:
+        super().__init__(f"the budget of {dimension} is spent")
+        self.budget, self.dimension = budget, dimension

@@ -1,0 +1,46 @@
+"""The language as a program finds it: procedures of Python and those of prelude.lisp. Made once, shared, never changed."""
+
+from functools import cache
+from importlib.resources import files
+
+from holdfast.guests.contract import GuestLimits
+from holdfast.guests.lisp.artifacts import ArtifactStore
+from holdfast.guests.lisp.basics import BASICS
+from holdfast.guests.lisp.context import State
+from holdfast.guests.lisp.controls import CONTROLS
+from holdfast.guests.lisp.environment import Cell, Root
+from holdfast.guests.lisp.facts import FactStore
+from holdfast.guests.lisp.knowledge import KNOWLEDGE
+from holdfast.guests.lisp.lists import LISTS
+from holdfast.guests.lisp.machine import Machine
+from holdfast.guests.lisp.meter import Meter
+from holdfast.guests.lisp.models import MODELS
+from holdfast.guests.lisp.numbers import NUMBERS
+from holdfast.guests.lisp.operations import API
+from holdfast.guests.lisp.reader import read
+from holdfast.guests.lisp.tables import TABLES
+from holdfast.guests.lisp.texts import TEXTS
+
+MEMO_CAPACITY = 1000
+
+
+@cache
+def library() -> Root:
+    """The top level below every program's own."""
+    root = Root()
+    groups = (NUMBERS, LISTS, TEXTS, TABLES, BASICS, CONTROLS, KNOWLEDGE, MODELS, tuple(API.values()))
+    for group in groups:
+        for procedure in group:
+            root.cells[procedure.name] = Cell(procedure.name, procedure)
+    machine = Machine(
+        State(root, FactStore(), ArtifactStore(0)), Meter(GuestLimits()), operations={}, seed=0, now_ms=0
+    )
+    machine.load(read(files(__package__).joinpath("prelude.lisp").read_text("utf-8")))
+    progress = machine.advance(100_000)
+    assert progress == "done", "the prelude only defines"
+    return root
+
+
+def fresh_state(memo_capacity: int = MEMO_CAPACITY) -> State:
+    """A session's state before its first run."""
+    return State(Root(library()), FactStore(), ArtifactStore(memo_capacity))
