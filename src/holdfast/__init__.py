@@ -3,17 +3,10 @@
     async with holdfast.open(model, workspace="project") as session:
         outcome = await session.send("Tidy up the README.")
 
-Names are loaded when they are first used, so that importing the package stays fast.
+Names are loaded when they are first used, so that importing the package stays fast; `__init__.pyi` tells type checkers.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from holdfast.app import Runtime, open
-    from holdfast.core import Limits, Outcome, Response
-    from holdfast.models import ScriptedModel, use
-    from holdfast.session import Session
 
 __version__ = "0.1.0"
 
@@ -24,11 +17,13 @@ _HOMES = {
     "Runtime": "holdfast.app",
     "ScriptedModel": "holdfast.models",
     "Session": "holdfast.session",
+    "Settings": "holdfast.session",
+    "load_config": "holdfast.config",
     "open": "holdfast.app",
     "use": "holdfast.models",
 }
 
-__all__ = ["Limits", "Outcome", "Response", "Runtime", "ScriptedModel", "Session", "__version__", "open", "use"]
+__all__ = [*sorted(_HOMES), "__version__"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,19 +1,16 @@
 """The composition root: the only place where things are built. Everything else is handed what it needs."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 
-from holdfast.agent import CodeRun, Conversation, Turn
-from holdfast.config import Config, home_of, load_config
 from holdfast.core import (
     PERSON,
     Clock,
     Limits,
-    Paths,
     SessionId,
     SystemClock,
     Toolset,
@@ -21,21 +18,20 @@ from holdfast.core import (
 )
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import SessionOpened
-from holdfast.gate import Gate, GateSettings, Results
-from holdfast.guests import Engine, Guest, GuestLimits, python_engine
-from holdfast.models import Model, ModelToolset, open_model, resolve_model, secrets
+from holdfast.guests import Engine, python_engine
+from holdfast.models import Model, open_model, resolve_model, secrets
 from holdfast.policy import Policy, load_policy
-from holdfast.session import Approver, Host, Session, Status, staged_changes
+from holdfast.session import Approver, Host, Session, Settings, Status, assemble
 from holdfast.store import EmbeddedStore, Home, Journal, Store
-from holdfast.world import FolderWorld, StagedWorld, World, WorldPaths, WorldToolset, open_folder
+from holdfast.world import FolderWorld, WorldPaths, open_folder
 
 
 class Runtime:
     """A store, an engine and the sessions that live on them. One a process is enough."""
 
-    def __init__(self, *, home: Home, config: Config, store: Store, engine: Engine, clock: Clock) -> None:
+    def __init__(self, *, home: Home, settings: Settings, store: Store, engine: Engine, clock: Clock) -> None:
         self.home = home
-        self.config = config
+        self.settings = settings
         self.store = store
         self.host = Host()
         self._engine = engine
@@ -46,18 +42,18 @@ class Runtime:
         cls,
         *,
         home: str | Path | None = None,
-        config: Config | None = None,
+        settings: Settings | None = None,
         store: Store | None = None,
         engine: Engine | None = None,
         clock: Clock | None = None,
     ) -> "Runtime":
         """Open the home and everything below it; close it again with `close`."""
         clock = clock or SystemClock()
-        place = home_of(home)
+        place = Home(Path(home)) if home is not None else Home.default()
         place.prepare()
         return cls(
             home=place,
-            config=config or load_config(place),
+            settings=settings or Settings(),
             store=store or await EmbeddedStore.start(place, clock=clock),
             engine=engine or python_engine(key=place.key()),
             clock=clock,
@@ -94,7 +90,7 @@ class Runtime:
             policy=_absolute(reference),
             policy_digest=judge.digest,
             model=thinker.name if thinker is not None else "",
-            limits=limits or self.config.budget,
+            limits=limits or self.settings.budget,
             name=sanitise_name(name) if name else None,
         )
         journal = await self.store.create(opened, session=SessionId(session) if session is not None else None)
@@ -144,7 +140,8 @@ class Runtime:
             model=model,
             guest=self._engine.guest(),
             toolsets=toolsets,
-            config=self.config,
+            settings=self.settings,
+            secrets=secrets(os.environ),
             clock=self._clock,
             can_ask=can_ask,
             on_close=self.host.dismiss,
@@ -155,93 +152,20 @@ class Runtime:
 
     def _policy(self, policy: Policy | str | None) -> Policy:
         if policy is None or isinstance(policy, str):
-            return load_policy(policy or self.config.policy, search=(self.home.policies,))
+            return load_policy(policy or self.settings.policy, search=(self.home.policies,))
         return policy
 
     def _model(self, model: Model | str | None) -> Model | None:
         if model is not None and not isinstance(model, str):
             return model
-        settings = msgspec.structs.replace(self.config.asking, model=self.config.model or "")
-        name = model or resolve_model(os.environ, settings)
-        return open_model(name, settings=settings) if name is not None else None
+        asking = msgspec.structs.replace(self.settings.asking, model=self.settings.model or "")
+        name = model or resolve_model(os.environ, asking)
+        return open_model(name, settings=asking) if name is not None else None
 
 
 def _absolute(policy: str) -> str:
     """A policy's file is remembered by its full path; a name stays a name."""
     return str(Path(policy).resolve()) if Path(policy).is_file() else policy
-
-
-async def assemble(
-    *,
-    journal: Journal,
-    store: Store,
-    world: World,
-    paths: Paths,
-    policy: Policy,
-    model: Model | None,
-    guest: Guest,
-    config: Config,
-    clock: Clock,
-    toolsets: Sequence[Toolset] = (),
-    can_ask: bool = True,
-    on_close: Callable[[SessionId], None] = lambda _: None,
-) -> Session:
-    """Join the parts of one session: the same road, whatever the parts."""
-    status, conversation = Status(journal), Conversation(journal)
-    staged = StagedWorld(world)
-    changes = staged_changes(journal.recorded)
-    contents = {
-        change.after: await store.blob(change.after) for change in changes if change.after is not None
-    }
-    staged.restage(changes, contents.__getitem__)
-    own: list[Toolset] = [WorldToolset(world, staged, keep=store.put_blob)]
-    if model is not None:
-        own.append(ModelToolset(model))
-    gate = Gate(
-        journal=journal,
-        policy=policy,
-        toolsets=[*own, *toolsets],
-        paths=paths,
-        clock=clock,
-        turn_limits=config.turn_budget,
-        settings=GateSettings(
-            call_seconds=config.call_seconds,
-            escalation_seconds=config.escalation_seconds,
-            can_ask=can_ask,
-        ),
-        results=Results(secrets=secrets(os.environ)),
-    )
-    code = CodeRun(
-        journal=journal,
-        conversation=conversation,
-        gate=gate,
-        guest=guest,
-        fetch=store.blob,
-        clock=clock,
-        limits=GuestLimits(),
-    )
-    turn = Turn(
-        journal=journal,
-        conversation=conversation,
-        gate=gate,
-        code=code,
-        model=model,
-        clock=clock,
-        proposals=lambda: tuple(proposal.path for proposal in staged.proposals()),
-        mode=config.mode,
-        max_tokens=config.max_tokens,
-    )
-    return Session(
-        journal=journal,
-        conversation=conversation,
-        status=status,
-        gate=gate,
-        turn=turn,
-        guest=guest,
-        workspace=world,
-        staged=staged,
-        on_close=on_close,
-    )
 
 
 @asynccontextmanager

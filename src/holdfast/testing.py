@@ -7,14 +7,12 @@ async with memory_session([use("execute_code", {"code": "..."}), "Done."]) as se
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from holdfast.app import assemble
-from holdfast.config import Config
 from holdfast.core import PERSON, Clock, FakeClock, Limits, Toolset
 from holdfast.core.events import SessionOpened
 from holdfast.guests import Engine, ScriptedEngine
 from holdfast.models import ScriptedModel, ScriptedReply
 from holdfast.policy import FixedPolicy, LexicalPaths, Policy
-from holdfast.session import Session
+from holdfast.session import Session, Settings, assemble
 from holdfast.store import MemoryStore, Store
 from holdfast.world import MemoryWorld, World
 
@@ -30,7 +28,7 @@ async def memory_session(
     engine: Engine | None = None,
     store: Store | None = None,
     clock: Clock | None = None,
-    config: Config | None = None,
+    settings: Settings | None = None,
     limits: Limits | None = None,
     toolsets: Sequence[Toolset] = (),
     can_ask: bool = True,
@@ -59,7 +57,7 @@ async def memory_session(
         model=model,
         guest=engine.guest(),
         toolsets=toolsets,
-        config=config or Config(),
+        settings=settings or Settings(),
         clock=clock,
         can_ask=can_ask,
     )

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from holdfast.config import Config
 from holdfast.core import (
     Error,
     Escalation,
@@ -23,7 +22,7 @@ from holdfast.core.events import RunParked, TurnEnded
 from holdfast.guests import ScriptedEngine, script
 from holdfast.models import Prompt, Reply, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
-from holdfast.session import ScriptedTransport, Session
+from holdfast.session import ScriptedTransport, Session, Settings
 from holdfast.testing import memory_session
 from holdfast.world import MemoryWorld
 
@@ -264,8 +263,8 @@ async def test_variables_of_the_guest_last_across_turns() -> None:
 @pytest.mark.parametrize("iterations", [1, 3])
 async def test_a_budget_of_n_steps_allows_n_and_no_more(iterations: int) -> None:
     replies: list[ScriptedReply] = [READ] * 10
-    config = Config(turn_budget=Limits(steps=iterations))
-    async with memory_session(replies, world=world(a_txt="old"), config=config) as session:
+    settings = Settings(turn_budget=Limits(steps=iterations))
+    async with memory_session(replies, world=world(a_txt="old"), settings=settings) as session:
         outcome = await session.send("Go on for ever")
         assert isinstance(outcome, Nonconverged)
         assert (outcome.reason, outcome.dimension) == ("budget", "steps")
@@ -273,7 +272,7 @@ async def test_a_budget_of_n_steps_allows_n_and_no_more(iterations: int) -> None
 
 
 async def test_plain_tool_calls_work_without_code() -> None:
-    config = Config(mode="tools")
+    settings = Settings(mode="tools")
     heard: list[Prompt] = []
 
     def listen(prompt: Prompt) -> Reply:
@@ -281,7 +280,7 @@ async def test_plain_tool_calls_work_without_code() -> None:
         return say("It says old.")
 
     call = use("world__read", {"path": "a.txt"})
-    async with memory_session([call, listen], world=world(a_txt="old"), config=config) as session:
+    async with memory_session([call, listen], world=world(a_txt="old"), settings=settings) as session:
         assert await session.send("What is in a.txt?") == Ok(value="It says old.")
     offered = {offer.name for offer in heard[0].tools}
     assert "world__read" in offered

@@ -7,8 +7,8 @@ from collections.abc import Coroutine, Sequence
 from importlib import import_module
 from typing import Any
 
-from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.exits import ERROR, INTERRUPTED, NO_MODEL, OK, USAGE
 
 COMMANDS: dict[str, str] = {
     "demo": "a whole session without key or network",
@@ -47,12 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run_command(words[0], words[1:])
     if words and words[0] in ("-h", "--help", "help"):
         print(_help(), end="")
-        return exits.OK
+        return OK
     if words and words[0] == "--version":
         from holdfast import __version__
 
         print(f"holdfast {__version__}")
-        return exits.OK
+        return OK
     return _run_command("session", words)
 
 
@@ -80,14 +80,14 @@ def _guarded(work: Coroutine[Any, Any, int]) -> int:
         return asyncio.run(work)
     except KeyboardInterrupt:
         console.say("stopped")
-        return exits.INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
-        return exits.OK
+        return OK
     except HoldfastError as error:
         console.say(f"holdfast: {error}", "bad")
         if error.hint:
             console.say(f"hint: {error.hint}")
         if isinstance(error, ModelMissing):
-            return exits.NO_MODEL
-        return exits.USAGE if isinstance(error, InvalidInput) else exits.ERROR
+            return NO_MODEL
+        return USAGE if isinstance(error, InvalidInput) else ERROR

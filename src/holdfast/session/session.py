@@ -32,8 +32,8 @@ from holdfast.core.events import (
 from holdfast.core.events import SessionClosed as ClosedEvent
 from holdfast.gate import AuditEntry, Budget, Gate, Ruling, audit_view
 from holdfast.guests import Guest
+from holdfast.session.approver import Approver
 from holdfast.session.status import Status, TurnRecord
-from holdfast.session.transport import Approver
 from holdfast.store import Journal
 from holdfast.world import Proposal, StagedWorld, World
 

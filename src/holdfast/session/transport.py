@@ -1,15 +1,10 @@
 """Transports: how a person's words come in and events go out. They hold no rights: whatever they do goes through the session."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from holdfast.core import Escalation, Outcome, Response
-
-if TYPE_CHECKING:
-    from holdfast.session.session import Session
-
-Approver = Callable[[Escalation], Awaitable[Response | None]]
-"""Puts an escalation before a person. None means that this one has nothing to say; others may still answer."""
+from holdfast.session.session import Session
 
 
 class Transport(Protocol):
@@ -20,7 +15,7 @@ class Transport(Protocol):
         """What stands in the record of what came through it."""
         ...
 
-    async def run(self, session: "Session") -> int:
+    async def run(self, session: Session) -> int:
         """Carry messages in and outcomes out."""
         ...
 
@@ -36,7 +31,7 @@ class ScriptedTransport:
         self.outcomes: list[Outcome] = []
         self.asked: list[Escalation] = []
 
-    async def run(self, session: "Session") -> int:
+    async def run(self, session: Session) -> int:
         session.approver, session.approver_name = self._approve, self.name
         for message in self._messages:
             self.outcomes.append(await session.send(message, transport=self.name))

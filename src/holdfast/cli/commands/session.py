@@ -11,10 +11,12 @@ from holdfast.cli.approvals import TerminalApprover
 from holdfast.cli.console import Console, visible
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.narrator import Narrator
+from holdfast.config import load_config
 from holdfast.core import Error, Needs, Nonconverged, Ok, Outcome, Proposed, SessionId
 from holdfast.core.errors import ModelMissing, SessionNotFound
 from holdfast.models import Model
 from holdfast.session import Session
+from holdfast.store import Home
 
 NO_MODEL = "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start a local server (Ollama)"
 NO_MODEL_HINT = "choose one with --model provider:name, or see a whole session without any: holdfast demo"
@@ -38,7 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Open the session and hand it to the task or to the person."""
     console = Console()
-    runtime = await Runtime.start()
+    home = Home.default()
+    runtime = await Runtime.start(home=home.root, settings=load_config(home))
     try:
         session = await _open(runtime, arguments)
         return await _work(session, arguments, console)
