@@ -81,6 +81,7 @@ def test_a_file_is_no_folder_and_a_folder_is_no_file(world: World) -> None:
     with pytest.raises(NotADirectoryError):
         world.write("d/f/g", b"3")
     assert not world.exists("d/f/g")
+    assert world.fingerprint("d") == ""
 
 
 def test_appending_makes_or_lengthens_a_file(world: World) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.core import Change, Value
-from holdfast.core.errors import HoldfastError, JournalDamaged
+from holdfast.core.errors import CommitConflict, HoldfastError, JournalDamaged, PathRefused
 from holdfast.world.contract import World
 from holdfast.world.fingerprints import NOTHING, fingerprint_of
 from holdfast.world.names import parent_and_name
@@ -71,7 +71,11 @@ class UndoJournal:
         self._file = folder / "commit.undo"
 
     def begin(self, steps: Iterable[Step], folders: tuple[str, ...]) -> None:
-        """Write down how to undo; durable when it returns."""
+        """Write down how to undo; durable when it returns. Raises CommitConflict while an older commit is not undone."""
+        if self._file.exists():
+            raise CommitConflict(
+                "an earlier commit was cut off and is not undone yet", hint="recover it first"
+            )
         contents = [(step, step.before or b"") for step in steps]
         body = b"".join(content for _, content in contents)
         head = UndoHead(
@@ -125,6 +129,7 @@ class UndoJournal:
                 old.append(OldFile(entry.path, content, entry.mode))
             else:
                 left.append(entry.path)
+        base.sweep()
         put_back(base, old, head.folders)
         self.end()
         return Recovered(restored=tuple(file.path for file in old), left=tuple(left))
@@ -144,7 +149,7 @@ class Commit(Value):
             undo.begin(self.steps, folders)
         try:
             changes = self._make(base)
-            base.sync()
+            base.sync([step.path for step in self.steps])
         except BaseException:
             put_back(
                 base, [OldFile(step.path, step.before, step.before_mode) for step in self.steps], folders
@@ -162,7 +167,8 @@ class Commit(Value):
         for step in self.steps:
             if step.after is None:
                 changes += base.delete(step.path)
-        remove_empty(base, self.gone_folders)
+        in_the_way = (step.path for step in self.steps if step.after is not None)
+        remove_empty(base, (*self.gone_folders, *(path for path in in_the_way if is_folder(base, path))))
         for folder in self.made_folders:
             base.make_folder(folder)
         for step in self.steps:
@@ -175,7 +181,15 @@ class Commit(Value):
         for step in self.steps:
             if step.after is not None:
                 missing.update(parents(step.path))
-        return tuple(sorted(folder for folder in missing if not base.exists(folder)))
+        return tuple(sorted(folder for folder in missing if not is_folder(base, folder)))
+
+
+def is_folder(base: World, path: str) -> bool:
+    """Whether a folder is at a path; one that guests may not look at is there for the asking of its inside."""
+    try:
+        return base.exists(path) and base.stat(path).kind == "folder"
+    except PathRefused:
+        return True
 
 
 def parents(path: str) -> list[str]:
@@ -196,7 +210,7 @@ def put_back(base: World, old: Iterable[OldFile], new_folders: Iterable[str]) ->
     for file in files:
         if file.content is not None:
             base.write(file.path, file.content, mode=file.mode)
-    base.sync()
+    base.sync([file.path for file in files])
 
 
 def remove_empty(base: World, folders: Iterable[str]) -> None:

@@ -4,6 +4,7 @@ Worlds are synchronous: each call is a handful of local system calls. A path tha
 ordinary troubles of files are the ordinary errors of Python (FileNotFoundError, IsADirectoryError, ...).
 """
 
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from holdfast.core import Change, Value
@@ -88,6 +89,10 @@ class World(Protocol):
         """SHA-256 of one file's content, or of the whole tree; the empty string where there is no such file."""
         ...
 
-    def sync(self) -> None:
-        """Make what was written durable, where the world is on a disk."""
+    def sync(self, paths: Sequence[str]) -> None:
+        """Make what happened at these paths durable, where the world is on a disk."""
+        ...
+
+    def sweep(self) -> None:
+        """Remove what a writer that was killed left half-written."""
         ...

@@ -9,7 +9,7 @@ import ctypes
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from holdfast.core import new_token
@@ -21,6 +21,8 @@ from holdfast.world.names import SCRATCH_PREFIX, parent_and_name
 _CAREFUL = os.O_NONBLOCK | os.O_NOCTTY
 _SCRATCH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 PERMISSIONS = 0o777
+MAX_SINGLE_SYNCS = 64
+"""Up to so many files are made durable one by one; flushing a busy file system whole takes as long as others wrote."""
 
 
 class PlainFiles:
@@ -53,25 +55,21 @@ class PlainFiles:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def replace(
-        self, path: str, content: bytes, *, mode: int | None = None, is_durable: bool = False
-    ) -> None:
+    def replace(self, path: str, content: bytes, *, mode: int | None = None) -> None:
         """Put a file at a path, its folders included, in one step. It keeps its mode where none is given."""
         parent, name = parent_and_name(path)
         self.make_folder(parent)
         with self.root.folder(parent) as folder:
             old = self._present(folder, name, path)
             kept = mode if mode is not None or old is None else old.st_mode & PERMISSIONS
-            scratch = f"{SCRATCH_PREFIX}{new_token()}"
+            scratch = f"{SCRATCH_PREFIX}{os.getpid()}-{new_token()}"
             try:
-                _write_new(folder, scratch, content, mode=kept, is_durable=is_durable)
+                _write_new(folder, scratch, content, mode=kept)
                 os.rename(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(FileNotFoundError):
                     os.unlink(scratch, dir_fd=folder)
                 raise
-            if is_durable:
-                sync_folder(folder)
 
     def create(self, path: str, content: bytes, *, mode: int | None = None) -> None:
         """Put a file where there is nothing. Raises FileExistsError, also where a link stands."""
@@ -81,7 +79,7 @@ class PlainFiles:
             if self._present(folder, name, path) is not None:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
             try:
-                _write_new(folder, name, content, mode=mode, is_durable=False)
+                _write_new(folder, name, content, mode=mode)
             except FileExistsError:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
             except OSError:
@@ -191,34 +189,50 @@ _KINDS = {
 }
 
 
-def sync_folder(folder: int) -> None:
-    """Make the names in a folder durable; a descriptor that only names the folder cannot, so it is opened for reading."""
-    readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+def is_abandoned(name: str) -> bool:
+    """Whether a name is that of a scratch file whose writer is dead."""
+    if not name.startswith(SCRATCH_PREFIX):
+        return False
     try:
-        os.fsync(readable)
-    finally:
-        os.close(readable)
+        os.kill(int(name[len(SCRATCH_PREFIX) :].partition("-")[0]), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
+        return True
+    except PermissionError:
+        return False
+    return False
 
 
-def sync_file_system(root: Root) -> None:
-    """Make everything that was written to the file system of a root durable, in one go."""
-    top = os.open(root.real, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def sync_files(root: Root, paths: Sequence[str]) -> None:
+    """Make files, their names and their absence durable: one by one, or for many the whole file system in one go."""
+    if len(paths) > MAX_SINGLE_SYNCS:
+        _sync_at(root, ".", is_whole=True)
+        return
+    folders = {parent_and_name(path)[0] for path in paths}
+    for path in (*paths, *sorted(folders)):
+        with suppress(FileNotFoundError, NotADirectoryError):  # it was deleted, and so was its folder
+            _sync_at(root, path)
+
+
+def _sync_at(root: Root, path: str, *, is_whole: bool = False) -> None:
+    opened = root.open(path, os.O_RDONLY | _CAREFUL)
     try:
-        syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-        if syncfs is None or syncfs(top) != 0:
+        syncfs = getattr(ctypes.CDLL(None), "syncfs", None) if is_whole else None
+        if syncfs is not None and syncfs(opened) == 0:
+            return
+        if is_whole:
             os.sync()
+        else:
+            os.fsync(opened)
     finally:
-        os.close(top)
+        os.close(opened)
 
 
-def _write_new(folder: int, name: str, content: bytes, *, mode: int | None, is_durable: bool) -> None:
+def _write_new(folder: int, name: str, content: bytes, *, mode: int | None) -> None:
     opened = os.open(name, _SCRATCH, 0o666, dir_fd=folder)
     try:
         _write_all(opened, content)
         if mode is not None:
             os.fchmod(opened, mode & PERMISSIONS)
-        if is_durable:
-            os.fsync(opened)
     finally:
         os.close(opened)
 

@@ -8,6 +8,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ from holdfast.core import Change
 from holdfast.core.errors import PathRefused
 from holdfast.world.contract import NOT_EMPTY, Hit, Stat
 from holdfast.world.descent import LinkInTheWay, Opener, Root
-from holdfast.world.files import PERMISSIONS, PlainFiles, sync_file_system
+from holdfast.world.files import PERMISSIONS, PlainFiles, is_abandoned, sync_files
 from holdfast.world.fingerprints import NOTHING, fingerprint_of, tree_fingerprint
 from holdfast.world.names import GUEST_ROOTS, is_reachable, parent_and_name, relative
 from holdfast.world.patterns import compile_pattern, fixed_folder
@@ -102,11 +103,17 @@ class FolderWorld:
             return tree_fingerprint((file, fingerprint_of(self._names.read(file))) for file in self.files())
         try:
             return fingerprint_of(self.read(path))
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return NOTHING
 
-    def sync(self) -> None:
-        sync_file_system(self.root)
+    def sync(self, paths: Sequence[str]) -> None:
+        sync_files(self.root, paths)
+
+    def sweep(self) -> None:
+        for found in walk(self.root):
+            if is_abandoned(found.entry.name):
+                with suppress(FileNotFoundError):
+                    self._files.remove(found.path)
 
     def recount(self) -> None:
         """Take notice that others changed the folder: the quota is counted anew."""

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.core import Change, Clock, SystemClock
@@ -158,10 +159,13 @@ class MemoryWorld:
                 (each, fingerprint_of(file.content)) for each, file in self._files.items()
             )
         checked = self._checked(path)
-        return fingerprint_of(self._file(checked).content) if self.exists(checked) else NOTHING
+        return fingerprint_of(self._files[checked].content) if checked in self._files else NOTHING
 
-    def sync(self) -> None:
+    def sync(self, paths: Sequence[str]) -> None:
         """Nothing in memory is durable."""
+
+    def sweep(self) -> None:
+        """Nothing in memory is half-written."""
 
     def _checked(self, given: str) -> str:
         path = relative(given)

@@ -5,6 +5,7 @@ For each changed file it keeps the fingerprint that the base had when the file w
 
 import errno
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -173,8 +174,11 @@ class Overlay:
         content = self._files[real].content
         return NOTHING if content is None else fingerprint_of(content)
 
-    def sync(self) -> None:
-        self.base.sync()
+    def sync(self, paths: Sequence[str]) -> None:
+        self.base.sync(paths)
+
+    def sweep(self) -> None:
+        self.base.sweep()
 
     def _stage(self, path: str, content: bytes | None, mode: int | None) -> Change:
         known = self._files.get(path)

@@ -1,0 +1,274 @@
+"""Changes as proposals: seen by reads, shown as diffs, committed all or nothing, and only by the host."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.core import Change, digest_bytes
+from holdfast.core.errors import CommitConflict, InvalidInput, QuotaExceeded
+from holdfast.world import FolderWorld, MemoryWorld, Quota, StagedWorld, UndoJournal, World
+
+BASES: dict[str, Callable[[Path], World]] = {"memory": lambda folder: MemoryWorld(), "folder": FolderWorld}
+
+
+@pytest.fixture(params=BASES)
+def base(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    (tmp_path / "base").mkdir()
+    world = BASES[request.param](tmp_path / "base")
+    world.write("kept", b"kept\n")
+    world.write("d/changed", b"one\ntwo\n", mode=0o755)
+    world.write("d/gone", b"gone\n")
+    return world
+
+
+@pytest.fixture
+def staged(base: World, tmp_path: Path) -> StagedWorld:
+    return StagedWorld(base, undo=UndoJournal(tmp_path / "undo"))
+
+
+def stage_all(staged: StagedWorld) -> None:
+    staged.write("d/changed", b"one\nTWO\n")
+    staged.delete("d/gone")
+    staged.write("new/file", b"new\n")
+
+
+def tree(world: World) -> dict[str, tuple[bytes, int]]:
+    return {path: (world.read(path), world.stat(path).mode) for path in world.files()}
+
+
+def test_reads_see_the_overlay_and_the_base_stays_as_it_was(base: World, staged: StagedWorld) -> None:
+    before, fingerprint = tree(base), base.fingerprint()
+    stage_all(staged)
+    assert staged.read("d/changed") == b"one\nTWO\n"
+    with pytest.raises(FileNotFoundError):
+        staged.read("d/gone")
+    assert staged.list() == ("d/changed", "kept", "new/file")
+    assert [hit.path for hit in staged.search("TWO")] == ["d/changed"]
+    assert staged.fingerprint("d/changed") != base.fingerprint("d/changed")
+    assert staged.fingerprint() != base.fingerprint() == fingerprint
+    assert staged.fingerprint("kept") == base.fingerprint("kept")
+    assert tree(base) == before
+
+
+def test_writing_after_deleting_revives_a_file(staged: StagedWorld) -> None:
+    staged.delete("d/gone")
+    staged.write("d/gone", b"back\n")
+    assert staged.read("d/gone") == b"back\n"
+    assert [(each.path, each.kind) for each in staged.proposals()] == [("d/gone", "modified")]
+
+
+def test_writing_what_the_base_has_is_no_proposal(staged: StagedWorld) -> None:
+    staged.write("kept", b"other")
+    staged.write("kept", b"kept\n")
+    staged.write("fresh", b"")
+    staged.delete("fresh")
+    assert staged.proposals() == ()
+
+
+def test_two_writes_of_one_file_are_one_effect(base: World, staged: StagedWorld) -> None:
+    staged.write("d/changed", b"first")
+    staged.write("d/changed", b"second")
+    assert len(staged.proposals()) == 1
+    (change,) = staged.commit()
+    assert (change.before, change.after) == (digest_bytes(b"one\ntwo\n"), digest_bytes(b"second"))
+    assert base.read("d/changed") == b"second"
+
+
+def test_a_commit_makes_writes_and_deletions_and_keeps_modes(base: World, staged: StagedWorld) -> None:
+    stage_all(staged)
+    changes = staged.commit()
+    assert [(change.path, change.kind) for change in changes] == [
+        ("d/changed", "modified"),
+        ("d/gone", "deleted"),
+        ("new/file", "created"),
+    ]
+    assert base.files() == ("d/changed", "kept", "new/file")
+    assert base.stat("d/changed").mode == 0o755
+    assert staged.proposals() == ()
+    assert staged.fingerprint() == base.fingerprint()
+
+
+def test_a_commit_of_some_leaves_the_others_staged(base: World, staged: StagedWorld) -> None:
+    stage_all(staged)
+    assert [change.path for change in staged.commit(["d"])] == ["d/changed", "d/gone"]
+    assert [proposal.path for proposal in staged.proposals()] == ["new/file"]
+    assert not base.exists("new")
+    with pytest.raises(InvalidInput):
+        staged.commit(["kept"])
+
+
+def test_a_changed_base_is_a_conflict_that_names_the_files_and_changes_nothing(
+    base: World, staged: StagedWorld
+) -> None:
+    stage_all(staged)
+    base.write("d/changed", b"somebody else")
+    base.write("new/file", b"somebody else")
+    before = tree(base)
+    with pytest.raises(CommitConflict) as caught:
+        staged.commit()
+    assert caught.value.paths == ("d/changed", "new/file")
+    assert tree(base) == before
+    assert len(staged.proposals()) == 3
+
+
+def test_a_file_that_vanished_is_a_conflict(base: World, staged: StagedWorld) -> None:
+    stage_all(staged)
+    base.delete("d/gone")
+    with pytest.raises(CommitConflict) as caught:
+        staged.commit()
+    assert caught.value.paths == ("d/gone",)
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_trouble_in_the_middle_of_a_commit_puts_everything_back(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "base").mkdir()
+    quota = Quota(bytes=30)
+    base = MemoryWorld(quota=quota) if kind == "memory" else FolderWorld(tmp_path / "base", quota=quota)
+    base.write("a", b"12345", mode=0o700)
+    base.write("gone", b"12345")
+    staged = StagedWorld(base, undo=UndoJournal(tmp_path / "undo"))
+    staged.delete("gone")
+    staged.write("a", b"small")
+    staged.write("b/c", b"small")
+    staged.write("z", b"too large " * 10)
+    before = tree(base)
+    with pytest.raises(QuotaExceeded):
+        staged.commit()
+    assert tree(base) == before
+    assert not base.exists("b")
+    assert len(staged.proposals()) == 4
+    assert list((tmp_path / "undo").iterdir()) == []
+
+
+def test_a_file_takes_the_place_of_a_folder_and_a_folder_that_of_a_file(
+    base: World, staged: StagedWorld
+) -> None:
+    staged.delete("d", recursive=True)
+    staged.write("d", b"a file")
+    staged.delete("kept")
+    staged.write("kept/inner", b"a file in a folder")
+    expected = tree(staged)
+    staged.commit()
+    assert tree(base) == expected
+    assert base.files() == ("d", "kept/inner")
+
+
+def test_a_committed_folder_deletion_removes_the_folder(base: World, staged: StagedWorld) -> None:
+    base.make_folder("d/empty/deep")
+    staged.delete("d", recursive=True)
+    assert not staged.exists("d")
+    staged.commit()
+    assert not base.exists("d")
+
+
+def test_rejecting_drops_proposals_and_nothing_else(base: World, staged: StagedWorld) -> None:
+    before = tree(base)
+    stage_all(staged)
+    assert staged.reject(["new/file"]) == ("new/file",)
+    assert staged.reject() == ("d/changed", "d/gone")
+    assert staged.proposals() == ()
+    assert tree(base) == tree(staged) == before
+    staged.write("again", b"1")
+    assert staged.read("again") == b"1"
+
+
+def test_what_is_staged_has_a_limit(base: World) -> None:
+    staged = StagedWorld(base, max_bytes=10)
+    staged.write("a", b"12345678")
+    with pytest.raises(QuotaExceeded):
+        staged.write("b", b"12345678")
+    staged.write("a", b"1234567890")
+
+
+def test_the_overlay_is_built_again_from_recorded_changes(base: World, staged: StagedWorld) -> None:
+    blobs: dict[str, bytes] = {}
+    record: list[Change] = []
+
+    def note(*changes: Change) -> None:
+        record.extend(changes)
+        for change in changes:
+            if change.after and staged.exists(change.path):
+                blobs[change.after] = staged.read(change.path)
+
+    note(staged.write("d/changed", b"first"))
+    note(staged.write("d/changed", b"second"))
+    note(*staged.delete("d/gone"))
+    note(staged.write("new/file", b"new"))
+    note(staged.write("withdrawn", b"1"), staged.write("kept", b"withdrawn as well"))
+    note(*staged.withdraw(["withdrawn", "kept"]))
+    note(*staged.move("new/file", "newer"))
+    again = StagedWorld(base)
+    again.restage(record, blobs.__getitem__)
+    assert again.proposals() == staged.proposals()
+    assert tree(again) == tree(staged)
+    again.commit()
+    third = StagedWorld(base)
+    third.restage(record, blobs.__getitem__)
+    assert third.proposals() == ()
+
+
+def test_a_proposal_is_a_unified_diff(staged: StagedWorld) -> None:
+    stage_all(staged)
+    changed, gone, new = staged.proposals()
+    assert changed.diff == "--- a/d/changed\n+++ b/d/changed\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n"
+    assert (gone.kind, gone.diff) == ("deleted", "--- a/d/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n")
+    assert (new.kind, new.diff) == ("created", "--- /dev/null\n+++ b/new/file\n@@ -0,0 +1 @@\n+new\n")
+
+
+def test_a_binary_file_is_described(staged: StagedWorld) -> None:
+    staged.write("kept", b"\x00\x01\x02")
+    (proposal,) = staged.proposals()
+    assert proposal.is_binary
+    assert "5 bytes" in proposal.diff
+    assert "3 bytes" in proposal.diff
+
+
+def test_a_rename_is_seen(staged: StagedWorld) -> None:
+    staged.move("d/gone", "moved")
+    gone, moved = staged.proposals()
+    assert (gone.path, gone.kind) == ("d/gone", "deleted")
+    assert (moved.path, moved.kind, moved.renamed_from) == ("moved", "created", "d/gone")
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "c", "", "ü", "x\fy", "z\r"]), max_size=12).map("\n".join)
+
+
+@settings(deadline=None, max_examples=40)
+@given(old=LINES, new=LINES, filler=st.integers(0, 20))
+def test_git_applies_the_diffs(
+    tmp_path_factory: pytest.TempPathFactory, old: str, new: str, filler: int
+) -> None:
+    folder = tmp_path_factory.mktemp("git")
+    head = "".join(f"line {number}\n" for number in range(filler))
+    before, after = f"{head}{old}\n{head}".encode(), f"{head}{new}\n{head}x".encode()
+    base = FolderWorld(folder)
+    base.write("d/f", before)
+    staged = StagedWorld(base)
+    staged.write("d/f", after)
+    staged.write("created", after)
+    patch = "".join(proposal.diff for proposal in staged.proposals())
+    subprocess.run(
+        ["git", "apply", "--whitespace=nowarn", "-"],
+        cwd=folder,
+        input=patch.encode(),
+        check=True,
+        capture_output=True,
+    )
+    assert base.read("d/f") == after
+    assert base.read("created") == after
+
+
+def test_the_diff_of_a_large_rewrite_is_whole_and_applies(tmp_path: Path) -> None:
+    base = FolderWorld(tmp_path)
+    before = "".join(f"{number}\n" for number in range(8000)).encode()
+    after = b"0\n1\n" + "".join(f"{number * 7 % 8000}\n" for number in range(2, 7990)).encode() + b"7999\n"
+    base.write("f", before)
+    staged = StagedWorld(base)
+    staged.write("f", after)
+    patch = staged.proposals()[0].diff
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True, capture_output=True)
+    assert base.read("f") == after
