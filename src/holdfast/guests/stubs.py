@@ -1,4 +1,4 @@
-"""Tools as Python sees them: one object a group, one typed method a tool.
+"""Tools as Python sees them: one object a group, one typed method a tool; a tool without a group is a function.
 
 The same text is shown to the model and given to the type checker, so what the model reads is what it is held to.
 Names that are no Python identifiers (`read-file`, a parameter called `class`) get the nearest one; `parameters` and
@@ -63,10 +63,10 @@ def render_stubs(tools: Iterable[Tool]) -> str:
     ordered = sorted(tools, key=lambda tool: (tool.group, tool.verb))
     blocks = ["from typing import Any, Literal\n"]
     for group, members in groupby(ordered, key=lambda tool: tool.group):
-        listed = list(members)
-        hidden = {python_name(tool.verb) for tool in listed} & _BUILTINS
-        methods = "\n".join(_method(tool, hidden) for tool in listed)
-        blocks.append(f"class {class_name(group)}:\n{methods}\n{python_name(group)}: {class_name(group)}\n")
+        listed = [tool for tool in members if tool.verb]
+        blocks += [f"{_function(tool)}\n" for tool in ordered if tool.name == group]
+        if listed:
+            blocks.append(f"{_class(group, listed)}\n{python_name(group)}: {class_name(group)}\n")
     return "\n".join(blocks)
 
 
@@ -95,14 +95,29 @@ def annotation(schema: Json) -> str:
             return "Any"
 
 
-def _method(tool: Tool, hidden: set[str]) -> str:
-    arguments = "".join(
-        f", {each.python}: {_visible(each.schema, hidden)}{'' if each.is_required else ' = ...'}"
-        for each in parameters(tool)
+def _class(group: str, tools: list[Tool]) -> str:
+    hidden = {python_name(tool.verb) for tool in tools} & _BUILTINS
+    methods = (
+        _definition(python_name(tool.verb), tool, first=["self"], hidden=hidden, indent="    ")
+        for tool in tools
     )
-    head = f"    def {python_name(tool.verb)}(self{arguments}) -> {_visible(tool.returns, hidden)}:"
+    return "\n".join([f"class {class_name(group)}:", *methods])
+
+
+def _function(tool: Tool) -> str:
+    return _definition(python_name(tool.name), tool, first=[], hidden=set(), indent="")
+
+
+def _definition(name: str, tool: Tool, *, first: list[str], hidden: set[str], indent: str) -> str:
+    arguments = first + [
+        f"{each.python}: {_visible(each.schema, hidden)}{'' if each.is_required else ' = ...'}"
+        for each in parameters(tool)
+    ]
+    head = f"{indent}def {name}({', '.join(arguments)}) -> {_visible(tool.returns, hidden)}:"
     description = " ".join(tool.description.split())
-    return f"{head}\n        {_docstring(description)}\n        ..." if description else f"{head} ..."
+    if not description:
+        return f"{head} ..."
+    return f"{head}\n{indent}    {_docstring(description)}\n{indent}    ..."
 
 
 def _visible(schema: Json, hidden: set[str]) -> str:

@@ -120,7 +120,9 @@ class _Desk:
         self.lock = asyncio.Lock()
         self.uses = 0
         self.groups = frozenset(python_name(tool.group) for tool in tools)
-        self.classes = frozenset(class_name(tool.group) for tool in tools)
+        self.classes = frozenset(
+            class_name(tool.group) if tool.verb else python_name(tool.name) for tool in tools
+        )
         self._stubs = render_stubs(tools)
         self._open = open_worker
         self._worker: Worker | None = None

@@ -125,12 +125,8 @@ class Execution:
         return snapshot.resume_not_handled() if reply is None else snapshot.resume(reply)
 
     def _name(self, snapshot: monty.AsyncNameLookupSnapshot) -> Awaitable[monty.AsyncSnapshot]:
-        if snapshot.object_id is not None:
-            method = self._toolbox.method(snapshot.object_id, snapshot.variable_name)
-            return snapshot.resume(value=method) if method else snapshot.resume()
-        if snapshot.variable_name in self._toolbox.groups:
-            return snapshot.resume(value=self._toolbox.group_object(snapshot.variable_name))
-        return snapshot.resume()
+        value = self._toolbox.value(snapshot.object_id, snapshot.variable_name)
+        return snapshot.resume() if value is None else snapshot.resume(value=value)
 
     async def _result(self, snapshot: monty.AsyncFunctionSnapshot) -> Any:
         name = snapshot.function_name

@@ -21,31 +21,25 @@ class Toolbox:
     """The tools of one run, by the names that Python code uses for them."""
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
-        self._tools = {(python_name(tool.group), python_name(tool.verb)): tool for tool in tools}
-        self._groups = {_object_id(group): group for group, _ in self._tools}
+        self._tools = {
+            (python_name(tool.group), tool.verb and python_name(tool.verb)): tool for tool in tools
+        }
+        self._groups = {_object_id(group): group for group, verb in self._tools if verb}
 
     @property
     def groups(self) -> frozenset[str]:
         """The names that stand for groups."""
         return frozenset(self._groups.values())
 
-    def group_object(self, group: str) -> monty.ClassInstance:
-        """What the interpreter binds to a group's name."""
-        kind = type(group, (), {})
-        class_type = monty.ClassType(kind, id=uuid.uuid5(_NAMESPACE, f"class {group}"))
-        return monty.ClassInstance(kind(), id=_object_id(group), class_type=class_type)
+    def value(self, object_id: uuid.UUID | None, name: str) -> Any:
+        """What the interpreter binds to a name, or to a name of a group; None where there is no such tool.
 
-    def method(self, object_id: uuid.UUID, verb: str) -> Callable[..., None] | None:
-        """What the interpreter binds to `group.verb` where it is not called at once: its calls carry that name."""
-        group = self._groups.get(object_id)
-        if (group, verb) not in self._tools:
-            return None
-
-        def stand_in() -> None:
-            raise AssertionError("the interpreter hands calls out; it never makes them")
-
-        stand_in.__name__ = stand_in.__qualname__ = f"{group}.{verb}"
-        return stand_in
+        A tool that is not called at once becomes a function, whose calls carry the name it is given here.
+        """
+        if object_id is None and name in self.groups:
+            return self._group_object(name)
+        tool_name = name if object_id is None else f"{self._groups.get(object_id)}.{name}"
+        return _stand_in(tool_name) if self.tool(None, tool_name) else None
 
     def tool(self, object_id: uuid.UUID | None, name: str) -> Tool | None:
         """The tool that a call means, None where there is no such tool."""
@@ -53,6 +47,11 @@ class Toolbox:
             return self._tools.get((self._groups.get(object_id, ""), name))
         group, _, verb = name.partition(".")
         return self._tools.get((group, verb))
+
+    def _group_object(self, group: str) -> monty.ClassInstance:
+        kind = type(group, (), {})
+        class_type = monty.ClassType(kind, id=uuid.uuid5(_NAMESPACE, f"class {group}"))
+        return monty.ClassInstance(kind(), id=_object_id(group), class_type=class_type)
 
 
 def bind(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JsonObject:
@@ -76,6 +75,14 @@ def _argument(tool: Tool, name: str, value: Any) -> Json:
         return plain(value, is_strict=True)
     except NotPlain as error:
         raise TypeError(f"{tool.name}() argument {name!r} must be plain data: {error}") from None
+
+
+def _stand_in(name: str) -> Callable[[], None]:
+    def never_called() -> None:
+        raise AssertionError("the interpreter hands calls out; it never makes them")
+
+    never_called.__name__ = never_called.__qualname__ = name
+    return never_called
 
 
 def _object_id(group: str) -> uuid.UUID:
