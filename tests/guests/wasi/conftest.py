@@ -12,6 +12,13 @@ from holdfast.guests import Engine, Guest
 from holdfast.guests.wasi import Workers, wasi_engine
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test waits for the build, which on a busy machine takes longer than a test may."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.timeout(300))
+
+
 @pytest.fixture(scope="session")
 def cache() -> Path:
     """Where the component lies between test runs."""

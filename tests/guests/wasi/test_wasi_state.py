@@ -1,10 +1,13 @@
 """Variables as a sealed value: what comes back in another process, what does not, and what is refused."""
 
+from pathlib import Path
+
 import pytest
-from tests.guests.wasi.running import run
+from tests.guests.wasi.running import KEY, run
 
 from holdfast.core.errors import SnapshotRefused
 from holdfast.guests import Engine, Guest
+from holdfast.guests.wasi import Workers, wasi_engine
 
 DEFINITIONS = """
 import collections, dataclasses, enum, json as text
@@ -130,3 +133,25 @@ async def test_after_a_limit_the_variables_are_those_of_the_last_snapshot(guest:
     assert lost.status == "limit"
     assert "last snapshot" in lost.error
     assert (await run(guest, "x")).value == 1
+
+
+async def test_what_is_too_big_to_keep_is_named_and_the_rest_is_kept(engine: Engine) -> None:
+    guest = await moved(engine, "big = bytes(17 << 20)\nsmall = [1]\nsame = small")
+    assert (await run(guest, "small is same")).value is True
+    assert "'big' could not be kept from an earlier process: bytes: 17825" in (await run(guest, "big")).error
+
+
+async def test_only_so_many_idle_guests_hold_a_process_and_the_others_lose_nothing(
+    cache: Path, workspace: Path
+) -> None:
+    workers = Workers(key=KEY, cache=cache, max_idle=2)
+    engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, workers=workers)
+    guests = [engine.guest() for _ in range(5)]
+    for number, guest in enumerate(guests):
+        await run(guest, f"def mine():\n    return {number}")
+    assert workers.idle == 2
+    assert [(await run(guest, "mine()")).value for guest in guests] == [0, 1, 2, 3, 4]
+    assert workers.idle == 2
+    await engine.close()
+    assert workers.idle == 0
+    await workers.close()

@@ -25,6 +25,10 @@ def main(cache: str, name: str) -> None:
         if found is not None:
             os.close(found)
             return
+        for left in folder.glob(
+            "build-*"
+        ):  # of a builder that was killed: we hold the lock, so nobody works there
+            shutil.rmtree(left)
         with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as workshop:
             _build(Path(workshop), folder, name, key)
 

@@ -5,7 +5,9 @@ run starts another one with the variables of the last snapshot.
 """
 
 import asyncio
+import contextlib
 import secrets
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +25,8 @@ from holdfast.guests.wasi.workers import Worker, Workers
 _NO_STEP_LIMIT = 1 << 62
 _STATE_LIMITS = GuestLimits(seconds=20, wall_seconds=60, calls=0)
 """Saving and loading variables is our work, but on objects that untrusted code made."""
+_MAX_STATE_BYTES = 16 << 20
+"""More than this is not kept; the guest names what it left out."""
 _FORGOTTEN = "\nThe variables of this session are those of its last snapshot."
 
 
@@ -73,6 +77,7 @@ class GuestProcess:
         """Whether a run has happened since `_state` was taken."""
         self._parked: tuple[bytes, Conversation] | None = None
         self._marks: changes.Marks = {}
+        self._turn = asyncio.Lock()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -81,20 +86,16 @@ class GuestProcess:
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
         """Run code to its end, to a limit, or to a call that waits. A run that was parked before is given up."""
-        if self._parked is not None:
-            await self._drop()
-        before = await asyncio.to_thread(self._refreshed)
-        self._marks = before
-        try:
+        async with self._at_work():
+            if self._parked is not None:
+                await self._drop()
+            self._marks = await asyncio.to_thread(self._refreshed)
             started = await self._started(request.limits)
             if isinstance(started, Stopped):
                 return await self._told(started, None)
             conversation = Conversation(started, request.limits)
             self._is_changed = True
             return await self._told(await conversation.begin(self._execute(request), on_call), conversation)
-        except BaseException:
-            await self._drop()
-            raise
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
         """Go on with a parked run. Only the process that parked it can; another one replays the turn."""
@@ -103,40 +104,64 @@ class GuestProcess:
                 "this run waited in a process that is gone",
                 hint="Run the turn again; its calls are on record.",
             )
-        conversation, self._parked = self._parked[1], None
-        try:
+        async with self._at_work():
+            conversation, self._parked = self._parked[1], None
             return await self._told(await conversation.proceed(answer, on_call), conversation)
-        except BaseException:
-            await self._drop()
-            raise
 
     async def snapshot(self) -> bytes:
         """The variables, sealed; empty where nothing was ever run."""
-        if self._is_changed and self._worker is not None and self._parked is None:
-            ending = await self._asked(self._worker, b'{"do":"save"}')
-            if isinstance(ending, Completed):
-                # Pickled inside the sandbox, and never looked into outside of it.
-                self._state = ending.response.encode()
-                self._is_changed = False
-        if not self._state:
-            return b""
-        return self._seal.close(_tag(), self._state)
+        async with self._at_work():
+            await self._save()
+        return self._seal.close(_tag(), self._state) if self._state else b""
 
     async def restore(self, state: bytes) -> None:
         """Take up the variables of a snapshot."""
         content = self._seal.open(_tag(), state) if state else b""
-        await self._drop()
-        self._state, self._is_changed = content, False
-        if content and isinstance(stopped := await self._started(GuestLimits()), Stopped):
-            self._state = b""
-            raise SnapshotRefused(
-                f"the variables of this session do not load: {stopped.reason}",
-                hint="Start the turn again without them.",
-            )
+        async with self._at_work():
+            await self._drop()
+            self._state = content
+            if content and isinstance(stopped := await self._started(GuestLimits()), Stopped):
+                self._state = b""
+                raise SnapshotRefused(
+                    f"the variables of this session do not load: {stopped.reason}",
+                    hint="Start the turn again without them.",
+                )
+
+    async def retire(self) -> None:
+        """Give up the worker, keeping the variables: another session needs the room."""
+        if self._turn.locked():
+            return  # it woke up in the meantime
+        async with self._at_work():
+            await self._save()
+            await self._drop()
 
     async def close(self) -> None:
-        """End the worker. Idempotent."""
+        """End the worker, also in the middle of a run. Idempotent."""
+        self._workers.wake(self)
         await self._drop()
+
+    @contextlib.asynccontextmanager
+    async def _at_work(self) -> AsyncIterator[None]:
+        """One thing at a time; a worker whose state nobody knows is ended."""
+        async with self._turn:
+            self._workers.wake(self)
+            try:
+                yield
+            except BaseException:
+                await self._drop()
+                raise
+            if self._worker is not None and self._parked is None:
+                self._workers.rest(self)
+
+    async def _save(self) -> None:
+        """Bring `_state` up to date with the worker. Pickled inside the sandbox, never looked into outside of it."""
+        if self._worker is None or self._parked is not None or not self._is_changed:
+            return
+        request = encode({"do": "save", "most_bytes": _MAX_STATE_BYTES})
+        ending = await self._asked(self._worker, request)
+        if isinstance(ending, Completed):
+            self._state = ending.response.encode()
+            self._is_changed = False
 
     async def _started(self, limits: GuestLimits) -> Worker | Stopped:
         """The worker, or why there can be none. A new one is handed the variables."""

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Protocol
 
 from holdfast.core.errors import GuestError
 from holdfast.guests.wasi import component, frames
@@ -73,16 +74,43 @@ class Worker:
         return self._exit_status
 
 
+class Tenant(Protocol):
+    """Who holds a worker between runs."""
+
+    async def retire(self) -> None:
+        """Save what the worker holds, and end it."""
+        ...
+
+
 class Workers:
     """Makes workers. One for the whole process: the component is proven and loaded once."""
 
-    def __init__(self, *, key: bytes, cache: Path, progress: component.Progress = lambda _: None) -> None:
+    def __init__(
+        self, *, key: bytes, cache: Path, max_idle: int = 16, progress: component.Progress = lambda _: None
+    ) -> None:
         self._key = key
         self._cache = cache
         self._progress = progress
         self._starting = asyncio.Lock()
         self._zygote: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._max_idle = max_idle
+        self._idle: dict[Tenant, None] = {}
+        """Tenants that hold a worker and do nothing, the longest idle first."""
+
+    @property
+    def idle(self) -> int:
+        """How many workers wait for their tenant's next run."""
+        return len(self._idle)
+
+    def rest(self, tenant: Tenant) -> None:
+        """This tenant's worker waits from now on, and may be asked for."""
+        self._idle.pop(tenant, None)
+        self._idle[tenant] = None
+
+    def wake(self, tenant: Tenant) -> None:
+        """This tenant's worker is at work, or gone."""
+        self._idle.pop(tenant, None)
 
     async def prepare(self) -> None:
         """Build the component where there is none, and start the zygote."""
@@ -91,6 +119,10 @@ class Workers:
 
     async def start(self, setup: frames.Setup) -> Worker:
         """A fresh worker that has been sent its setup. It answers with Ready or Trapped."""
+        while len(self._idle) >= self._max_idle and self._idle:
+            longest = next(iter(self._idle))
+            self.wake(longest)
+            await longest.retire()
         async with self._starting:
             try:
                 worker = await self._fork()

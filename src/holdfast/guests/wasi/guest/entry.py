@@ -56,7 +56,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
             case "run":
                 return json.dumps(_run(told))
             case "save":
-                content, lost = state.save(_session.variables())
+                content, lost = state.save(_session.variables(), most_bytes=told["most_bytes"])
                 return json.dumps({"state": base64.b64encode(content).decode(), "lost": lost})
             case _:
                 state.load(base64.b64decode(told["state"]), _session.variables())

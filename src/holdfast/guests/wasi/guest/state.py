@@ -25,26 +25,40 @@ _BY_IDENTITY = {id(value): (kind, name) for kind, known in (("type", _NAMELESS),
 _NOT_CLASS_STATE = frozenset(("__dict__", "__weakref__", "__module__", "__qualname__", "__firstlineno__"))
 
 
-def save(namespace: dict[str, Any]) -> tuple[bytes, dict[str, str]]:
+def save(namespace: dict[str, Any], *, most_bytes: int) -> tuple[bytes, dict[str, str]]:
     """The variables as bytes, and the names that could not be kept with the reason of each."""
     variables = {name: value for name, value in namespace.items() if name not in _KEPT_OUT}
+    content = _dumped_or_none(variables, namespace)
+    if content is not None and len(content) <= most_bytes:
+        return content, {}
+    # One bad variable fails them all. What cannot be kept alone is left out, the biggest next; the rest keep their ties.
     lost: dict[str, str] = {}
-    try:
-        return _dumped(variables, namespace), lost
-    except Exception:
-        # One bad variable fails them all; those that cannot be kept alone are left out, the rest keep their ties.
-        for name, value in list(variables.items()):
-            try:
-                _dumped(value, namespace)
-            except Exception as problem:
-                lost[name] = f"{type(value).__name__}: {problem}"
-                del variables[name]
+    sizes: dict[str, int] = {}
+    for name, value in list(variables.items()):
+        try:
+            sizes[name] = len(_dumped(value, namespace))
+        except Exception as problem:
+            lost[name] = f"{type(value).__name__}: {problem}"
+            del variables[name]
+    for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
+        content = _dumped(variables, namespace)
+        if len(content) <= most_bytes:
+            return content, lost
+        lost[name] = f"{type(variables[name]).__name__}: {sizes[name]} bytes are too many"
+        del variables[name]
     return _dumped(variables, namespace), lost
 
 
 def load(content: bytes, namespace: dict[str, Any]) -> None:
     """Put saved variables into the namespace."""
     namespace.update(_Loader(io.BytesIO(content), namespace).load())
+
+
+def _dumped_or_none(variables: dict[str, Any], namespace: dict[str, Any]) -> bytes | None:
+    try:
+        return _dumped(variables, namespace)
+    except Exception:
+        return None
 
 
 def _dumped(value: object, namespace: dict[str, Any]) -> bytes:

@@ -1,0 +1,133 @@
+"""The compiled component on disk: proven before it is loaded, built once, and never loaded by the host itself."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.guests.wasi.running import KEY, run
+
+from holdfast.core.errors import EngineMissing
+from holdfast.guests.wasi import Workers, component, recipe, wasi_engine
+
+
+def proven(folder: Path, content: bytes = b"native code") -> Path:
+    """A component that passes the proof."""
+    image = component.image_path(folder, "c")
+    image.write_bytes(content)
+    with image.open("rb") as file:
+        component.proof_path(folder, "c").write_bytes(component.proof_of(file.fileno(), "c", KEY))
+    return image
+
+
+def opens(folder: Path, name: str = "c", key: bytes = KEY) -> bool:
+    descriptor = component.open_proven(folder, name, key)
+    if descriptor is not None:
+        os.close(descriptor)
+    return descriptor is not None
+
+
+def test_a_component_of_ours_is_opened(tmp_path: Path) -> None:
+    proven(tmp_path)
+    assert opens(tmp_path)
+
+
+def test_a_component_with_one_changed_bit_is_not_opened(tmp_path: Path) -> None:
+    image = proven(tmp_path)
+    image.write_bytes(b"native codf")
+    assert not opens(tmp_path)
+
+
+def test_a_component_of_another_key_or_name_is_not_opened(tmp_path: Path) -> None:
+    proven(tmp_path)
+    assert not opens(tmp_path, key=b"another key that is long enough")
+    for path in (component.image_path, component.proof_path):
+        path(tmp_path, "c").rename(path(tmp_path, "d"))
+    assert not opens(tmp_path, name="d")
+
+
+def test_a_component_without_a_proof_or_behind_a_symlink_is_not_opened(tmp_path: Path) -> None:
+    image = proven(tmp_path)
+    image.rename(tmp_path / "elsewhere")
+    image.symlink_to(tmp_path / "elsewhere")
+    assert not opens(tmp_path)
+    component.proof_path(tmp_path, "c").unlink()
+    assert not opens(tmp_path)
+
+
+def test_what_was_proven_is_what_is_read_also_after_a_swap(tmp_path: Path) -> None:
+    image = proven(tmp_path)
+    descriptor = component.open_proven(tmp_path, "c", KEY)
+    assert descriptor is not None
+    (tmp_path / "evil").write_bytes(b"evil code")
+    (tmp_path / "evil").replace(image)
+    assert os.pread(descriptor, 100, 0) == b"native code"
+    os.close(descriptor)
+
+
+def test_the_component_belongs_to_its_owner_alone(cache: Path) -> None:
+    assert component.is_built(cache=cache)
+    for path in (component.image_path, component.proof_path):
+        assert path(cache, recipe.name()).stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_built_component_is_used_as_it_is(cache: Path, workspace: Path) -> None:
+    told: list[str] = []
+    engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, progress=told.append)
+    assert (await run(engine.guest(), "1")).value == 1
+    assert told == []
+    await engine.close()
+
+
+def test_without_the_extra_the_engine_is_missing_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "wasmtime", None)
+    with pytest.raises(EngineMissing) as missing:
+        wasi_engine(key=KEY, cache=tmp_path, workspace=tmp_path)
+    assert missing.value.code == "engine-missing"
+    assert missing.value.hint is not None
+    assert "holdfast[wasi]" in missing.value.hint
+
+
+def test_the_door_loads_no_engine() -> None:
+    program = "import sys, holdfast.guests.wasi\nprint([m for m in ('wasmtime', 'componentize_py') if m in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+async def test_two_processes_build_one_component(tmp_path: Path) -> None:
+    told: list[str] = []
+    both = [Workers(key=KEY, cache=tmp_path, progress=told.append) for _ in range(2)]
+    await asyncio.gather(*(workers.prepare() for workers in both))
+    assert [line for line in told if "ready" in line] == ["the sandbox is ready"]
+    for workers in both:
+        await workers.close()
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".cwasm", ".hmac", ".lock"]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+async def test_a_damaged_component_is_built_anew_and_a_cancelled_build_leaves_nothing(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+    workers = Workers(key=KEY, cache=tmp_path, progress=lambda _: begun.set())
+    building = asyncio.create_task(workers.prepare())
+    await begun.wait()
+    building.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await building
+    await workers.prepare()
+    await workers.close()
+    component.image_path(tmp_path, recipe.name()).write_bytes(b"evil")
+    engine = wasi_engine(key=KEY, cache=tmp_path, workspace=tmp_path)
+    assert (await run(engine.guest(), "1")).value == 1
+    await engine.close()
+    assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [
+        ".cwasm",
+        ".hmac",
+        ".lock",
+    ]

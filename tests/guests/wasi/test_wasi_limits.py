@@ -1,0 +1,152 @@
+"""Bounds of a run: each ends it with its own words, and the session goes on."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from tests.guests.wasi.running import KEY, run
+
+from holdfast.core import Answer, JsonObject, Returned
+from holdfast.guests import Guest
+from holdfast.guests.wasi import wasi_engine
+
+
+async def test_a_loop_is_stopped_at_its_steps_and_all_of_them_are_counted(
+    guest: Guest, workspace: Path
+) -> None:
+    (workspace / "kept").write_text("kept")
+    ended = await run(guest, "open('before', 'w').write('1')\nwhile True: pass", steps=1_000_000_000)
+    assert ended.status == "limit"
+    assert "more than 1000000000 steps" in ended.error
+    assert ended.steps == 1_000_000_000
+    assert [change.path for change in ended.changes] == ["before"]
+    assert (workspace / "kept").read_text() == "kept"
+
+
+async def test_steps_within_the_limit_are_told(guest: Guest) -> None:
+    small, big = await run(guest, "1"), await run(guest, "sum(range(100_000))", steps=10**9)
+    assert 0 < small.steps < big.steps < 10**9
+
+
+async def test_a_loop_is_stopped_at_its_running_time_and_shows_what_it_printed(guest: Guest) -> None:
+    ended = await run(guest, "print('begun')\nwhile True: pass", seconds=0.2)
+    assert (ended.status, ended.printed) == ("limit", "begun\n")
+    assert "longer than 0.2 s" in ended.error
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import time\ntime.sleep(60)", "import asyncio\nasyncio.run(asyncio.sleep(60))", "open('fifo').read()"],
+)
+async def test_what_only_waits_is_stopped_by_the_wall_clock(guest: Guest, workspace: Path, code: str) -> None:
+    os.mkfifo(workspace / "fifo")
+    ended = await run(guest, code, wall_seconds=0.2)
+    assert ended.status == "limit"
+    assert "took longer than 0.2 s" in ended.error
+
+
+async def test_waiting_for_a_call_costs_no_time(guest: Guest) -> None:
+    async def slow(operation: str, arguments: JsonObject) -> Answer:
+        await asyncio.sleep(0.6)
+        return Returned(value=1)
+
+    await run(guest, "0")
+    assert (await run(guest, "desk.ask() + desk.ask()", slow, seconds=1, wall_seconds=1)).value == 2
+
+
+async def test_too_much_memory_is_a_memory_error_that_the_session_survives(guest: Guest) -> None:
+    await run(guest, "x = 1")
+    ended = await run(guest, "y = bytearray(10 ** 9)")
+    assert ended.status == "limit"
+    assert ended.error.splitlines()[-1] == "MemoryError"
+    assert (await run(guest, "x")).value == 1
+
+
+async def test_code_may_catch_its_memory_error_and_go_on(guest: Guest) -> None:
+    assert (
+        await run(guest, "try:\n    bytearray(10 ** 9)\nexcept MemoryError:\n    told = 'caught'\ntold")
+    ).value == "caught"
+
+
+async def test_a_memory_limit_below_the_interpreters_need_is_said_so(guest: Guest) -> None:
+    ended = await run(guest, "1", memory_bytes=1 << 20)
+    assert ended.status == "limit"
+    assert "below what the interpreter needs" in ended.error
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+async def test_output_ends_at_its_limit_and_the_session_goes_on(guest: Guest, stream: str) -> None:
+    await run(guest, "x = 1")
+    ended = await run(guest, f"import sys\nwhile True: print('é' * 99, file=sys.{stream})", output_bytes=5000)
+    assert ended.status == "limit"
+    assert "printed more than 5000 bytes" in ended.error
+    assert len(ended.printed.encode()) in (4999, 5000)
+    assert (await run(guest, "x")).value == 1
+
+
+async def test_a_flood_that_catches_its_limit_is_still_cut(guest: Guest) -> None:
+    code = "while True:\n    try:\n        while True: print('x' * 100)\n    except BaseException: pass"
+    ended = await run(guest, code, output_bytes=5000, seconds=0.2)
+    assert ended.status == "limit"
+    assert len(ended.printed) == 5000
+
+
+async def test_a_flood_past_the_runtime_is_cut_by_the_host(guest: Guest) -> None:
+    code = "import wit_world\nfor _ in range(100): wit_world.show('x' * 1000)"
+    ended = await run(guest, code, output_bytes=5000)
+    assert len(ended.printed) == 5000
+
+
+async def test_a_value_that_is_too_big_is_cut(guest: Guest) -> None:
+    ended = await run(guest, "'x' * 10 ** 6", output_bytes=5000)
+    assert isinstance(ended.value, str)
+    assert ended.value.endswith("… (cut)")
+    assert len(ended.value) < 5100
+
+
+async def test_calls_end_at_their_number_also_for_code_that_does_not_want_to_know(guest: Guest) -> None:
+    made: list[str] = []
+
+    async def count(operation: str, arguments: JsonObject) -> Answer:
+        made.append(operation)
+        return Returned(value=0)
+
+    ended = await run(guest, "while True: desk.add(1, 2)", count, calls=5)
+    assert (ended.status, len(made)) == ("limit", 5)
+    assert "more than 5 calls" in ended.error
+    code = "for _ in range(50):\n    try: desk.add(1, 2)\n    except BaseException: pass"
+    assert (await run(guest, code, count, calls=5)).status == "limit"
+    assert len(made) == 10
+
+
+async def test_arguments_and_results_beyond_four_megabytes_are_errors_in_the_code(guest: Guest) -> None:
+    async def big(operation: str, arguments: JsonObject) -> Answer:
+        return Returned(value="x" * (5 << 20))
+
+    assert (
+        "arguments of this call have more than 4 MB"
+        in (await run(guest, "desk.add('x' * (5 << 20), 1)")).error
+    )
+    assert "result of this call has more than 4 MB" in (await run(guest, "desk.add(1, 2)", big)).error
+
+
+async def test_a_file_grows_no_further_than_its_limit(cache: Path, workspace: Path) -> None:
+    engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, file_bytes=1 << 20)
+    ended = await run(engine.guest(), "with open('big', 'wb') as file:\n    file.write(b'x' * (2 << 20))")
+    assert ended.status == "error"
+    assert (workspace / "big").stat().st_size <= 1 << 20
+    await engine.close()
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import os\nos._exit(0)", "import os\nos.abort()", "import wit_world\nwit_world.call_host('no json')",
+     "import wit_world\nwit_world.call_host('{\"operation\": 1}')",
+     "import wit_world\nwit_world.call_host('{\"operation\": \"x\", \"arguments\": ' + '[' * 100000 + ']' * 100000 + '}')"],
+)  # fmt: skip
+async def test_a_guest_that_breaks_itself_is_lost_and_the_session_goes_on(guest: Guest, code: str) -> None:
+    await run(guest, "x = 1")
+    await guest.snapshot()
+    assert (await run(guest, code)).status == "lost"
+    assert (await run(guest, "x")).value == 1

@@ -1,0 +1,105 @@
+"""Proposal mode: the guest works on a copy, the workspace stays as it is, and the changes can become proposals."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.guests.wasi.running import KEY, run
+
+from holdfast.core import digest_bytes
+from holdfast.guests import Guest
+from holdfast.guests.wasi import wasi_engine
+from holdfast.guests.wasi.staged import StagedView
+
+
+@pytest.fixture
+async def staged(cache: Path, workspace: Path, tmp_path: Path) -> AsyncIterator[Guest]:
+    """A guest on a staged view of the workspace."""
+    (workspace / "a").mkdir()
+    (workspace / "a" / "note").write_text("old")
+    (workspace / "gone").write_text("gone")
+    engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, staged_view=tmp_path / "view")
+    yield engine.guest()
+    await engine.close()
+
+
+async def test_changes_are_staged_and_the_workspace_is_untouched(
+    staged: Guest, workspace: Path, tmp_path: Path
+) -> None:
+    ended = await run(
+        staged, "import os\nopen('a/note', 'w').write('new')\nos.remove('gone')\nopen('more', 'w').write('!')"
+    )
+    assert ended.error == ""
+    assert [
+        (change.kind, change.path, change.before, change.after, change.is_staged) for change in ended.changes
+    ] == [
+        ("modified", "a/note", digest_bytes(b"old"), digest_bytes(b"new"), True),
+        ("deleted", "gone", digest_bytes(b"gone"), None, True),
+        ("created", "more", None, digest_bytes(b"!"), True),
+    ]
+    assert (workspace / "a" / "note").read_text() == "old"
+    assert sorted(path.name for path in workspace.iterdir()) == ["a", "gone"]
+    assert (tmp_path / "view" / "a" / "note").read_text() == "new"
+
+
+async def test_the_next_run_sees_the_workspace_and_not_what_was_proposed(
+    staged: Guest, workspace: Path
+) -> None:
+    await run(
+        staged,
+        "import os\nopen('a/note', 'w').write('new')\nos.remove('gone')\nos.mkdir('b')\nopen('b/x', 'w').close()",
+    )
+    (workspace / "fresh").write_text("fresh")
+    ended = await run(staged, "sorted(os.listdir('.')) + [open('a/note').read(), open('fresh').read()]")
+    assert ended.value == ["a", "fresh", "gone", "old", "fresh"]
+    assert ended.changes == ()
+
+
+async def test_a_change_that_hides_behind_its_times_does_not_outlive_its_run(staged: Guest) -> None:
+    await run(
+        staged,
+        "import os\nt = os.stat('gone')\nopen('gone', 'r+').write('evil')\nos.utime('gone', ns=(t.st_atime_ns, t.st_mtime_ns))",
+    )
+    assert (await run(staged, "open('gone').read()")).value == "gone"
+
+
+def test_a_view_is_never_a_hard_link_and_leaves_out_what_is_no_file(tmp_path: Path) -> None:
+    import os
+
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "file").write_text("x")
+    (base / "file").chmod(0o640)
+    (base / "link").symlink_to("/etc/passwd")
+    os.mkfifo(base / "fifo")
+    view = StagedView(base=base, folder=tmp_path / "view")
+    assert sorted(view.refresh()) == ["file", "link"]
+    copied = (tmp_path / "view" / "file").stat()
+    assert (copied.st_nlink, copied.st_mode & 0o777) == (1, 0o640)
+    assert (tmp_path / "view" / "link").readlink() == Path("/etc/passwd")
+
+
+def test_a_view_replaces_a_file_by_a_folder_and_back(tmp_path: Path) -> None:
+    base, folder = tmp_path / "base", tmp_path / "view"
+    base.mkdir()
+    (base / "x").write_text("file")
+    view = StagedView(base=base, folder=folder)
+    view.refresh()
+    (base / "x").unlink()
+    (base / "x").mkdir()
+    (base / "x" / "y").write_text("inner")
+    view.refresh()
+    assert (folder / "x" / "y").read_text() == "inner"
+    (base / "x" / "y").unlink()
+    (base / "x").rmdir()
+    (base / "x").write_text("file again")
+    view.refresh()
+    assert (folder / "x").read_text() == "file again"
+
+
+def test_an_unchanged_file_is_not_copied_again(tmp_path: Path) -> None:
+    base, folder = tmp_path / "base", tmp_path / "view"
+    base.mkdir()
+    (base / "x").write_text("x")
+    view = StagedView(base=base, folder=folder)
+    assert view.refresh() == view.refresh()
