@@ -1,30 +1,53 @@
 """Judgement: policies, what they judge, and how they are read. Pure but for loading and for resolving targets."""
 
 from holdfast.policy.arguments import validate_arguments
+from holdfast.policy.backtest import Backtest, RecordedCall, backtest
+from holdfast.policy.catalogue import KNOWN_TOOLS
+from holdfast.policy.compare import Comparison, compare
 from holdfast.policy.contract import Policy, Request
+from holdfast.policy.examples import ExampleResult, run_examples
+from holdfast.policy.explain import Explanation, explain
 from holdfast.policy.fixed import FixedPolicy
+from holdfast.policy.git_remotes import GitRemotes, Remotes
 from holdfast.policy.globs import match_glob
 from holdfast.policy.hosts import canonical_url
 from holdfast.policy.lexical import LexicalPaths
+from holdfast.policy.lint import Finding, lint
 from holdfast.policy.load import load_policy, named_policies
 from holdfast.policy.rule_policy import RulePolicy
 from holdfast.policy.rules import PolicyDocument, Rule
 from holdfast.policy.targets import targets_of
 from holdfast.policy.tiers import tighten
+from holdfast.policy.visibility import visible
 
 __all__ = [
+    "KNOWN_TOOLS",
+    "Backtest",
+    "Comparison",
+    "ExampleResult",
+    "Explanation",
+    "Finding",
     "FixedPolicy",
+    "GitRemotes",
     "LexicalPaths",
     "Policy",
     "PolicyDocument",
+    "RecordedCall",
+    "Remotes",
     "Request",
     "Rule",
     "RulePolicy",
+    "backtest",
     "canonical_url",
+    "compare",
+    "explain",
+    "lint",
     "load_policy",
     "match_glob",
     "named_policies",
+    "run_examples",
     "targets_of",
     "tighten",
     "validate_arguments",
+    "visible",
 ]

@@ -14,7 +14,8 @@ from holdfast.core import Json, JsonObject, Tool
 Check = Callable[[str, Json], str | None]
 """Name and value in; what is wrong with it out."""
 
-_MAX_DEPTH = 32
+_MAX_DEPTH = 64
+"""Of arguments and of schemas."""
 _CACHE: dict[int, tuple[JsonObject, Check]] = {}
 _CACHE_SIZE = 4096
 
@@ -28,7 +29,25 @@ def validate_arguments(tool: Tool, arguments: JsonObject) -> str | None:
             _CACHE.clear()
         # The schema is kept beside its check, so that its id cannot be given to another one.
         entry = _CACHE[id(schema)] = (schema, _compile_arguments(schema))
-    return entry[1]("", arguments)
+    return _no_json(arguments) or entry[1]("", arguments)
+
+
+def _no_json(value: Json) -> str | None:
+    """NaN and the infinities are not JSON, and compare as no bound expects; the depth is the guest's choice."""
+    level: list[Json] = [value]
+    for _ in range(_MAX_DEPTH):
+        for one in level:
+            if isinstance(one, float) and not math.isfinite(one):
+                return "Numbers must be finite."
+        level = [
+            part
+            for one in level
+            if isinstance(one, dict | list)
+            for part in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return None
+    return "Arguments are nested too deeply."
 
 
 def _compile_arguments(schema: JsonObject) -> Check:
@@ -42,7 +61,7 @@ def _compile_arguments(schema: JsonObject) -> Check:
 def _check_free(required: tuple[str, ...], name: str, value: Json) -> str | None:
     if not isinstance(value, dict):
         return f"Arguments must be an object (got {_kind(value)})."
-    return _missing(required, value) or _check_finite(value)
+    return _missing(required, value)
 
 
 def _compile(schema: Json, root: JsonObject, depth: int) -> Check:
@@ -84,10 +103,7 @@ class _Reference:
     def __call__(self, name: str, value: Json) -> str | None:
         if self._check is None:
             self._check = _compile(self._find(), self._root, self._depth + 1)
-        try:
-            return self._check(name, value)
-        except RecursionError:
-            return f'Argument "{name}" is nested too deeply.'
+        return self._check(name, value)
 
     def _find(self) -> Json:
         node: Json = self._root
@@ -135,28 +151,17 @@ def _missing(required: tuple[str, ...], value: dict[str, Json]) -> str | None:
 
 
 def _accept(name: str, value: Json) -> str | None:
-    return _check_finite(value)
+    return None
 
 
 def _reject(name: str, value: Json) -> str | None:
     return f'Argument "{name}" is refused by the schema of the tool.'
 
 
-def _check_finite(value: Json) -> str | None:
-    """NaN and the infinities are not JSON, and compare as no bound expects."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "Numbers must be finite."
-    if isinstance(value, dict):
-        return next((problem for part in value.values() if (problem := _check_finite(part))), None)
-    if isinstance(value, list):
-        return next((problem for part in value if (problem := _check_finite(part))), None)
-    return None
-
-
 def _check_type(types: tuple[str, ...], name: str, value: Json) -> str | None:
     kind = _kind(value)
     if kind in types or (kind == "integer" and "number" in types):
-        return _check_finite(value) if kind == "number" else None
+        return None
     if kind == "number" and "integer" in types and isinstance(value, float) and value.is_integer():
         return None
     wanted = " or ".join(f"an {kind}" if kind[0] in "aio" else f"a {kind}" for kind in types)

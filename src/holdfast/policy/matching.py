@@ -11,7 +11,7 @@ from holdfast.policy.targets import OPAQUE_ROLES, same
 
 
 class CompiledRule:
-    """One rule; `holds` says whether it speaks of a claim and everything it asks for is so."""
+    """One rule; `obstacle` says whether it decides a claim, and if not, why."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -21,6 +21,8 @@ class CompiledRule:
         self.is_unconditional = rule.is_unconditional
         self.names_hosts = rule.hosts is not None
         self.paths = _Paths(rule.paths, is_wide=rule.is_wide) if rule.paths is not None else None
+        self._hosts = _Hosts(rule.hosts) if rule.hosts is not None else None
+        self._names = [_Names(test, is_wide=rule.is_wide) for test in rule.names]
         reason = rule.reason or rule.name
         self.decision = Decision(
             verdict=rule.verdict,
@@ -34,25 +36,28 @@ class CompiledRule:
         """Whether a claim of this role is any business of the rule."""
         return role in self.scope if role is not None and self.scope else self._covers_bare
 
-    def holds(self, role: Role | None, target: Target | None, request: Request) -> bool:
-        """Whether the rule decides this claim."""
+    def obstacle(self, role: Role | None, target: Target | None, request: Request) -> str | None:
+        """Why the rule does not decide this claim; None where it does."""
         if self.is_unconditional:
-            return True
+            return None
         if not self.speaks_of(role):
-            return False
+            return "it speaks of other roles"
         rule = self.rule
         if rule.takes_no_arguments and request.call.arguments:
-            return False
+            return "it is for calls without arguments"
         if role is None and self.scope and not _having(request.targets, self.scope):
-            return False
+            return "it speaks of arguments that are not given"
         if self.paths is not None and not _all_pass(self.paths, role, target, request):
-            return False
-        if rule.hosts is not None and not _all_pass(_Hosts(rule.hosts), role, target, request):
-            return False
-        for test in rule.names:
-            if not _all_pass(_Names(test, is_wide=rule.is_wide), role, target, request):
-                return False
-        return all(_argument_passes(test, request.call, request.tool) for test in rule.arguments)
+            return "the path is none of its paths"
+        if self._hosts is not None and not _all_pass(self._hosts, role, target, request):
+            return "the host is none of its hosts"
+        for test in self._names:
+            if not _all_pass(test, role, target, request):
+                return "a name is none of its names"
+        for bound in rule.arguments:
+            if not _argument_passes(bound, request.call, request.tool):
+                return "an argument is not within its bounds"
+        return None
 
 
 class _Test:

@@ -16,7 +16,7 @@ from holdfast.policy.contract import Request
 from holdfast.policy.hosts import match_host
 from holdfast.policy.matching import CompiledRule
 from holdfast.policy.rule_index import RuleIndex
-from holdfast.policy.rules import PolicyDocument, names_operation
+from holdfast.policy.rules import PolicyDocument, Rule, names_operation
 from holdfast.policy.structure import BUILT_IN, refuse, structural_refusal, unsafe_target
 from holdfast.policy.targets import OPAQUE_ROLES, roles_of
 
@@ -73,6 +73,23 @@ class RulePolicy:
             is_staged=is_staged,
         )
 
+    def weigh(self, request: Request) -> tuple[tuple[Claim, Decision], ...]:
+        """Each claim of a request with the decision it gets by itself; nothing where no rule is asked."""
+        tool = request.tool
+        if tool is None or tool.group in self.document.trusted_groups or self._refusal(request) is not None:
+            return ()
+        return tuple((claim, self._decide(claim, request)[1]) for claim in claims_of(request, tool))
+
+    def passed_over(self, claim: Claim, request: Request) -> tuple[tuple[Rule, str], ...]:
+        """The rules for the operation that do not decide a claim, up to the one that does, and why."""
+        found: list[tuple[Rule, str]] = []
+        for rule in self._index.for_operation(request.call.operation):
+            obstacle = rule.obstacle(claim.role, claim.target, request)
+            if obstacle is None:
+                break
+            found.append((rule.rule, obstacle))
+        return tuple(found)
+
     def could_allow(self, tool: Tool) -> bool:
         if tool.group in self.document.trusted_groups:
             return True
@@ -104,7 +121,7 @@ class RulePolicy:
         gate = self.document.host_gates.get(request.call.operation.partition(".")[0])
         is_named = url is None or any(match_host(pattern, url) for pattern in gate or ("*",))
         for rule in self._index.candidates(request.call.operation, claim.role, claim.target):
-            if not rule.holds(claim.role, claim.target, request):
+            if rule.obstacle(claim.role, claim.target, request) is not None:
                 continue
             if is_named or rule.verdict == "deny" or (gate is None and rule.names_hosts):
                 return claim.role, rule.decision

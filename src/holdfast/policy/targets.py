@@ -84,16 +84,16 @@ def _roles(roles: ArgumentRoles, arguments: JsonObject) -> tuple[Role, ...]:
 
 
 def _elements(value: Json) -> Iterator[Json]:
-    """The scalars in a value. The keys of an object count: a tool may well take them for paths."""
-    if isinstance(value, list):
-        for part in value:
-            yield from _elements(part)
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            yield key
-            yield from _elements(part)
-    else:
-        yield value
+    """The scalars in a value, in order. The keys of an object count: a tool may well take them for paths."""
+    waiting = [value]  # a stack and not recursion: the guest chooses the depth
+    while waiting:
+        match waiting.pop():
+            case list(parts):
+                waiting.extend(reversed(parts))
+            case dict(fields):
+                waiting.extend(part for pair in reversed(fields.items()) for part in reversed(pair))
+            case scalar:
+                yield scalar
 
 
 def _path_target(

@@ -1,0 +1,215 @@
+"""Ways round a policy that others left open. Each test is named after the class or the fault it closes."""
+
+from pathlib import Path
+
+import pytest
+from tests.policy.real_paths import RealPaths
+
+from holdfast.core import ArgumentRoles, Call, Decision, Json, JsonObject, Location, Paths, Tool, call_id
+from holdfast.policy import KNOWN_TOOLS, LexicalPaths, Request, RulePolicy, load_policy, targets_of, tighten
+from holdfast.policy.parse import parse_policy
+
+
+def policy(rules: str, head: str = "") -> RulePolicy:
+    return RulePolicy(parse_policy(f"policy: test\n{head}rules:\n{rules}", source="test.yaml"))
+
+
+def judge(
+    one: RulePolicy,
+    operation: str,
+    arguments: JsonObject,
+    paths: Paths | None = None,
+    tool: Tool | None = None,
+) -> Decision:
+    tool = tool or one.document.tools.get(operation) or KNOWN_TOOLS.get(operation)
+    call = Call(id=call_id(1, 1), operation=operation, arguments=arguments)
+    targets = targets_of(tool, arguments, paths or LexicalPaths()) if tool is not None else ()
+    return one.judge(Request(call=call, tool=tool, targets=targets))
+
+
+OPEN = "  - {name: open, allow: 'world.*', inside: true}\n"
+
+
+def test_w1_a_protected_path_stays_protected_inside_the_workspace(tmp_path: Path) -> None:
+    own = tmp_path / "home" / ".holdfast"
+    own.mkdir(parents=True)
+    paths = RealPaths(tmp_path, protected=(own,))
+    for given in ("home/.holdfast/policy.yaml", "home/./.holdfast", str(own / "new"), "home/x/../.holdfast"):
+        decision = judge(policy(OPEN), "world.write", {"path": given, "content": ""}, paths)
+        assert decision.rule == "structural-protected-path", given
+
+
+def test_w2_a_dangling_symlink_is_judged_by_its_target(tmp_path: Path) -> None:
+    workspace, outside = tmp_path / "w", tmp_path / "o"
+    workspace.mkdir()
+    outside.mkdir()
+    (workspace / "link").symlink_to(outside / "missing")
+    (workspace / "vault").symlink_to(outside / "protected" / "key")
+    paths = RealPaths(workspace, protected=(outside / "protected",))
+    write = {"content": ""}
+    assert judge(policy(OPEN), "world.write", {"path": "link", **write}, paths).verdict == "deny"
+    assert (
+        judge(policy(OPEN), "world.write", {"path": "vault", **write}, paths).rule
+        == "structural-protected-path"
+    )
+
+
+def test_cve_2025_53110_a_sibling_with_the_same_prefix_is_outside(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    paths = RealPaths(tmp_path / "ws")
+    assert (
+        judge(policy(OPEN), "world.read", {"path": str(tmp_path / "ws-evil" / "a")}, paths).verdict == "deny"
+    )
+    within = policy(f"  - {{name: r, allow: world.read, within: ['{tmp_path}/ws']}}")
+    assert judge(within, "world.read", {"path": str(tmp_path / "ws-evil" / "a")}, paths).verdict == "deny"
+    assert judge(within, "world.read", {"path": str(tmp_path / "ws" / "a")}, paths).verdict == "allow"
+
+
+def test_cve_2025_53109_a_symlink_out_of_the_workspace_is_outside(tmp_path: Path) -> None:
+    workspace = tmp_path / "w"
+    workspace.mkdir()
+    (workspace / "out").symlink_to("/etc")
+    paths = RealPaths(workspace)
+    assert judge(policy(OPEN), "world.read", {"path": "out/passwd"}, paths).verdict == "deny"
+    assert judge(policy(OPEN), "world.write", {"path": "out/new", "content": ""}, paths).verdict == "deny"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "secrets/",
+        "secrets",
+        "./secrets",
+        "secrets//key",
+        "secrets/.",
+        "Secrets/Key",
+        "a/../secrets/key",
+        "/workspace/secrets",
+    ],
+)
+def test_paths_a_deny_without_stars_covers_every_spelling(path: str) -> None:
+    one = policy("  - {name: closed, deny: 'world.*', paths: [secrets]}\n" + OPEN)
+    assert judge(one, "world.read", {"path": path}).rule == "closed"
+
+
+def test_paths_deleting_or_moving_a_folder_counts_for_what_a_deny_holds_beneath_it() -> None:
+    one = policy("  - {name: closed, deny: 'world.*', paths: ['src/secret/**']}\n" + OPEN)
+    for path in ("src", "src/secret", "SRC", "."):
+        assert judge(one, "world.delete", {"path": path, "recursive": True}).rule == "closed", path
+        assert judge(one, "world.move", {"source": path, "destination": "x"}).rule == "closed", path
+    assert judge(one, "world.delete", {"path": "srcs"}).rule == "open"
+
+
+def test_paths_the_two_forms_of_an_accent_are_one_name_to_a_deny() -> None:
+    one = policy("  - {name: closed, deny: 'world.*', paths: ['caf\u00e9/**']}\n" + OPEN)
+    assert judge(one, "world.read", {"path": "cafe\u0301/menu"}).rule == "closed"
+
+
+@pytest.mark.parametrize(
+    "path", ["a\0b", "..\\..\\etc", "\\\\?\\C:\\x", "\\??\\C:\\x", "\\\\host\\share", ""]
+)
+def test_paths_what_is_no_path_of_ours_is_denied(path: str) -> None:
+    assert judge(policy(OPEN), "world.read", {"path": path}).verdict == "deny"
+
+
+@pytest.mark.parametrize(
+    "path", ["/proc/self/root/etc/passwd", "/dev/fd/3", "../../etc/passwd", "//etc/passwd"]
+)
+def test_paths_outside_are_outside_by_any_road(path: str) -> None:
+    assert judge(policy(OPEN), "world.read", {"path": path}).verdict == "deny"
+
+
+@pytest.mark.parametrize("path", ["C:\\x", "C:/x", "C:x"])
+def test_globs_never_match_a_drive(path: str) -> None:
+    location = Location(given=path, real=f"/w/{path}", inside=path)
+
+    class Trusting:
+        def locate(self, given: str) -> Location:
+            return location
+
+    one = policy("  - {name: r, allow: world.read, paths: ['**', '**/*', '*']}")
+    assert judge(one, "world.read", {"path": path}, Trusting()).verdict == "deny"
+
+
+def test_globs_a_single_segment_does_not_match_at_depth() -> None:
+    one = policy("  - {name: r, allow: world.read, paths: ['build/**']}")
+    assert judge(one, "world.read", {"path": "build/a"}).verdict == "allow"
+    assert judge(one, "world.read", {"path": "src/build/a"}).verdict == "deny"
+
+
+def test_globs_an_apex_is_covered_and_a_lookalike_is_not() -> None:
+    one = policy("  - {name: r, allow: net.fetch, hosts: ['*.example.com']}")
+    assert judge(one, "net.fetch", {"url": "https://example.com/"}).verdict == "allow"
+    assert judge(one, "net.fetch", {"url": "https://notexample.com/"}).verdict == "deny"
+
+
+def test_w23_a_rule_that_names_no_host_does_not_open_the_local_network() -> None:
+    one = policy("  - {name: r, allow: net.fetch}")
+    assert judge(one, "net.fetch", {"url": "https://example.com/"}).verdict == "allow"
+    for url in ("http://localhost/", "http://169.254.169.254/", "http://127.0.0.1.nip.io/", "not a url"):
+        assert judge(one, "net.fetch", {"url": url}).rule == "structural-domain-escalate"
+    named = policy("  - {name: r, allow: net.fetch, hosts: [localhost]}")
+    assert judge(named, "net.fetch", {"url": "http://localhost:8000/"}).verdict == "allow"
+
+
+def test_precedence_a_lower_tier_cannot_allow_what_a_higher_one_asks_about() -> None:
+    managed = policy("  - {name: ask, escalate: '*'}")
+    user = policy("  - {name: all, allow: '*'}")
+    request = Request(
+        call=Call(id=call_id(1, 1), operation="world.list", arguments={}), tool=KNOWN_TOOLS["world.list"]
+    )
+    assert tighten(managed, user).judge(request).verdict == "escalate"
+    assert tighten(user, managed).judge(request).verdict == "escalate"
+
+
+def test_precedence_an_approved_call_of_a_staging_tier_is_still_staged() -> None:
+    asking = policy("  - {name: ask, escalate: '*'}")
+    staging = policy("  - {name: stage, stage: 'world.*'}")
+    call = Call(id=call_id(1, 1), operation="world.list", arguments={})
+    decision = tighten(asking, staging).judge(Request(call=call, tool=KNOWN_TOOLS["world.list"]))
+    assert (decision.verdict, decision.is_staged) == ("escalate", True)
+
+
+def test_precedence_an_empty_policy_allows_nothing() -> None:
+    assert judge(policy("  []"), "world.read", {"path": "a"}).rule == "default-deny"
+    with pytest.raises(ValueError, match="at least one"):
+        tighten()
+
+
+def test_precedence_a_test_on_an_argument_that_is_missing_is_not_passed() -> None:
+    unbounded = Tool(name="llm.complete", roles={"prompt": ArgumentRoles(default=("none",))})
+    one = policy("  - {name: r, allow: llm.complete, arguments: {max_tokens: {at_most: 10}}}")
+    assert judge(one, "llm.complete", {"prompt": "x"}, tool=unbounded).verdict == "deny"
+    values: list[Json] = [11, "5", True, None, -float("inf"), [5]]
+    for value in values:
+        decision = judge(one, "llm.complete", {"prompt": "x", "max_tokens": value}, tool=unbounded)
+        assert decision.verdict == "deny", value
+
+
+def test_mcp_a_tool_that_nobody_annotated_is_denied_whatever_the_rules() -> None:
+    one = policy("  - {name: r, allow: '*'}")
+    decision = judge(one, "fs.read", {"path": "a"}, tool=Tool(name="fs.read"))
+    assert decision.rule == "missing-annotation"
+    assert not one.could_allow(Tool(name="fs.read"))
+
+
+def test_mcp_an_argument_the_schema_does_not_name_is_denied() -> None:
+    one = policy("  - {name: r, allow: '*'}")
+    assert judge(one, "world.read", {"path": "a", "pth": "/etc/passwd"}).rule == "invalid-arguments"
+
+
+def test_mcp_a_tool_of_the_same_name_on_another_server_is_another_tool() -> None:
+    one = policy("  - {name: r, allow: fs.read}")
+    squatter = Tool(name="evil.read", roles={})
+    assert judge(one, "evil.read", {}, tool=squatter).verdict == "deny"
+    assert judge(one, "fs.read", {}, tool=squatter).rule == "structural-unknown-tool"
+
+
+def test_command_strings_are_never_matched_to_allow_them() -> None:
+    for name in ("project", "safe-analysis", "safe-edit"):
+        assert judge(load_policy(name), "shell.run", {"command": "ls"}).verdict == "deny"
+
+
+def test_w27_our_own_policies_ask_before_history_is_rewritten() -> None:
+    reset = Tool(name="git.reset", roles={"path": ArgumentRoles(default=("write-history",))})
+    assert judge(load_policy("project"), "git.reset", {"path": "."}, tool=reset).verdict == "escalate"

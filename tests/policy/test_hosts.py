@@ -1,0 +1,143 @@
+"""Hosts: one form for each, and nothing local behind a star."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.policy import canonical_url
+from holdfast.policy.hosts import canonical_host, canonical_pattern, is_public, match_host
+
+LOCAL = [
+    "http://127.0.0.1/",
+    "http://127.1/",
+    "http://2130706433/",
+    "http://0177.0.0.1/",
+    "http://0x7f.1/",
+    "http://0x7f000001/",
+    "http://127.0.0.1./",
+    "http://[::1]/",
+    "http://[::ffff:127.0.0.1]/",
+    "http://[::ffff:7f00:1]/",
+    "http://[64:ff9b::7f00:1]/",
+    "http://[2002:7f00:1::]/",
+    "http://[fd00:ec2::254]/",
+    "http://[fe80::1]/",
+    "http://0.0.0.0/",
+    "http://0/",
+    "http://10.0.0.1/",
+    "http://192.168.1.1/",
+    "http://172.16.0.1/",
+    "http://100.100.100.200/",
+    "http://169.254.169.254/latest/meta-data",
+    "http://metadata.google.internal/",
+    "http://localhost/",
+    "http://LOCALHOST./",
+    "http://a.localhost/",
+    "http://printer.local/",
+    "http://router/",
+    "http://127.0.0.1.nip.io/",
+    "http://user:pw@10.0.0.1/",
+    "http://%31%32%37.0.0.1/",
+    "http://１２７.0.0.1/",
+    "http://127。0。0。1/",
+    "file:///etc/passwd",
+    "ftp://example.com/",
+    "gopher://example.com/",
+    "not a url",
+    "example.com/x",
+    "//example.com/x",
+    "http://good.example\\@evil.example/",
+    "http://good.example/\n",
+    " http://example.com/",
+    "http://exa\u200bmple.com/",
+    "http://example.com:99999/",
+    "http://[::1",
+    "http://fe80::1%25eth0/",
+    "http://256.256.256.256/",
+    "http://1.2.3.4.5/",
+    "http:///path",
+    "https://straße.example/",
+    "http://224.0.0.1/",
+    "",
+]
+
+
+@pytest.mark.parametrize("url", LOCAL)
+def test_w23_a_star_never_means_a_local_host_or_something_that_is_no_url(url: str) -> None:
+    target = canonical_url(url)
+    assert not is_public(target)
+    assert not match_host("*", target)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://EXAMPLE.com/", "example.com"),
+        ("https://example.com./", "example.com"),
+        ("https://bücher.example.org/", "xn--bcher-kva.example.org"),
+        ("https://8.8.8.8/", "8.8.8.8"),
+        ("https://0x8.0x8.0x8.0x8/", "8.8.8.8"),
+        ("https://[2001:4860:4860:0:0:0:0:8888]/", "2001:4860:4860::8888"),
+        ("https://user@example.com/", "example.com"),
+    ],
+)
+def test_a_public_host_has_one_form(url: str, host: str) -> None:
+    target = canonical_url(url)
+    assert target.host == host
+    assert match_host("*", target)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "is_match"),
+    [
+        ("github.com", "https://github.com/o/r", True),
+        ("github.com", "https://api.github.com/", False),
+        ("*.github.com", "https://api.github.com/", True),
+        ("*.github.com", "https://github.com/", True),
+        ("*.github.com", "https://evilgithub.com/", False),
+        ("github.com", "https://github.com.evil.example/", False),
+        ("github.com", "https://github.com@evil.example/", False),
+        ("github.com/o/r", "https://github.com/o/r", True),
+        ("github.com/o/r", "https://github.com/o/r/issues", True),
+        ("github.com/o/r", "https://github.com/o/r2", False),
+        ("github.com/o/r", "https://github.com/o/r/../x", False),
+        ("github.com/o/r", "https://github.com/o/r/%2e%2e/x", False),
+        ("github.com/o/r", "https://github.com/o/r%2f..%2fx", False),
+        ("10.0.0.1", "http://10.0.0.1/", True),
+        ("10.0.0.1", "http://0xa.1/", True),
+        ("::1", "http://[::1]/", True),
+        ("localhost", "http://localhost:8080/", True),
+        ("localhost:8080", "http://localhost:8080/", True),
+        ("localhost:8080", "http://localhost:9090/", False),
+        ("[::1]:80", "http://[::1]:80/", True),
+        ("BÜCHER.example", "https://bücher.example/", True),
+    ],
+)
+def test_a_pattern_names_hosts(pattern: str, url: str, is_match: bool) -> None:
+    canonical = canonical_pattern(pattern)
+    assert canonical is not None
+    assert match_host(canonical, canonical_url(url)) is is_match
+
+
+@pytest.mark.parametrize("pattern", ["", "a b", "*.*", "exa*mple.com", "http://example.com", "a..b", "-"])
+def test_a_pattern_that_names_no_host_is_refused(pattern: str) -> None:
+    assert canonical_pattern(pattern) is None
+
+
+@given(st.text(max_size=60))
+def test_any_text_at_all_has_an_answer(text: str) -> None:
+    target = canonical_url(text)
+    assert (target.problem is None) == bool(target.host)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["{}", "0x{:x}", "0{:o}"]))
+def test_every_way_to_write_an_address_is_the_same_address(number: int, form: str) -> None:
+    dotted = ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
+    assert canonical_host(form.format(number)) == canonical_host(dotted) == dotted
+
+
+@given(st.text(max_size=40))
+def test_a_canonical_host_stays_as_it_is(text: str) -> None:
+    host = canonical_host(text)
+    if host is not None:
+        assert canonical_host(host) == host

@@ -1,0 +1,248 @@
+"""Policies in YAML: what they say, and errors that name the place."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core import Call, Decision, JsonObject, call_id
+from holdfast.core.errors import InvalidPolicy
+from holdfast.policy import KNOWN_TOOLS, LexicalPaths, Request, RulePolicy, load_policy, targets_of
+from holdfast.policy.parse import parse_policy
+
+
+def policy(rules: str, head: str = "") -> RulePolicy:
+    return RulePolicy(parse_policy(f"policy: test\n{head}rules:\n{rules}", source="test.yaml"))
+
+
+def judge(one: RulePolicy, operation: str, arguments: JsonObject) -> Decision:
+    tool = one.document.tools.get(operation) or KNOWN_TOOLS[operation]
+    call = Call(id=call_id(1, 1), operation=operation, arguments=arguments)
+    return one.judge(Request(call=call, tool=tool, targets=targets_of(tool, arguments, LexicalPaths())))
+
+
+ERRORS = [
+    ("", 1, 1, "is empty"),
+    ("policy: x\n  rules: y", 2, 8, "is no YAML: mapping values are not allowed"),
+    ("- a", 1, 1, "expected a mapping, found a list"),
+    ("rules: []", 1, 1, "needs a name"),
+    ("policy: x", 1, 1, "needs rules"),
+    ("policy: x\nrules: []\nrulez: []", 3, 1, "no field 'rulez'; expected one of policy"),
+    ("policy: x\npolicy: y\nrules: []", 2, 1, "second time"),
+    ("policy: no\nrules: []", 1, 9, "expected text, found true or false"),
+    ("policy: x\nrules:\n  - name: r\n", 3, 5, "one of deny, escalate, stage and allow"),
+    ("policy: x\nrules:\n  - allow: a.b\n    deny: a.b\n    name: r", 3, 5, "one of deny"),
+    ("policy: x\nrules:\n  - allow: a.b\n", 3, 5, "needs a name"),
+    ("policy: x\nrules:\n  - {name: r, allow: 'a b'}", 3, 22, "names no operation"),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b, path: x}", 3, 27, "no field 'path'"),
+    (
+        "policy: x\nrules:\n  - {name: r, allow: a.b, roles: [reed-path]}",
+        3,
+        35,
+        "no role; expected one of read-path",
+    ),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b, paths: [/etc]}", 3, 35, "use `within`"),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b, paths: ['!a']}", 3, 35, "deny rule"),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b, within: [etc]}", 3, 36, "no absolute folder"),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b, within: ['{A}']}", 3, 36, "has no value"),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b, hosts: ['http://x']}", 3, 35, "names no host"),
+    (
+        "policy: x\nrules:\n  - {name: r, allow: a.b, inside: 3}",
+        3,
+        35,
+        "expected true or false, found a number",
+    ),
+    (
+        "policy: x\nrules:\n  - {name: r, allow: a.b, arguments: {n: {at_least: 3}}}",
+        3,
+        43,
+        "expected one of at_most",
+    ),
+    (
+        "policy: x\nrules:\n  - {name: r, allow: a.b, arguments: {n: {at_most: x}}}",
+        3,
+        52,
+        "expected a number",
+    ),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b}\n  - {name: r, deny: a.c}", 4, 5, "taken"),
+    ("policy: x\nrules: &a []\ndescription: *a", 2, 8, "anchors"),
+    ("policy: x\nrules: []\ndescription: !!python/object:os.system x", 3, 14, "expected text"),
+    ("policy: x\nrules: []\ntools: {a.b: {path: [read-pth]}}", 3, 22, "no role"),
+    ("policy: x\nrules: []\ntools: {a.b: {path: {when: []}}}", 3, 21, "expected `default:`"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "column", "words"), ERRORS)
+def test_an_error_names_line_and_column_and_what_was_expected(
+    text: str, line: int, column: int, words: str
+) -> None:
+    with pytest.raises(InvalidPolicy) as caught:
+        parse_policy(text, source="p.yaml")
+    assert words in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (line, column), str(caught.value)
+    assert str(caught.value).startswith(f"p.yaml:{line}:{column}: ")
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_policy_or_a_clear_error(text: str) -> None:
+    with pytest.raises(InvalidPolicy):
+        parse_policy(text, source="p.yaml")
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        "policy: x\n",
+        "rules:\n",
+        "  - name: r\n",
+        "    allow: a.b\n",
+        "    paths: [a]\n",
+        "    deny: [x]\n",
+        "- ",
+        "{",
+        "}",
+        "[",
+        "]",
+        "*a",
+        "&a ",
+        "? ",
+        ": ",
+        "!!set ",
+        "\t",
+        "  ",
+        "null\n",
+        "1e999\n",
+        "2001-01-01\n",
+        "'",
+    ]
+)
+
+
+@given(st.lists(FRAGMENTS, max_size=12))
+def test_pieces_of_policies_in_any_order_never_crash_the_parser(pieces: list[str]) -> None:
+    with contextlib.suppress(InvalidPolicy):
+        parse_policy("".join(pieces), source="p.yaml")
+
+
+def test_deny_beats_allow_wherever_it_stands() -> None:
+    one = policy("  - {name: a, allow: '*'}\n  - {name: d, deny: world.read, paths: [secret]}")
+    assert judge(one, "world.read", {"path": "secret/key"}).rule == "d"
+    assert judge(one, "world.read", {"path": "open"}).rule == "a"
+
+
+def test_among_the_others_the_first_that_matches_decides() -> None:
+    one = policy(
+        "  - {name: e, escalate: world.read, paths: [a]}\n  - {name: a, allow: world.read, paths: ['**']}"
+    )
+    assert judge(one, "world.read", {"path": "a"}).verdict == "escalate"
+    assert judge(one, "world.read", {"path": "b"}).verdict == "allow"
+
+
+def test_a_decision_points_at_the_line_of_its_rule() -> None:
+    one = policy("  - name: a\n    allow: world.read\n    because: it is fine")
+    decision = judge(one, "world.read", {"path": "a"})
+    assert (decision.source, decision.reason) == ("test.yaml:3", "it is fine")
+
+
+def test_the_refused_is_told_what_it_may_do_instead() -> None:
+    one = policy("  - {name: d, deny: world.delete, because: nothing is deleted, instead: move it to attic}")
+    assert judge(one, "world.delete", {"path": "a"}).reason == "nothing is deleted; instead: move it to attic"
+
+
+def test_g26_a_world_that_is_read_only_says_so_whatever_the_path() -> None:
+    one = policy(
+        "  - {name: ro, deny: '*', roles: [write-path, delete-path], because: World is read-only}\n"
+        "  - {name: w, allow: 'world.*', paths: ['**/*']}",
+        "operations: {allow: ['world.*']}\n",
+    )
+    for operation, arguments in (
+        ("world.write", {"path": "src/a", "content": ""}),
+        ("world.write", {"path": ".env", "content": ""}),
+        ("world.delete", {"path": "src/a"}),
+        ("world.move", {"source": "a", "destination": "b"}),
+    ):
+        assert judge(one, operation, {**arguments}).reason == "World is read-only"
+
+
+def test_g28_deleting_is_checked_like_writing() -> None:
+    one = policy("  - {name: w, stage: [world.write, world.delete], paths: ['src/**/*']}")
+    assert judge(one, "world.delete", {"path": "src/a"}).verdict == "stage"
+    assert judge(one, "world.delete", {"path": "src"}).verdict == "deny"
+    assert judge(one, "world.delete", {"path": "lib/a"}).verdict == "deny"
+
+
+def test_the_hosts_of_a_group_and_trusted_groups_can_be_given() -> None:
+    one = policy(
+        "  - {name: a, allow: 'net.*'}",
+        "hosts: {net: ['*.example.com']}\ntrusted: [memory]\n",
+    )
+    assert judge(one, "net.fetch", {"url": "https://api.example.com/"}).verdict == "allow"
+    assert judge(one, "net.fetch", {"url": "https://example.org/"}).rule == "structural-domain-escalate"
+    assert one.document.trusted_groups == ("memory",)
+
+
+def test_tools_can_be_annotated_with_conditions() -> None:
+    tools = """\
+tools:
+  fs.edit:
+    path:
+      default: [read-path, write-path]
+      when:
+        - {argument: dryRun, equals: true, roles: [read-path]}
+    dryRun: none
+"""
+    one = policy("  - {name: r, allow: 'fs.*', roles: [read-path], inside: true}", tools)
+    assert judge(one, "fs.edit", {"path": "a", "dryRun": True}).verdict == "allow"
+    assert judge(one, "fs.edit", {"path": "a", "dryRun": False}).verdict == "deny"
+
+
+def test_names_have_to_be_on_the_list_all_of_them() -> None:
+    tools = "tools: {hub.branch: {owner: github-owner, repo: github-repo}, mail.send: {to: email-address}}\n"
+    one = policy(
+        "  - {name: b, allow: hub.branch, names: {github-owner: [acme], github-repo: [api]}}\n"
+        "  - {name: m, allow: mail.send, names: {email-address: ['*@example.com']}}",
+        tools,
+    )
+    assert judge(one, "hub.branch", {"owner": "acme", "repo": "api"}).verdict == "allow"
+    assert judge(one, "hub.branch", {"owner": "acme", "repo": "web"}).verdict == "deny"
+    assert judge(one, "hub.branch", {"owner": "acme"}).verdict == "deny"
+    assert judge(one, "mail.send", {"to": ["a@example.com", "b@EXAMPLE.com"]}).verdict == "allow"
+    assert judge(one, "mail.send", {"to": ["a@example.com", "b@evil.example"]}).verdict == "deny"
+    assert judge(one, "mail.send", {"to": "a@evil.example,b@example.com"}).verdict == "deny"
+
+
+def test_a_file_is_loaded_with_its_values_and_its_examples_are_checked(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    text = "policy: mine\nrules:\n  - name: r\n    allow: world.read\n    within: ['{DATA}']\n"
+    file.write_text(text)
+    assert load_policy(str(file), values={"DATA": str(tmp_path)}).name == "mine"
+    assert load_policy("mine", search=[tmp_path], values={"DATA": str(tmp_path)}).name == "mine"
+    file.write_text(text + "    examples:\n      matches:\n        - world.read: {path: a}\n")
+    with pytest.raises(InvalidPolicy, match="does not match this example") as caught:
+        load_policy(str(file), values={"DATA": str(tmp_path)})
+    assert (caught.value.line, caught.value.column) == (8, 11)
+
+
+@pytest.mark.parametrize("reference", ["nobody", "/nowhere/policy.yaml", "./nowhere.json"])
+def test_a_policy_that_is_not_there_is_an_error_that_says_so(reference: str) -> None:
+    with pytest.raises(InvalidPolicy):
+        load_policy(reference)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"rules": [{"name": "r"}]}',
+        '{"rules": 3}',
+        '{"rules":[{"name":"r","then":"allow","if":{"pahts":1}}]}',
+    ],
+)
+def test_a_broken_compiled_policy_is_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "compiled-policy.json"
+    file.write_text(text)
+    with pytest.raises(InvalidPolicy):
+        load_policy(str(file))
