@@ -26,6 +26,8 @@ Open = Callable[[GuestLimits, str], Awaitable[Worker]]
 _SENTINEL = '__holdfast_check__: int = ""\n'
 _LIMITS = GuestLimits(seconds=5.0, memory_bytes=64 << 20)
 _SECONDS = 10.0
+# A worker may have died for another reason than this code.
+_ATTEMPTS = 2
 _MAX_CODE = 1 << 20
 _MAX_SESSIONS = 4
 _MAX_USES = 500
@@ -69,19 +71,25 @@ class Checker:
         """Why this code is not to run, in words that a model can act on; empty where nothing speaks against it."""
         if len(code) > _MAX_CODE:
             return f"SyntaxError: the code is longer than {_MAX_CODE} characters; split it"
-        desk = await self._desk(tools)
-        async with desk.lock:
-            try:
-                diagnostics = await desk.examine(code)
-            except _Unreadable as unreadable:
-                return str(unreadable)
-            except (WorkerTimeout, monty.MontyCrashedError):
-                await self._drop(desk)
-                return "The code could not be checked in time: it is too large or nested too deeply."
-            except BaseException:
-                await self._drop(desk)
-                raise
-        return _rendered([each for each in diagnostics if _is_fatal(each, names, desk.classes)], desk.groups)
+        for _ in range(_ATTEMPTS):
+            desk = await self._desk(tools)
+            async with desk.lock:
+                try:
+                    diagnostics = await desk.examine(code)
+                except _Unreadable as unreadable:
+                    return str(unreadable)
+                except WorkerTimeout:
+                    await self._drop(desk)
+                    break
+                except monty.MontyCrashedError:
+                    await self._drop(desk)
+                    continue
+                except BaseException:
+                    await self._drop(desk)
+                    raise
+            fatal = [each for each in diagnostics if _is_fatal(each, names, desk.classes)]
+            return _rendered(fatal, desk.groups)
+        return "The code could not be checked: it is too large or nested too deeply. Split it."
 
     async def close(self) -> None:
         """Give all workers back."""
