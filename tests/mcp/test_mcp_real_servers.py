@@ -84,7 +84,7 @@ async def test_the_fetch_server_fetches_from_loopback(opened: Opener) -> None:
                     args=("--ignore-robots-txt", "--allow-private-ips"),
                 )
             )
-            result = await fetch.call("fetch", url=f"http://127.0.0.1:{page.server_port}/")
+            result = await fetch.call("fetch", url=f"http://127.0.0.1:{page.server_port}/", raw=True)
         finally:
             page.shutdown()
             serving.join()

@@ -19,6 +19,7 @@ from holdfast.mcp.definitions import Definition, Refusal, visible
 from holdfast.mcp.environment import secrets_of
 from holdfast.mcp.pins import Comparison, PinnedServer, Pins
 from holdfast.mcp.proposals import Proposal, propose_roles
+from holdfast.mcp.proxy import Proxy
 from holdfast.mcp.results import present_plainly, present_wholly
 from holdfast.mcp.specs import ServerSpec, load_servers
 from holdfast.mcp.toolset import McpToolset, start_servers
@@ -36,6 +37,7 @@ __all__ = [
     "Pins",
     "Progressed",
     "Proposal",
+    "Proxy",
     "Refusal",
     "ResourceChanged",
     "ServerFailed",

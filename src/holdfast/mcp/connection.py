@@ -4,6 +4,7 @@ This module is the only one on the client's side that loads the protocol library
 first needed. The library wants its context left by the task that entered it, so each connection has a task of its own.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -18,11 +19,12 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 
-from holdfast.core import Clock, JsonObject
+from holdfast.core import Clock, Json, JsonObject
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.contract import ListChanged, News, ResourceChanged
 from holdfast.mcp.definitions import MAX_TOOLS
 from holdfast.mcp.environment import arguments_for, environment_for, headers_for
+from holdfast.mcp.extras import READ_RESOURCE
 from holdfast.mcp.process import Process, run
 from holdfast.mcp.ration import Ration
 from holdfast.mcp.specs import ServerSpec
@@ -59,6 +61,12 @@ class Connection:
         """The process that stands over the server; None for one reached by HTTP."""
         return self._process.pid if self._process else None
 
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """What the server has beside tools."""
+        has = self._client.server_capabilities
+        return tuple(name for name in ("resources", "prompts") if getattr(has, name) is not None)
+
     async def list_tools(self) -> list[JsonObject]:
         """Every tool on every page, up to a bound."""
         tools: list[JsonObject] = []
@@ -79,6 +87,22 @@ class Connection:
             return await self._client.call_tool(
                 tool, arguments, read_timeout_seconds=self._spec.call_seconds, progress_callback=on_progress
             )
+        except Exception as error:
+            raise self.explain(error) from error
+
+    async def fetch(self, what: str, arguments: JsonObject) -> Json:
+        """Read a resource or get a prompt. Raises ToolFailed and ToolTimeout."""
+        try:
+            async with asyncio.timeout(self._spec.call_seconds):
+                if what == READ_RESOURCE:
+                    read = await self._client.read_resource(str(arguments["uri"]))
+                    return read.model_dump(by_alias=True, mode="json", exclude_none=True)
+                words = arguments.get("arguments")
+                given = {name: str(word) for name, word in words.items()} if isinstance(words, dict) else {}
+                prompt = await self._client.get_prompt(str(arguments["name"]), given)
+                return prompt.model_dump(by_alias=True, mode="json", exclude_none=True)
+        except TimeoutError:
+            raise ToolTimeout(f"server {self._spec.name!r} did not answer in time") from None
         except Exception as error:
             raise self.explain(error) from error
 

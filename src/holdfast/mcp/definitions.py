@@ -6,6 +6,7 @@ import unicodedata
 import msgspec
 
 from holdfast.core import Json, JsonObject, Value, digest
+from holdfast.mcp.extras import EXTRAS
 
 MAX_TOOLS = 1000
 MAX_DEFINITION_BYTES = 256 << 10
@@ -51,6 +52,8 @@ def read_definitions(tools: list[JsonObject]) -> tuple[tuple[Definition, ...], t
                     reason="its name has characters that no tool's name may have",
                 )
             )
+        elif definition.name in EXTRAS:
+            refused.append(Refusal(name=definition.name, reason="this name is ours"))
         elif len(msgspec.json.encode(raw)) > MAX_DEFINITION_BYTES:
             refused.append(
                 Refusal(

@@ -28,6 +28,8 @@ class PinnedServer(Value):
     """The newest definitions that differ, or are new, and have not been seen."""
     held_source: str = ""
     protocol: str = ""
+    offers: tuple[str, ...] = ()
+    """What it has beside tools: `resources`, `prompts`."""
 
 
 class Comparison(Value):
@@ -66,13 +68,19 @@ class Pins:
         return tuple(self._servers)
 
     def compare(
-        self, name: str, source: str, definitions: Iterable[Definition], *, protocol: str = ""
+        self,
+        name: str,
+        source: str,
+        definitions: Iterable[Definition],
+        *,
+        protocol: str = "",
+        offers: tuple[str, ...] = (),
     ) -> Comparison:
         """What of this list may be offered. A server never seen is pinned as it is; a difference is held, on disk."""
         fresh = {each.name: each for each in definitions}
         known = self._servers.get(name)
         if known is None:
-            self._keep(name, PinnedServer(source=source, tools=fresh, protocol=protocol))
+            self._keep(name, PinnedServer(source=source, tools=fresh, protocol=protocol, offers=offers))
             return Comparison(offered=tuple(fresh.values()))
         is_other = known.source != source
         changed = tuple(
@@ -81,7 +89,11 @@ class Pins:
         added = tuple(tool for tool in fresh if tool not in known.tools)
         held = fresh if is_other else {tool: fresh[tool] for tool in (*changed, *added)}
         after = msgspec.structs.replace(
-            known, held=held, held_source=source if is_other else "", protocol=protocol or known.protocol
+            known,
+            held=held,
+            held_source=source if is_other else "",
+            protocol=protocol or known.protocol,
+            offers=offers,
         )
         if after != known:
             self._keep(name, after)
@@ -104,7 +116,9 @@ class Pins:
         if known.held_source:
             if tools is not None:
                 raise InvalidInput(f"another program stands behind {name!r}; trust it whole or not at all")
-            after = PinnedServer(source=known.held_source, tools=known.held, protocol=known.protocol)
+            after = msgspec.structs.replace(
+                known, source=known.held_source, tools=known.held, held={}, held_source=""
+            )
         else:
             after = msgspec.structs.replace(
                 known,

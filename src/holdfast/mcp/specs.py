@@ -32,7 +32,7 @@ RESERVED_NAMES = frozenset(
 )
 """Groups of operations that are ours; a server of that name could pass its tools off as our own."""
 
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,62}")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?=[A-Za-z0-9-])){0,62}")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IGNORED = frozenset(["autoApprove", "alwaysAllow", "disabled", "enabled", "trust", "timeout", "transport"])

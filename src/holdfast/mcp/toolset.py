@@ -24,6 +24,7 @@ from holdfast.mcp.contract import (
     ToolsHeld,
 )
 from holdfast.mcp.definitions import Definition, Refusal, read_definitions
+from holdfast.mcp.extras import EXTRAS, extra_tools
 from holdfast.mcp.pins import Pins
 from holdfast.mcp.results import Present, failure_of, present_plainly
 from holdfast.mcp.specs import ServerSpec
@@ -49,7 +50,9 @@ class McpToolset:
         environ: Mapping[str, str] | None = None,
         clock: Clock | None = None,
         present: Present = present_plainly,
+        has_extras: bool = False,
     ) -> None:
+        """`has_extras` offers resources and prompts as operations too; guests have no use for them, the proxy has."""
         self.spec = spec
         self.refused: tuple[Refusal, ...] = ()
         """Tools the server lists and nobody can call."""
@@ -69,6 +72,9 @@ class McpToolset:
         self._not_before = 0.0
         known = pins.server(spec.name)
         is_known = known is not None and known.source == spec.source
+        self._has_extras = has_extras
+        self.offers = known.offers if known is not None and is_known else ()
+        """What the server has beside tools."""
         self._tools: tuple[Tool, ...] = ()
         self._offer(known.tools.values() if known is not None and is_known else ())
         self._protocol = known.protocol if known is not None and is_known else ""
@@ -110,6 +116,8 @@ class McpToolset:
             )
         name = call.operation.partition(".")[2]
         connection = await self.connection()
+        if self._has_extras and name in EXTRAS:
+            return Performed(result=await connection.fetch(name, call.arguments))
         tool = self._offered.get(name)
         if tool is None:
             raise ToolFailed(
@@ -217,8 +225,9 @@ class McpToolset:
         except Exception as error:
             raise connection.explain(error) from error
         definitions, self.refused = read_definitions(listed)
+        self.offers = connection.offers
         found = self._pins.compare(
-            self.spec.name, self.spec.source, definitions, protocol=connection.protocol
+            self.spec.name, self.spec.source, definitions, protocol=connection.protocol, offers=self.offers
         )
         self._offer(found.offered)
         if not found.is_clean:
@@ -233,7 +242,8 @@ class McpToolset:
 
     def _offer(self, definitions: Iterable[Definition]) -> None:
         self._offered = {each.name: self._annotations.apply(self.spec, each) for each in definitions}
-        self._tools = tuple(self._offered.values())
+        extras = extra_tools(self.spec.name, self.offers) if self._has_extras else ()
+        self._tools = (*self._offered.values(), *extras)
 
     def _failed(self, reason: str) -> None:
         # The first restart is at once: one crash is an accident, several are a habit.

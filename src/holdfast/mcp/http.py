@@ -1,0 +1,50 @@
+"""HTTP on loopback: the proxy for clients that do not start it themselves. No request passes without the token."""
+
+import asyncio
+import contextlib
+import hmac
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import uvicorn
+from mcp.server.lowlevel.server import Server
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+HOST = "127.0.0.1"
+
+
+class BearerGuard:
+    """Turns away every HTTP request that does not carry the token, in its header and nowhere else."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            given = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(given, self._expected):
+                refusal = PlainTextResponse("a token is needed\n", 401, {"WWW-Authenticate": "Bearer"})
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+@contextlib.asynccontextmanager
+async def listening(server: Server[Any], *, port: int, token: str) -> AsyncIterator[str]:
+    """Serve until the block is left; yields the address. The library refuses foreign Host and Origin headers."""
+    app = BearerGuard(server.streamable_http_app(host=HOST), token)
+    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on")
+    listener = uvicorn.Server(config)
+    with socket.create_server((HOST, port)) as listening_socket:
+        serving = asyncio.create_task(listener.serve([listening_socket]))
+        try:
+            while not listener.started and not serving.done():  # noqa: ASYNC110 - uvicorn has no event for it
+                await asyncio.sleep(0.005)
+            yield f"http://{HOST}:{listening_socket.getsockname()[1]}/mcp"
+        finally:
+            listener.should_exit = True
+            listener.force_exit = True
+            await serving
