@@ -33,7 +33,7 @@ def canonical(datum: Datum, *, is_procedure_opaque: bool = False) -> str:
     while waiting:
         item = waiting.pop()
         if len(parts) > MAX_PARTS:
-            raise Fault("too-large", f"data of more than {MAX_PARTS:,} parts cannot be made canonical")
+            raise Fault("too-large", f"data of more than {MAX_PARTS} parts cannot be made canonical")
         if isinstance(item, _Text):
             parts.append(item.text)
         elif isinstance(item, Pair):

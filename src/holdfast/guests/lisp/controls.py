@@ -8,7 +8,7 @@ from holdfast.guests.lisp.data import Closure, Control, Datum, Symbol
 from holdfast.guests.lisp.environment import Cell, Root
 from holdfast.guests.lisp.facts import FactStore
 from holdfast.guests.lisp.faults import Fault
-from holdfast.guests.lisp.lists import gather
+from holdfast.guests.lisp.lists import PAIR_BYTES, gather
 from holdfast.guests.lisp.numbers import integer
 from holdfast.guests.lisp.operations import API, LANGUAGE, name_arguments
 from holdfast.guests.lisp.tables import key, table
@@ -23,7 +23,9 @@ _CODE_STEPS = 20
 
 def _apply(machine: "Machine", arguments: list[Datum]) -> None:
     procedure, *first, last = arguments
-    machine.enter(procedure, [*first, *gather(machine, last)])
+    items = gather(machine, last)
+    machine.charge(size=PAIR_BYTES * len(items))
+    machine.enter(procedure, [*first, *items])
 
 
 def _evaluate(machine: "Machine", arguments: list[Datum]) -> None:

@@ -214,9 +214,11 @@ def _bindings(form: Pair) -> Node:
     """The names that occur in a body, as far as they are no forms; part of what `memo` is short for."""
     names: set[str] = set()
     waiting: list[Datum] = [form.rest]
+    seen: set[int] = set()
     while waiting:
         datum = waiting.pop()
-        while isinstance(datum, Pair):
+        while isinstance(datum, Pair) and id(datum) not in seen:
+            seen.add(id(datum))
             waiting.append(datum.first)
             datum = datum.rest
         if isinstance(datum, Symbol) and datum.name not in RESERVED:

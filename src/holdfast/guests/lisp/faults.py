@@ -4,7 +4,8 @@ LispTrouble
 ├── Fault          the program did something wrong; `try` turns it into an error outcome
 │   └── Malformed  the text is no program; where it is found before anything ran, the code is refused
 ├── LimitReached   a limit of the run; nothing in the program can catch it
-└── BudgetSpent    a `with-budget` has nothing left; it ends there, as a nonconverged outcome
+├── BudgetSpent    a `with-budget` has nothing left; it ends there, as a nonconverged outcome
+└── Crowded        what is about to be made may not fit; memory is looked at, and it is tried again
 
 None of these leaves the package: the guest turns each into a `Run`.
 """
@@ -54,3 +55,7 @@ class BudgetSpent(LispTrouble):
     def __init__(self, budget: "Budget", dimension: str) -> None:
         super().__init__(f"the budget of {dimension} is spent")
         self.budget, self.dimension = budget, dimension
+
+
+class Crowded(LispTrouble):
+    """What is about to be made may not fit: look at the memory in use, then try again."""

@@ -2,41 +2,25 @@
 
 import asyncio
 import time
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from holdfast.core import Answer, Json, Parked
 from holdfast.core.errors import GuestError, SnapshotRefused
 from holdfast.guests.contract import Capabilities, OnCall, Run, RunRequest
 from holdfast.guests.lisp.border import to_json
-from holdfast.guests.lisp.compiler import VERSION
-from holdfast.guests.lisp.context import State
 from holdfast.guests.lisp.faults import Fault, LimitReached
-from holdfast.guests.lisp.image import BadImage, decode_image, encode_image
+from holdfast.guests.lisp.image import BadImage
 from holdfast.guests.lisp.library import fresh_state, library
-from holdfast.guests.lisp.machine import NATIVE, Call, Machine
+from holdfast.guests.lisp.machine import Machine
 from holdfast.guests.lisp.memory import measure
 from holdfast.guests.lisp.meter import Meter
 from holdfast.guests.lisp.operations import tool_operations
 from holdfast.guests.lisp.reader import read
+from holdfast.guests.lisp.saving import load_machine, load_state, save_machine, save_state
 from holdfast.guests.seal import Seal
 
 SLICE_STEPS: Final = 10_000
 """Between two looks at the clock and at the other guests of the process: a millisecond or two."""
-
-_REGISTERS = (
-    "stack",
-    "continuation",
-    "context",
-    "template",
-    "pc",
-    "frame",
-    "forms",
-    "prepared",
-    "value",
-    "random_state",
-    "now_ms",
-)
-_COUNTS = ("steps", "calls", "seconds", "output_bytes")
 
 
 class LispGuest:
@@ -64,34 +48,30 @@ class LispGuest:
         return await self._drive(machine, on_call)
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
-        saved = self._open(snapshot)
-        if "machine" not in saved or saved["code"] != VERSION:
-            raise SnapshotRefused(
-                "this snapshot is not of a parked run of this version of the engine",
-                hint="Start the turn again.",
-            )
-        self._state = saved["state"]
         machine = self._machine(request)
-        for name in _REGISTERS:
-            setattr(machine, name, saved["machine"][name])
-        for name in _COUNTS:
-            setattr(machine.meter, name, saved["meter"][name])
-        machine.permitted = set(saved["permitted"])
-        machine.waiting = Call(*saved["waiting"])
+        image = self._seal.open(self._tag, snapshot)
         try:
-            machine.answer(answer)
-        except Fault as fault:
-            return self._failed(machine, fault)
-        return await self._drive(machine, on_call)
+            load_machine(machine, image, library())
+        except BadImage as error:
+            raise _refused(error) from error
+        self._state = machine.state
+        if isinstance(answer, Parked):
+            return self._ended(machine, "parked", snapshot=snapshot)
+        return await self._drive(machine, on_call, answer)
 
     async def snapshot(self) -> bytes:
-        return self._close({"state": self._state_parts()}) if self._has_run else b""
+        return self._seal.close(self._tag, save_state(self._state)) if self._has_run else b""
 
     async def restore(self, state: bytes) -> None:
         if not state:
-            self._state, self._has_run = fresh_state(self._state.artifacts.capacity), False
+            await self.close()
             return
-        self._state, self._has_run = self._open(state)["state"], True
+        image = self._seal.open(self._tag, state)
+        try:
+            self._state = load_state(image, library())
+        except BadImage as error:
+            raise _refused(error) from error
+        self._has_run = True
 
     async def close(self) -> None:
         self._state, self._has_run = fresh_state(self._state.artifacts.capacity), False
@@ -105,7 +85,7 @@ class LispGuest:
             now_ms=request.now_ms,
         )
 
-    async def _drive(self, machine: Machine, on_call: OnCall) -> Run:
+    async def _drive(self, machine: Machine, on_call: OnCall, answer: Answer | None = None) -> Run:
         """Run slice by slice to the end, a limit, or a call that waits for a person."""
         if self._is_running:
             raise GuestError(
@@ -113,11 +93,16 @@ class LispGuest:
             )
         self._is_running = self._has_run = True
         try:
+            if answer is not None:
+                machine.answer(answer)
             return await self._run_slices(machine, on_call)
         except LimitReached as limit:
-            return _run(machine, "limit", error=str(limit))
+            return self._ended(machine, "limit", error=str(limit))
+        except MemoryError:
+            return self._ended(machine, "limit", error="memory_bytes: the host has no more memory to give")
         except Fault as fault:
-            return self._failed(machine, fault)
+            value: Json = {"outcome": "error", "message": fault.message, "code": fault.code}
+            return self._ended(machine, "error", value=value, error=str(fault))
         finally:
             self._is_running = False
 
@@ -127,60 +112,45 @@ class LispGuest:
             progress = machine.advance(SLICE_STEPS)
             machine.count_seconds(time.perf_counter() - started)
             if progress == "done":
-                value = to_json(machine.value, names_procedures=True)
-                return _run(machine, "ok", value=value)
+                return self._ended(machine, "ok", value=to_json(machine.value, names_procedures=True))
             if progress == "crowded":
                 await _look_at_memory(machine)
             elif progress == "waiting":
                 assert machine.waiting is not None
                 answer = await on_call(machine.waiting.operation, machine.waiting.arguments)
                 if isinstance(answer, Parked):
-                    return _run(machine, "parked", snapshot=self._park(machine))
+                    sealed = self._seal.close(self._tag, save_machine(machine))
+                    return self._ended(machine, "parked", snapshot=sealed)
                 machine.answer(answer)
             else:
                 await asyncio.sleep(0)
 
-    def _failed(self, machine: Machine, fault: Fault) -> Run:
-        value: Json = {"outcome": "error", "message": fault.message, "code": fault.code}
-        return _run(machine, "error", value=value, error=str(fault))
-
-    # Saving
-
-    def _state_parts(self) -> dict[str, object]:
-        return {"root": self._state.root, "facts": self._state.facts, "artifacts": self._state.artifacts}
-
-    def _park(self, machine: Machine) -> bytes:
-        assert machine.waiting is not None
-        return self._close(
-            {
-                "state": self._state_parts(),
-                "code": VERSION,
-                "machine": {name: getattr(machine, name) for name in _REGISTERS},
-                "meter": {name: getattr(machine.meter, name) for name in _COUNTS},
-                "permitted": sorted(machine.permitted),
-                "waiting": [machine.waiting.operation, machine.waiting.arguments],
-            }
+    def _ended(
+        self,
+        machine: Machine,
+        status: Literal["ok", "error", "limit", "parked"],
+        *,
+        value: Json = None,
+        error: str = "",
+        snapshot: bytes | None = None,
+    ) -> Run:
+        printed = "".join(machine.meter.output)
+        return Run(
+            status=status,
+            value=value,
+            printed=printed,
+            error=error,
+            snapshot=snapshot,
+            steps=machine.meter.steps,
         )
-
-    def _close(self, image: dict[str, object]) -> bytes:
-        return self._seal.close(self._tag, encode_image(image, natives=NATIVE))
-
-    def _open(self, sealed: bytes) -> dict[str, Any]:
-        try:
-            image: dict[str, Any] = decode_image(
-                self._seal.open(self._tag, sealed), library=library(), natives=NATIVE
-            )
-            state = image["state"]
-            image["state"] = State(state["root"], state["facts"], state["artifacts"])
-        except (BadImage, KeyError, TypeError) as error:
-            raise SnapshotRefused(
-                f"this snapshot does not fit: {error}", hint="Start the turn again."
-            ) from error
-        return image
 
     @property
     def _tag(self) -> str:
         return f"{self._capabilities.engine}/{self._capabilities.version}"
+
+
+def _refused(error: BadImage) -> SnapshotRefused:
+    return SnapshotRefused(f"this snapshot does not fit: {error}", hint="Start the turn again.")
 
 
 async def _look_at_memory(machine: Machine) -> None:
@@ -190,17 +160,3 @@ async def _look_at_memory(machine: Machine) -> None:
         await asyncio.sleep(0)
         started = time.perf_counter()
     machine.count_seconds(time.perf_counter() - started)
-
-
-def _run(
-    machine: Machine,
-    status: Literal["ok", "error", "limit", "parked"],
-    *,
-    value: Json = None,
-    error: str = "",
-    snapshot: bytes | None = None,
-) -> Run:
-    printed = "".join(machine.meter.output)
-    return Run(
-        status=status, value=value, printed=printed, error=error, snapshot=snapshot, steps=machine.meter.steps
-    )

@@ -8,6 +8,7 @@ from holdfast.guests.lisp.artifacts import ArtifactStore
 from holdfast.guests.lisp.basics import BASICS
 from holdfast.guests.lisp.context import State
 from holdfast.guests.lisp.controls import CONTROLS
+from holdfast.guests.lisp.data import Control, Operation, Primitive
 from holdfast.guests.lisp.environment import Cell, Root
 from holdfast.guests.lisp.facts import FactStore
 from holdfast.guests.lisp.knowledge import KNOWLEDGE
@@ -16,22 +17,33 @@ from holdfast.guests.lisp.machine import Machine
 from holdfast.guests.lisp.meter import Meter
 from holdfast.guests.lisp.models import MODELS
 from holdfast.guests.lisp.numbers import NUMBERS
-from holdfast.guests.lisp.operations import API
+from holdfast.guests.lisp.operations import API, OPERATE
 from holdfast.guests.lisp.reader import read
 from holdfast.guests.lisp.tables import TABLES
 from holdfast.guests.lisp.texts import TEXTS
 
 MEMO_CAPACITY = 1000
 
+_PROCEDURES: tuple[Primitive | Control | Operation, ...] = (
+    *NUMBERS,
+    *LISTS,
+    *TEXTS,
+    *TABLES,
+    *BASICS,
+    *CONTROLS,
+    *KNOWLEDGE,
+    *MODELS,
+    *API.values(),
+    OPERATE,
+)
+
 
 @cache
 def library() -> Root:
     """The top level below every program's own."""
     root = Root()
-    groups = (NUMBERS, LISTS, TEXTS, TABLES, BASICS, CONTROLS, KNOWLEDGE, MODELS, tuple(API.values()))
-    for group in groups:
-        for procedure in group:
-            root.cells[procedure.name] = Cell(procedure.name, procedure)
+    for procedure in _PROCEDURES:
+        root.cells[procedure.name] = Cell(procedure.name, procedure)
     machine = Machine(
         State(root, FactStore(), ArtifactStore(0)), Meter(GuestLimits()), operations={}, seed=0, now_ms=0
     )

@@ -6,56 +6,37 @@ between two steps everything it knows is in its fields. Below it lie the instruc
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
-from holdfast.core import Answer, Failed, JsonObject, Refused, Returned
+from holdfast.core import Answer, Failed, JsonObject, Parked, Refused, Returned
 from holdfast.guests.lisp.border import from_json, to_json
 from holdfast.guests.lisp.budgets import Budget
-from holdfast.guests.lisp.compiler import BUDGETED, CAUGHT, HALT, RETURN
 from holdfast.guests.lisp.context import Context, State
 from holdfast.guests.lisp.data import (
     Closure,
     Control,
     Datum,
     Frame,
-    LispOutcome,
     Operation,
-    Place,
     Primitive,
     kind_of,
 )
-from holdfast.guests.lisp.environment import Instruction, Root, Template
+from holdfast.guests.lisp.environment import Root, Template
 from holdfast.guests.lisp.expander import expand, is_macro_definition
-from holdfast.guests.lisp.faults import BudgetSpent, Fault, LimitReached
-from holdfast.guests.lisp.memory import measure
+from holdfast.guests.lisp.faults import BudgetSpent, Crowded, Fault, LimitReached
+from holdfast.guests.lisp.macros import Macros
 from holdfast.guests.lisp.meter import Meter
-from holdfast.guests.lisp.nodes import Constant, Lambda
-from holdfast.guests.lisp.operations import name_arguments
+from holdfast.guests.lisp.natives import BUDGET_END, CATCHER, HALTED
+from holdfast.guests.lisp.operations import LANGUAGE, OPERATE
 from holdfast.guests.lisp.procedures import fits, take_rest, wrong_count
 from holdfast.guests.lisp.steps import run_steps
+from holdfast.guests.lisp.unwinding import locate, unwind_to_budget, unwind_to_try
 
 Progress = Literal["working", "crowded", "waiting", "done"]
 """Why the machine stopped: it can go on, memory must be looked at, it waits for an answer, or the program has ended."""
 
 Continuation = tuple[Template, int, Frame | None, Context]
 """What to go on with when a value is there: code, where in it, its frame, and its surroundings."""
-
-MAX_EXPANSION_STEPS = 200_000
-"""Of all macros in one form: expanding is not interruptible, and this takes some hundredths of a second."""
-MAX_TRACE = 8
-
-
-def _native(name: str, *code: Instruction) -> Template:
-    """A piece of code that no program contains."""
-    template = Template(Lambda(name, (), None, (), Constant(None), None), (), Root())
-    template.code = list(code)
-    return template
-
-
-HALTED = _native("%halt", (HALT, None))
-CATCHER = _native("%catch", (CAUGHT, None), (RETURN, None))
-BUDGET_END = _native("%budget-end", (BUDGETED, None), (RETURN, None))
-NATIVE = {template.node.name: template for template in (HALTED, CATCHER, BUDGET_END)}
 
 
 class Call:
@@ -124,34 +105,13 @@ class Machine:
 
     def prepare(self, form: Datum, root: Root) -> Template:
         """The code of a form of the top level."""
-        spent = 0
+        return Template(expand(form, root, Macros(self)), (), root)
 
-        def expand_macro(macro: Closure, arguments: list[Datum]) -> Datum:
-            nonlocal spent
-            spent += 100
-            result, steps = self._run_macro(macro, arguments, MAX_EXPANSION_STEPS - spent)
-            spent += steps
-            return result
-
-        return Template(expand(form, root, expand_macro), (), root)
-
-    def _run_macro(self, macro: Closure, arguments: list[Datum], steps: int) -> tuple[Datum, int]:
-        """Run a macro in a machine of its own that may not ask the host: there is nothing to wait for."""
-        inner = Machine(
+    def pure_twin(self) -> "Machine":
+        """A machine with the same state and meter that may ask the host nothing."""
+        return Machine(
             self.state, self.meter, operations={}, seed=self.random_state, now_ms=self.now_ms, is_pure=True
         )
-        before = self.meter.steps
-        inner.context = Context(self.context.root, self.context.facts)
-        inner.continuation.append((HALTED, 0, None, inner.context))
-        inner.enter(macro, arguments)
-        while self.meter.steps - before < steps:
-            progress = inner.advance(steps - (self.meter.steps - before))
-            if progress == "done":
-                return inner.value, self.meter.steps - before
-            if progress == "crowded":
-                for _ in measure(self, inner):
-                    pass
-        raise Fault("macro-error", f"the macros of one form took more than {MAX_EXPANSION_STEPS:,} steps")
 
     # Running
 
@@ -174,7 +134,8 @@ class Machine:
             except OverflowError:
                 self.fail(Fault("number-overflow", "the result is too large a number"))
             except BudgetSpent as spent:
-                self._end_budget(spent)
+                self.control = None
+                unwind_to_budget(self, spent)
         return "waiting" if self.waiting is not None else "working"
 
     def count_seconds(self, seconds: float) -> None:
@@ -230,7 +191,7 @@ class Machine:
         if isinstance(callee, Control):
             self.control = (callee, arguments)
         elif isinstance(callee, Operation):
-            self.control = (_PERFORM, [callee, *arguments])
+            self.control = (OPERATE, [callee, *arguments])
         else:
             raise Fault("type-error", f"{kind_of(callee)} cannot be called")
 
@@ -300,7 +261,6 @@ class Machine:
         if operation in self.permitted:
             self.give(None)
         else:
-            self.permitted.add(operation)
             self.waiting = Call(operation, {})
 
     def charge(self, *, steps: int = 0, size: int = 0) -> None:
@@ -308,7 +268,7 @@ class Machine:
         if size and not self.meter.has_room(size):
             if self.meter.is_measured:
                 raise LimitReached(
-                    "memory_bytes", f"the run needs more than {self.meter.limits.memory_bytes:,} bytes"
+                    "memory_bytes", f"the run needs more than {self.meter.limits.memory_bytes:} bytes"
                 )
             raise Crowded
         self.meter.steps += steps
@@ -323,74 +283,30 @@ class Machine:
         call = self.waiting
         assert call is not None, "only a waiting call is answered"
         self.waiting = None
+        try:
+            self.give(self._returned(call, answer))
+        except Fault as fault:
+            self.fail(fault)
+
+    def _returned(self, call: Call, answer: Answer) -> Datum:
+        """The value of an answer; one that is none is a fault of the program that asked."""
         match answer:
             case Returned():
-                self.give(from_json(answer.value, self.meter))
-                return
+                if call.operation in LANGUAGE:
+                    self.permitted.add(call.operation)
+                return from_json(answer.value, self.meter)
             case Refused():
-                self.permitted.discard(call.operation)
-                fault = Fault(
-                    "policy-violation", f"{call.operation} was refused: {answer.reason} (rule: {answer.rule})"
-                )
+                message = f"{call.operation} was refused: {answer.reason} (rule: {answer.rule})"
+                raise Fault("policy-violation", message)
             case Failed():
-                fault = Fault(answer.error, f"{call.operation} failed: {answer.reason}")
-            case _:
+                raise Fault(answer.error, f"{call.operation} failed: {answer.reason}")
+            case Parked():
                 raise AssertionError("a parked call has no answer yet")
-        self.template, self.pc, self.frame, self.context = self.continuation.pop()
-        self.fail(fault)
+        assert_never(answer)
 
     def fail(self, fault: Fault) -> None:
         """Go on at the innermost `try`; where there is none, the fault ends the run."""
         self.control = None
-        if fault.place is None:
-            fault.place = self._place()
-        if not fault.trace:
-            fault.trace = self._trace()
-        while self.continuation:
-            self.template, self.pc, self.frame, self.context = self.continuation.pop()
-            if self.template is CATCHER:
-                assert self.frame is not None
-                del self.stack[self.frame[1] :]
-                fields = {"message": fault.message, "code": fault.code}
-                self.stack.append(LispOutcome("error", fields))
-                self.pc = 1
-                return
-        raise fault
-
-    def _end_budget(self, spent: BudgetSpent) -> None:
-        self.control = None
-        while self.template is not BUDGET_END or self.frame is None or self.frame[2] is not spent.budget:
-            self.template, self.pc, self.frame, self.context = self.continuation.pop()
-        del self.stack[self.frame[1] :]
-        used = spent.budget.used.get("iterations", 0)
-        fields = {"value": None, "iterations": int(used), "reason": "budget", "dimension": spent.dimension}
-        self.stack.append(LispOutcome("nonconverged", fields))
-        self.pc = 1
-
-    def _place(self) -> Place | None:
-        place = self.template.places.get(self.pc - 1)
-        return place if isinstance(place, Place) else None
-
-    def _trace(self) -> tuple[str, ...]:
-        """Who called, innermost first."""
-        lines = []
-        for template, pc, _, _ in self.continuation[: -MAX_TRACE - 1 : -1]:
-            place = template.places.get(pc - 1)
-            if place is not None:
-                lines.append(f"  called from {template.node.name or 'the top'}, {place}")
-        if len(self.continuation) > MAX_TRACE:
-            lines.append(f"  ... and {len(self.continuation) - MAX_TRACE:,} more")
-        return tuple(lines)
-
-
-class Crowded(Exception):
-    """What is about to be made may not fit: look at the memory in use, then try again. Never leaves the package."""
-
-
-def _perform(machine: Machine, arguments: list[Datum]) -> None:
-    operation, *given = arguments
-    assert isinstance(operation, Operation)
-    machine.request(operation.operation, name_arguments(operation.name, operation.positions, given))
-
-
-_PERFORM = Control("%perform", _perform, 1, None)
+        locate(self, fault)
+        if not unwind_to_try(self, fault):
+            raise fault

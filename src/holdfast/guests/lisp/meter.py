@@ -34,7 +34,7 @@ class Meter:
         left = self.limits.steps - self.steps
         if left <= 0:
             raise LimitReached(
-                "steps", f"the run used all of its {self.limits.steps:,} steps; allow more or do less"
+                "steps", f"the run used all of its {self.limits.steps} steps; allow more or do less"
             )
         return min(wanted, left)
 
@@ -55,7 +55,7 @@ class Meter:
         """A call to the host that is about to be made."""
         if self.calls >= self.limits.calls:
             raise LimitReached(
-                "calls", f"the run made all of its {self.limits.calls:,} calls; allow more or make fewer"
+                "calls", f"the run made all of its {self.limits.calls} calls; allow more or make fewer"
             )
         self.calls += 1
 
@@ -66,9 +66,7 @@ class Meter:
         if len(encoded) > room:
             self.output.append(encoded[:room].decode(errors="ignore"))
             self.output_bytes = self.limits.output_bytes
-            raise LimitReached(
-                "output_bytes", f"the run printed more than {self.limits.output_bytes:,} bytes"
-            )
+            raise LimitReached("output_bytes", f"the run printed more than {self.limits.output_bytes} bytes")
         self.output.append(text)
         self.output_bytes += len(encoded)
 
@@ -85,4 +83,4 @@ class Meter:
         """What is reachable was looked at."""
         self.live_bytes, self.new_bytes, self.is_measured = size, 0, True
         if size > self.limits.memory_bytes:
-            raise LimitReached("memory_bytes", f"the run holds more than {self.limits.memory_bytes:,} bytes")
+            raise LimitReached("memory_bytes", f"the run holds more than {self.limits.memory_bytes} bytes")

@@ -5,11 +5,15 @@ a policy may forbid (001's allowedOperations) are asked about once a run, under 
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from holdfast.core import Amount, Performed, Tool
 from holdfast.core import Call as CoreCall
-from holdfast.guests.lisp.data import Datum, Keyword, Operation
+from holdfast.guests.lisp.data import Control, Datum, Keyword, Operation
 from holdfast.guests.lisp.faults import Fault
+
+if TYPE_CHECKING:
+    from holdfast.guests.lisp.machine import Machine
 
 LANGUAGE = ("eval", "subeval", "memo", "fixpoint", "assert", "fact?", "facts")
 """Parts of the language that a policy can forbid."""
@@ -103,3 +107,13 @@ def name_arguments(name: str, positions: tuple[str, ...], given: list[Datum]) ->
 def _spelling(label: str, positions: tuple[str, ...]) -> str:
     """`:max-tokens` is max_tokens, unless the tool itself spells it with a dash."""
     return label if label in positions else label.replace("-", "_")
+
+
+def _operate(machine: "Machine", arguments: list[Datum]) -> None:
+    operation, *given = arguments
+    assert isinstance(operation, Operation)
+    machine.request(operation.operation, name_arguments(operation.name, operation.positions, given))
+
+
+OPERATE = Control("%operate", _operate, 1, None)
+"""What calling an operation comes to: it and its arguments are handed to this."""

@@ -8,8 +8,8 @@ from itertools import accumulate
 from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Place, Symbol
 from holdfast.guests.lisp.faults import Malformed
 
-MAX_CHARACTERS = 1 << 20
-"""Of a program: reading is not interruptible, and a mebibyte takes under a second."""
+MAX_CHARACTERS = 1 << 18
+"""Of a program: reading is not interruptible, and this much takes a tenth of a second or two."""
 MAX_DIGITS = 1200
 """Of an integer, which is what numbers can hold."""
 
@@ -48,7 +48,7 @@ class _Open:
 def read(text: str) -> list[Datum]:
     """All forms of a program, in order. Raises Malformed with line and column."""
     if len(text) > MAX_CHARACTERS:
-        raise Malformed(f"the program has {len(text):,} characters, at most {MAX_CHARACTERS:,} can be read")
+        raise Malformed(f"the program has {len(text)} characters, at most {MAX_CHARACTERS} can be read")
     line_starts = [0, *accumulate(len(line) for line in text.split("\n"))]
     line_starts = [start + number for number, start in enumerate(line_starts[:-1])]
 
@@ -157,7 +157,7 @@ def _atom(word: str, place: Place) -> Datum:
 def _number(word: str, place: Place) -> int | float | None:
     if _INTEGER.match(word):
         if len(word) > MAX_DIGITS:
-            raise Malformed(f"an integer has at most {MAX_DIGITS:,} digits", place=place)
+            raise Malformed(f"an integer has at most {MAX_DIGITS} digits", place=place)
         return int(word)
     if not _DECIMAL.match(word):
         return None

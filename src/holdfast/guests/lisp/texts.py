@@ -29,7 +29,7 @@ def text(datum: Datum) -> str:
 def charge_text(machine: "Machine", characters: int) -> None:
     """Account for a string that is about to be made."""
     if characters > MAX_CHARACTERS:
-        raise Fault("too-large", f"a string has at most {MAX_CHARACTERS:,} characters")
+        raise Fault("too-large", f"a string has at most {MAX_CHARACTERS} characters")
     machine.charge(steps=characters // _CHARACTERS_PER_STEP, size=4 * characters)
 
 
@@ -105,6 +105,12 @@ def _join(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(separator.join(parts))
 
 
+def _repeat(machine: "Machine", arguments: list[Datum]) -> None:
+    source, count = text(arguments[0]), max(0, integer(arguments[1]))
+    charge_text(machine, len(source) * count)
+    machine.give(source * count)
+
+
 def _replace(machine: "Machine", arguments: list[Datum]) -> None:
     source, old, new = map(text, arguments)
     if old == "":
@@ -176,6 +182,7 @@ TEXTS = (
     Control("substring", _slice, 2, 3),
     Control("string-split", _split, 1, 2),
     Control("string-join", _join, 1, 2),
+    Control("string-repeat", _repeat, 2, 2),
     Control("string-replace", _replace, 3, 3),
     _mapped("string-upcase", str.upper),
     _mapped("string-downcase", str.lower),

@@ -3,6 +3,11 @@
 from collections.abc import Generator
 from typing import Any, TypeAlias, TypeVar
 
+from holdfast.guests.lisp.faults import Malformed
+
+MAX_CALLS = 200_000
+"""Data may share its parts so often that walking them has no end; also keeps the time this takes short."""
+
 Result = TypeVar("Result")
 
 Deep: TypeAlias = Generator[Generator[Any, Any, Any], Any, Result]
@@ -10,9 +15,10 @@ Deep: TypeAlias = Generator[Generator[Any, Any, Any], Any, Result]
 
 
 def bounce(start: Deep[Result]) -> Result:
-    """Run a recursive function to its end, however deep it goes."""
+    """Run a recursive function to its end, however deep it goes. Raises Malformed where it goes on for too long."""
     stack: list[Deep[Any]] = [start]
     value: Any = None
+    calls = 0
     while stack:
         try:
             deeper = stack[-1].send(value)
@@ -22,5 +28,8 @@ def bounce(start: Deep[Result]) -> Result:
         else:
             stack.append(deeper)
             value = None
+            calls += 1
+            if calls > MAX_CALLS:
+                raise Malformed(f"a form has at most {MAX_CALLS} parts")
     result: Result = value
     return result
