@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from holdfast.guests.lisp.compiler import VERSION
+from holdfast.guests.lisp.compiler import VERSION, compile_template
 from holdfast.guests.lisp.context import State
 from holdfast.guests.lisp.environment import Root
 from holdfast.guests.lisp.image import BadImage, decode_image, encode_image
@@ -62,6 +62,10 @@ def load_machine(machine: Machine, image: bytes, library: Root) -> None:
             setattr(machine.meter, name, parts["counts"][name])
         machine.permitted = set(parts["permitted"])
         machine.waiting = None if parts["waiting"] is None else Call(*parts["waiting"])
+        for template, *_ in machine.continuation:
+            # Code that is returned to has run before; the machine relies on its being compiled.
+            if template.code is None:
+                compile_template(template)
     except (KeyError, TypeError) as error:
         raise BadImage("a part of it is missing") from error
 
