@@ -165,7 +165,6 @@ async def test_workers_die_with_a_host_that_is_killed(cache: Path, workspace: Pa
 async def test_a_zygote_that_died_is_replaced(engine: Engine) -> None:
     guest = engine.guest()
     await run(guest, "x = 1")
-    await guest.snapshot()
     handle = os.pidfd_open(zygote())
     os.kill(zygote(), 9)
     await gone(handle)

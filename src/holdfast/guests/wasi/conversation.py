@@ -67,23 +67,23 @@ class Conversation:
         """All output so far, within its limit."""
         return "".join(self._shown)
 
-    async def begin(self, request: frames.Execute, on_call: OnCall) -> Ending:
+    async def begin(self, request: frames.Execute) -> None:
         """Hand in the request."""
         await self.worker.send(request)
-        return await self._listen(on_call)
 
     async def proceed(self, answer: Answer, on_call: OnCall) -> Ending:
         """Give the call that waits its answer."""
         if isinstance(answer, Parked):
             return Waiting(escalation=answer.escalation)
         await self.worker.send(frames.Answered(answer=_told(answer)))
-        return await self._listen(on_call)
+        return await self.listen(on_call)
 
     def stopped_by(self, trap: frames.Trapped) -> Stopped:
         """What the engine's last word means to whoever wrote the code."""
         return _trapped(trap.reason, self.limits)
 
-    async def _listen(self, on_call: OnCall) -> Ending:
+    async def listen(self, on_call: OnCall) -> Ending:
+        """Answer the guest until it is done, waits or is stopped."""
         while True:
             try:
                 frame = await self._next_frame()

@@ -1,7 +1,7 @@
 """A guest whose code lives in a worker process: started when needed, thrown away when it cannot be trusted to go on.
 
 Above: a session, which sees `Guest`. Below: a conversation with the worker. A worker that hit a limit is dead; the next
-run starts another one with the variables of the last snapshot.
+run starts another one with the variables that the last good run left: they are saved in the worker, behind each run.
 """
 
 import asyncio
@@ -17,17 +17,18 @@ from holdfast.core import Answer, Change, Json, Refused, Tool, Value, encode
 from holdfast.core.errors import GuestError, SnapshotRefused
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
 from holdfast.guests.seal import Seal
+from holdfast.guests.stubs import parameters, python_name
 from holdfast.guests.wasi import changes, frames, recipe
 from holdfast.guests.wasi.conversation import Completed, Conversation, Ending, Stopped, Waiting
 from holdfast.guests.wasi.staged import StagedView
 from holdfast.guests.wasi.workers import Worker, Workers
 
 _NO_STEP_LIMIT = 1 << 62
-_STATE_LIMITS = GuestLimits(seconds=20, wall_seconds=60, calls=0)
+_STATE_LIMITS = GuestLimits(seconds=10, wall_seconds=10, calls=0)
 """Saving and loading variables is our work, but on objects that untrusted code made."""
 _MAX_STATE_BYTES = 16 << 20
 """More than this is not kept; the guest names what it left out."""
-_FORGOTTEN = "\nThe variables of this session are those of its last snapshot."
+_FORGOTTEN = "\nThe variables of this session are as they were before this run."
 
 
 class _Verdict(Value):
@@ -72,9 +73,9 @@ class GuestProcess:
         self._workers = workers
         self._worker: Worker | None = None
         self._state: bytes = b""
-        """The last known variables, unsealed: what a new worker starts with."""
-        self._is_changed = False
-        """Whether a run has happened since `_state` was taken."""
+        """The variables that the last good run left, unsealed: what a new worker starts with."""
+        self._saving: Conversation | None = None
+        """The worker was asked for its variables, and nobody has listened yet."""
         self._parked: tuple[bytes, Conversation] | None = None
         self._marks: changes.Marks = {}
         self._turn = asyncio.Lock()
@@ -94,8 +95,8 @@ class GuestProcess:
             if isinstance(started, Stopped):
                 return await self._told(started, None)
             conversation = Conversation(started, request.limits)
-            self._is_changed = True
-            return await self._told(await conversation.begin(self._execute(request), on_call), conversation)
+            await conversation.begin(self._execute(request))
+            return await self._told(await conversation.listen(on_call), conversation)
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
         """Go on with a parked run. Only the process that parked it can; another one replays the turn."""
@@ -153,18 +154,25 @@ class GuestProcess:
             if self._worker is not None and self._parked is None:
                 self._workers.rest(self)
 
+    async def _ask_to_save(self, worker: Worker) -> None:
+        """Let the worker save behind the run; the next one is to find what this one left, whatever it does itself."""
+        self._saving = Conversation(worker, _STATE_LIMITS)
+        await self._saving.begin(_request({"do": "save", "most_bytes": _MAX_STATE_BYTES}))
+
     async def _save(self) -> None:
-        """Bring `_state` up to date with the worker. Pickled inside the sandbox, never looked into outside of it."""
-        if self._worker is None or self._parked is not None or not self._is_changed:
+        """Listen to what the worker saved. Pickled inside the sandbox, never looked into outside of it."""
+        saving, self._saving = self._saving, None
+        if saving is None:
             return
-        request = encode({"do": "save", "most_bytes": _MAX_STATE_BYTES})
-        ending = await self._asked(self._worker, request)
+        ending = await saving.listen(_no_calls)
         if isinstance(ending, Completed):
             self._state = ending.response.encode()
-            self._is_changed = False
+        else:
+            await self._drop()
 
     async def _started(self, limits: GuestLimits) -> Worker | Stopped:
         """The worker, or why there can be none. A new one is handed the variables."""
+        await self._save()
         if self._worker is not None:
             return self._worker
         worker = await self._workers.start(
@@ -185,24 +193,12 @@ class GuestProcess:
         worker.notes = ready.notes
         if self._state:
             told = _states.decode(self._state)
-            ending = await self._asked(worker, encode({"do": "load", "state": told.state, "lost": told.lost}))
+            loading = Conversation(worker, _STATE_LIMITS)
+            await loading.begin(_request({"do": "load", "state": told.state, "lost": dict(told.lost)}))
+            ending = await loading.listen(_no_calls)
             if isinstance(ending, Stopped):
                 return ending
         return worker
-
-    async def _asked(self, worker: Worker, request: bytes) -> Ending:
-        execute = frames.Execute(
-            request=request.decode(),
-            memory_bytes=GuestLimits().memory_bytes,
-            seconds=_STATE_LIMITS.seconds,
-            steps=_NO_STEP_LIMIT,
-            seed=0,
-            now_ms=0,
-        )
-        ending = await Conversation(worker, _STATE_LIMITS).begin(execute, _no_calls)
-        if isinstance(ending, Stopped):
-            await self._drop()
-        return ending
 
     async def _told(self, ending: Ending, conversation: Conversation | None) -> Run:
         """How a conversation ended, as the contract says it."""
@@ -228,6 +224,8 @@ class GuestProcess:
                 )
             case Completed():
                 assert conversation is not None
+                if self._keeps_variables:
+                    await self._ask_to_save(conversation.worker)
                 return self._completed(ending, conversation, changed)
 
     def _completed(self, ending: Completed, conversation: Conversation, changed: tuple[Change, ...]) -> Run:
@@ -273,16 +271,32 @@ class GuestProcess:
 
     async def _drop(self) -> None:
         """End the worker and forget what it waited for."""
-        worker, self._worker, self._parked = self._worker, None, None
-        self._is_changed = False
+        worker, self._worker, self._parked, self._saving = self._worker, None, None, None
         if worker is not None:
             await worker.end()
 
 
 def _named(tool: Tool) -> Json:
-    properties = tool.parameters.get("properties")
-    names: list[Json] = list(properties) if isinstance(properties, dict) else []
-    return {"name": tool.name, "parameters": names, "description": tool.description}
+    """A tool under the names that its stubs have."""
+    return {
+        "operation": tool.name,
+        "group": python_name(tool.group),
+        "verb": tool.verb and python_name(tool.verb),
+        "parameters": [[parameter.python, parameter.name] for parameter in parameters(tool)],
+        "description": tool.description,
+    }
+
+
+def _request(told: Json) -> frames.Execute:
+    """A request of our own, for which no limit of a run holds."""
+    return frames.Execute(
+        request=encode(told).decode(),
+        memory_bytes=GuestLimits().memory_bytes,
+        seconds=_STATE_LIMITS.seconds,
+        steps=_NO_STEP_LIMIT,
+        seed=0,
+        now_ms=0,
+    )
 
 
 def _tag() -> str:

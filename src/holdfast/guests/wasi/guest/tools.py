@@ -3,9 +3,7 @@
 import builtins
 import datetime
 import json
-import keyword
 import pathlib
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,25 +11,31 @@ from .limits import LimitReached
 
 Door = Callable[[str], str]
 
+_STANDS_FOR = {"PathRefused": "PermissionError", "QuotaExceeded": "OSError", "ToolTimeout": "TimeoutError"}
+"""Errors of the host under the names that Python code knows."""
+
 
 class Verb:
     """One tool. Positional arguments take the names of its parameters in their order."""
 
-    def __init__(self, operation: str, parameters: list[str], description: str, door: Door) -> None:
-        self.__name__ = operation
-        self.__doc__ = description
-        self._operation = operation
-        self._parameters = parameters
+    def __init__(self, told: dict[str, Any], door: Door) -> None:
+        self.__name__ = self._operation = told["operation"]
+        self.__doc__ = told["description"]
+        self._parameters: dict[str, str] = dict(told["parameters"])
+        """What the tool calls each parameter, by what Python calls it."""
         self._door = door
 
-    def __call__(self, *values: object, **arguments: object) -> Any:
+    def __call__(self, *values: object, **named: object) -> Any:
         if len(values) > len(self._parameters):
             raise TypeError(
-                f"{self._operation}() takes at most {len(self._parameters)} positional arguments, {len(values)} were given"
+                f"{self._operation}() takes {len(self._parameters)} arguments but {len(values)} were given"
             )
-        for name, value in zip(self._parameters, values, strict=False):
+        arguments = dict(zip(self._parameters.values(), values, strict=False))
+        for python, value in named.items():
+            # A tool may take more than its schema lists; the gate holds arguments against the schema.
+            name = self._parameters.get(python, python)
             if name in arguments:
-                raise TypeError(f"{self._operation}() got two values for {name!r}")
+                raise TypeError(f"{self._operation}() got multiple values for argument {python!r}")
             arguments[name] = value
         request = {"operation": self._operation, "arguments": arguments}
         return _settle(json.loads(self._door(json.dumps(request, default=_plain, allow_nan=False))))
@@ -53,14 +57,12 @@ class Group:
 def named(tools: list[dict[str, Any]], door: Door) -> dict[str, Group | Verb]:
     """What the code finds under which name: a group, or a tool that belongs to none."""
     found: dict[str, Group | Verb] = {}
-    for tool in tools:
-        group, _, verb = tool["name"].partition(".")
-        carrier = Verb(tool["name"], tool["parameters"], tool["description"], door)
-        if not verb:
-            found[_identifier(group)] = carrier
+    for told in tools:
+        if not told["verb"]:
+            found[told["group"]] = Verb(told, door)
             continue
-        holder = found.setdefault(_identifier(group), Group(group))
-        setattr(holder, _identifier(verb), carrier)
+        group = found.setdefault(told["group"], Group(told["group"]))
+        setattr(group, told["verb"], Verb(told, door))
     return found
 
 
@@ -78,17 +80,10 @@ def _settle(answer: dict[str, Any]) -> Any:
 
 def _exception(name: str) -> type[Exception]:
     """The built-in exception of that name where code may sensibly catch it, else RuntimeError."""
-    found = getattr(builtins, name, None)
-    if isinstance(found, type) and issubclass(found, OSError | ValueError | TypeError):
-        return found
+    found = getattr(builtins, _STANDS_FOR.get(name, name), None)
+    if isinstance(found, type) and issubclass(found, OSError | ValueError | TypeError | KeyError):
+        return ValueError if issubclass(found, UnicodeError) else found
     return RuntimeError
-
-
-def _identifier(name: str) -> str:
-    plain = re.sub(r"\W", "_", name)
-    if plain[:1].isdigit():
-        plain = f"_{plain}"
-    return f"{plain}_" if keyword.iskeyword(plain) else plain
 
 
 def _plain(value: object) -> object:
