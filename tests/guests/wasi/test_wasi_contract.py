@@ -10,7 +10,7 @@ from tests.guests.wasi.running import KEY
 from holdfast.guests.wasi import wasi_engine
 
 
-@pytest.fixture
-def candidate(cache: Path, workspace: Path) -> Candidate:  # type: ignore[no-redef]
+@pytest.fixture  # type: ignore[no-redef]
+def candidate(cache: Path, workspace: Path) -> Candidate:
     """This engine, with the programs of Python."""
     return Candidate(make=lambda _: wasi_engine(key=KEY, cache=cache, workspace=workspace), programs=PYTHON)
