@@ -9,6 +9,7 @@ from holdfast.core import (
     PERSON,
     Answer,
     Call,
+    Decision,
     Failed,
     FakeClock,
     FunctionToolset,
@@ -61,10 +62,11 @@ class Bench:
         tool: Tool,
         settings: GateSettings,
         results: Results,
+        toolset: FunctionToolset | None,
     ) -> None:
         self.journal = journal
         self.clock = clock
-        self.tools = FunctionToolset({tool.name: (tool, function)})
+        self.tools = toolset or FunctionToolset({tool.name: (tool, function)})
         self.gate = Gate(
             journal=journal,
             policy=FixedPolicy(default=verdict),
@@ -89,6 +91,7 @@ async def bench(
     settings: GateSettings | None = None,
     results: Results | None = None,
     journal: Journal | None = None,
+    toolset: FunctionToolset | None = None,
 ) -> Bench:
     clock = FakeClock()
     if journal is None:
@@ -103,7 +106,9 @@ async def bench(
         )
         journal = await MemoryStore(clock=clock).create(opened)
         await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
-    return Bench(journal, clock, verdict, function, tool, settings or GateSettings(), results or Results())
+    return Bench(
+        journal, clock, verdict, function, tool, settings or GateSettings(), results or Results(), toolset
+    )
 
 
 def put(what: str, number: int = 1) -> Call:
@@ -189,7 +194,7 @@ async def test_a_call_cut_off_by_a_crash_is_repeated_only_if_idempotent(is_idemp
     await died.journal.append(
         CallIntended(
             call=call,
-            decision=died.gate.policy.judge(died.gate._judge(call).request),
+            decision=Decision(verdict="allow", rule="r", reason=""),
             digest=call.digest,
             tool_digest=tool.digest,
             is_idempotent=is_idempotent,
@@ -331,8 +336,7 @@ async def test_a_cancelled_call_is_on_record() -> None:
             return Performed()
 
     begun = asyncio.Event()
-    made = await bench()
-    made.gate._toolsets = (Stuck({TOOL.name: (TOOL, lambda _: None)}),)
+    made = await bench(toolset=Stuck({TOOL.name: (TOOL, lambda _: None)}))
     task = asyncio.create_task(made.gate.submit(put("rope")))
     await begun.wait()
     task.cancel()

@@ -31,6 +31,9 @@ def strictest(decisions: list[Decision]) -> Decision:
 
 
 Scope = Literal["once", "turn", "times", "minutes", "session", "always"]
+"""How long a yes holds."""
+Reach = Literal["exact", "folder", "host"]
+"""How far a standing yes goes: the very same targets, all in the same folder, or all of the same host."""
 
 
 class Response(Value):
@@ -38,6 +41,7 @@ class Response(Value):
 
     verdict: Literal["approve", "deny"]
     scope: Scope = "once"
+    reach: Reach = "exact"
     amount: int | None = None
     reason: str | None = None
     arguments: JsonObject | None = None
@@ -66,7 +70,8 @@ class Grant(Value):
     operation: str
     rule: str
     targets: tuple[Target, ...]
-    """Every target of a later call has to lie within one of these."""
+    """Every target of a later call has to lie within one of these, as far as `reach` goes."""
+    reach: Reach = "exact"
     arguments_digest: str | None = None
     """Where there is no target to compare, only the very same arguments are covered."""
     scope: Scope

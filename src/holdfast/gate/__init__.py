@@ -1,24 +1,38 @@
 """The gate: judge, ask, record, charge, perform, record. Escalations, grants, budget and the audit view live here."""
 
-from holdfast.gate.audit import AuditEntry, audit_view
+from holdfast.gate.audit import AuditEntry, AuditStats, audit_stats, audit_view
+from holdfast.gate.audit_file import AuditFile
 from holdfast.gate.budget import Budget, Reservation
 from holdfast.gate.calls import Calls
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.gate import Gate, GateSettings
-from holdfast.gate.grants import Grants, grant_for
+from holdfast.gate.grant_book import GrantBook
+from holdfast.gate.grants import Grants, covers, describe_grant, grant_for
+from holdfast.gate.loops import Loops
+from holdfast.gate.rendezvous import Rendezvous
 from holdfast.gate.results import Results
+from holdfast.gate.tree import TreeBudget
 
 __all__ = [
     "AuditEntry",
+    "AuditFile",
+    "AuditStats",
     "Budget",
     "Calls",
     "Escalations",
     "Gate",
     "GateSettings",
+    "GrantBook",
     "Grants",
+    "Loops",
+    "Rendezvous",
     "Reservation",
     "Results",
     "Ruling",
+    "TreeBudget",
+    "audit_stats",
     "audit_view",
+    "covers",
+    "describe_grant",
     "grant_for",
 ]

@@ -1,5 +1,6 @@
 """The audit view: one line for each call, with what was asked, judged, decided by whom, and what came of it."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
 
@@ -13,6 +14,7 @@ from holdfast.core.events import (
     EscalationAnswered,
     EscalationExpired,
     EscalationOpened,
+    ModelReplied,
     Recorded,
 )
 from holdfast.core.fold import effective
@@ -39,72 +41,127 @@ class AuditEntry(Value):
     tokens: int = 0
     duration_ms: float = 0.0
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will be said of this call."""
+        return self.result not in ("waiting", "begun")
 
-def audit_view(
-    recorded: Iterable[Recorded], *, turn: int | None = None, operation: str | None = None
-) -> list[AuditEntry]:
-    """Every call of a journal in the order it was first asked for, refusals included."""
-    entries: dict[CallId, AuditEntry] = {}
-    call_of: dict[EscalationId, CallId] = {}
-    for entry in effective(recorded):
+
+class AuditStats(Value):
+    """How much happened: calls in all, by operation and by result, and the tokens of models and tools."""
+
+    total_operations: int
+    operation_counts: dict[str, int]
+    result_counts: dict[str, int]
+    total_tokens: int
+
+
+class AuditTrail:
+    """Builds audit entries event by event."""
+
+    def __init__(self) -> None:
+        self.entries: dict[CallId, AuditEntry] = {}
+        self.model_tokens = 0
+        self._call_of: dict[EscalationId, CallId] = {}
+
+    def take(self, entry: Recorded) -> AuditEntry | None:
+        """Take in one event; the call it ended, if it ended one."""
         match event := entry.event:
             case EscalationOpened():
                 asked = event.escalation
-                call_of[asked.id] = asked.call.id
-                entries[asked.call.id] = AuditEntry(
-                    call=asked.call.id,
-                    turn=asked.call.turn,
-                    at_ms=entry.at_ms,
-                    operation=asked.call.operation,
-                    arguments=asked.call.arguments,
-                    decision=asked.decision,
-                    result="waiting",
-                    escalation=asked.id,
+                self._call_of[asked.id] = asked.call.id
+                self._put(
+                    AuditEntry(
+                        call=asked.call.id,
+                        turn=asked.call.turn,
+                        at_ms=entry.at_ms,
+                        operation=asked.call.operation,
+                        arguments=asked.call.arguments,
+                        decision=asked.decision,
+                        result="waiting",
+                        escalation=asked.id,
+                    )
                 )
-            case EscalationAnswered() if event.escalation in call_of:
-                call = call_of[event.escalation]
-                entries[call] = _with(
-                    entries[call],
+            case EscalationAnswered() if event.escalation in self._call_of:
+                self._change(
+                    self._call_of[event.escalation],
                     response=event.response,
                     approver=event.principal,
                     transport=event.transport,
                 )
-            case EscalationExpired() if event.escalation in call_of:
-                call = call_of[event.escalation]
-                entries[call] = _with(entries[call], error=event.reason)
+            case EscalationExpired() if event.escalation in self._call_of:
+                self._change(self._call_of[event.escalation], error=event.reason)
             case CallRefused() | CallIntended():
-                result: Result = "refused" if isinstance(event, CallRefused) else "begun"
-                fresh = AuditEntry(
-                    call=event.call.id,
-                    turn=event.call.turn,
-                    at_ms=entry.at_ms,
-                    operation=event.call.operation,
-                    arguments=event.call.arguments,
-                    decision=event.decision,
-                    result=result,
-                )
-                earlier = entries.get(event.call.id)
-                entries[event.call.id] = (
-                    _with(earlier, result=result, decision=event.decision, arguments=event.call.arguments)
-                    if earlier
-                    else fresh
-                )
-            case CallSettled() if event.call in entries:
-                entries[event.call] = _with(
-                    entries[event.call],
+                return self._judged(entry.at_ms, event)
+            case CallSettled() if event.call in self.entries:
+                return self._change(
+                    event.call,
                     result=event.status,
                     error=event.error,
                     tokens=event.amount.tokens,
                     duration_ms=event.duration_ms,
                 )
+            case ModelReplied():
+                self.model_tokens += event.usage.input_tokens + event.usage.output_tokens
             case _:
                 pass
+        return None
+
+    def stats(self) -> AuditStats:
+        """The figures of 001: operations, counts, tokens."""
+        entries = self.entries.values()
+        return AuditStats(
+            total_operations=len(entries),
+            operation_counts=dict(Counter(entry.operation for entry in entries)),
+            result_counts=dict(Counter(entry.result for entry in entries)),
+            total_tokens=self.model_tokens + sum(entry.tokens for entry in entries),
+        )
+
+    def _judged(self, at_ms: int, event: CallRefused | CallIntended) -> AuditEntry | None:
+        call, decision = event.call, event.decision
+        result: Result = "refused" if isinstance(event, CallRefused) else "begun"
+        if call.id in self.entries:
+            made = self._change(call.id, result=result, decision=decision, arguments=call.arguments)
+        else:
+            made = self._put(
+                AuditEntry(
+                    call=call.id,
+                    turn=call.turn,
+                    at_ms=at_ms,
+                    operation=call.operation,
+                    arguments=call.arguments,
+                    decision=decision,
+                    result=result,
+                )
+            )
+        return made if made.is_over else None
+
+    def _put(self, entry: AuditEntry) -> AuditEntry:
+        self.entries[entry.call] = entry
+        return entry
+
+    def _change(self, call: CallId, **changes: object) -> AuditEntry:
+        return self._put(msgspec.structs.replace(self.entries[call], **changes))
+
+
+def audit_view(
+    recorded: Iterable[Recorded], *, turn: int | None = None, operation: str | None = None
+) -> list[AuditEntry]:
+    """Every call of a journal in the order it was first asked for, refusals included."""
     return [
         entry
-        for entry in entries.values()
+        for entry in _trail(recorded).entries.values()
         if (turn is None or entry.turn == turn) and (operation is None or entry.operation == operation)
     ]
 
 
-def _with(entry: AuditEntry, **changes: object) -> AuditEntry:
-    return msgspec.structs.replace(entry, **changes)
+def audit_stats(recorded: Iterable[Recorded]) -> AuditStats:
+    """How much happened in a journal."""
+    return _trail(recorded).stats()
+
+
+def _trail(recorded: Iterable[Recorded]) -> AuditTrail:
+    trail = AuditTrail()
+    for entry in effective(recorded):
+        trail.take(entry)
+    return trail

@@ -1,4 +1,4 @@
-"""The budget: what may still be spent, for the turn and for the session.
+"""The budget: what may still be spent, for the turn, for the session and for the tree it belongs to.
 
 Reserve before, settle after. A reservation counts as spent until it is settled, so concurrent calls cannot together
 pass a limit that each alone would keep.
@@ -22,24 +22,29 @@ from holdfast.core.events import (
     TurnEnded,
 )
 from holdfast.core.fold import Fold
+from holdfast.gate.tree import TreeBudget, exact, left, plain
 from holdfast.store import Journal
 
 WARN_AT = 0.8
 
 
 class Reservation(Value):
-    """Room that is held until it is settled."""
+    """Room that is held until it is settled; `tree` is the same room in the purse of the tree."""
 
     number: int
     amount: Amount
+    tree: int | None = None
 
 
 class Budget(Fold):
     """What a session and its running turn have spent, folded from the journal; reservations are on top of it."""
 
-    def __init__(self, journal: Journal, *, turn_limits: Limits) -> None:
+    def __init__(self, journal: Journal, *, turn_limits: Limits, tree: TreeBudget | None = None) -> None:
         self.turn_limits = turn_limits
+        self._tree: TreeBudget | None = None
         super().__init__(journal)
+        # From here on: what the journal holds already was charged when it happened.
+        self._tree = tree
 
     def reset(self) -> None:
         self.limits = Limits()
@@ -75,28 +80,34 @@ class Budget(Fold):
         for dimension in DIMENSIONS:
             room = self.remaining(dimension)
             wanted = getattr(amount, dimension)
-            if room is not None and (wanted is None or _exact(wanted) > room):
+            if room is not None and (wanted is None or exact(wanted) > room):
                 raise BudgetExceeded(
-                    f"the budget for {dimension} has {_plain(room)} left, the next step needs {_plain(wanted)}",
+                    f"the budget for {dimension} has {plain(room)} left, the next step needs {plain(wanted)}",
                     dimension=dimension,
                     hint="raise the limit to go on; what was done is kept",
                 )
+        held = self._tree.reserve(amount) if self._tree is not None else None
         self._next += 1
         self._held[self._next] = amount
-        return Reservation(number=self._next, amount=amount)
+        return Reservation(number=self._next, amount=amount, tree=held)
 
     def release(self, reservation: Reservation) -> None:
         """Give the room back; what was really spent comes with the event that records it."""
         self._held.pop(reservation.number, None)
+        if self._tree is not None and reservation.tree is not None:
+            self._tree.release(reservation.tree)
 
     def remaining(self, dimension: Dimension) -> Decimal | None:
-        """How much is left in the tighter of turn and session; None without a limit. An unknown price leaves nothing."""
+        """How much is left in the tightest of turn, session and tree; None without a limit. An unknown price leaves nothing."""
         held = [getattr(amount, dimension) for amount in self._held.values()]
         rooms = [
-            _left(bound, [getattr(spent, dimension), *held])
+            left(bound, [getattr(spent, dimension), *held])
             for limits, spent in ((self.limits, self.spent), (self.turn_limits, self.turn_spent))
             if (bound := getattr(limits, dimension)) is not None
         ]
+        in_tree = self._tree.remaining(dimension) if self._tree is not None else None
+        if in_tree is not None:
+            rooms.append(in_tree)
         return min(rooms) if rooms else None
 
     def nearly_spent(self) -> list[tuple[Dimension, str, str]]:
@@ -108,35 +119,11 @@ class Budget(Fold):
                 continue
             if float(spent) >= WARN_AT * float(bound):
                 self._warned.add(dimension)
-                found.append((dimension, _plain(spent), _plain(bound)))
+                found.append((dimension, plain(spent), plain(bound)))
         return found
 
     def _add(self, amount: Amount) -> None:
         self.spent = self.spent.plus(amount)
         self.turn_spent = self.turn_spent.plus(amount)
-
-
-_Number = int | float | Decimal
-
-
-def _left(bound: _Number, spent: list[_Number | None]) -> Decimal:
-    if any(each is None for each in spent):
-        return Decimal(0)
-    return max(
-        Decimal(0), _exact(bound) - sum((_exact(each) for each in spent if each is not None), Decimal(0))
-    )
-
-
-def _exact(number: _Number) -> Decimal:
-    # By its text: 0.1 is a tenth here, not the nearest binary fraction.
-    return number if isinstance(number, Decimal) else Decimal(str(number))
-
-
-def _plain(number: _Number | None) -> str:
-    return (
-        "an unknown amount"
-        if number is None
-        else f"{number:,.6g}"
-        if isinstance(number, float)
-        else str(number)
-    )
+        if self._tree is not None:
+            self._tree.charge(amount)

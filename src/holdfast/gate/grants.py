@@ -1,6 +1,21 @@
 """Grants: a person's standing yes. It covers what was shown and nothing more, and it never lifts a deny."""
 
-from holdfast.core import Call, Clock, Escalation, Grant, GrantId, Principal, Response, Target, new_token
+import posixpath
+from collections.abc import Sequence
+
+from holdfast.core import (
+    Call,
+    Clock,
+    Escalation,
+    Grant,
+    GrantId,
+    PathTarget,
+    Principal,
+    Response,
+    Target,
+    UrlTarget,
+    new_token,
+)
 from holdfast.core.events import AnyEvent, CallIntended, GrantGiven, GrantRevoked, Recorded
 from holdfast.core.fold import Fold
 from holdfast.policy import Request
@@ -8,14 +23,15 @@ from holdfast.store import Journal
 
 
 class Grants(Fold):
-    """The grants that stand now, folded from the journal."""
+    """The grants that stand now: this session's, folded from its journal, and those kept for always."""
 
-    def __init__(self, journal: Journal, *, clock: Clock) -> None:
+    def __init__(self, journal: Journal, *, clock: Clock, kept: Sequence[Grant] = ()) -> None:
         self._clock = clock
+        self._kept = tuple(kept)
         super().__init__(journal)
 
     def reset(self) -> None:
-        self._grants: dict[GrantId, Grant] = {}
+        self._grants: dict[GrantId, Grant] = {grant.id: grant for grant in self._kept}
         self._uses: dict[GrantId, int] = {}
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
@@ -24,55 +40,123 @@ class Grants(Fold):
                 self._grants[event.grant.id] = event.grant
             case GrantRevoked():
                 self._grants.pop(event.grant, None)
-            case CallIntended(grant=str() as id):
-                self._uses[GrantId(id)] = self._uses.get(GrantId(id), 0) + 1
+            case CallIntended(grant=str() as used):
+                self._uses[GrantId(used)] = self._uses.get(GrantId(used), 0) + 1
             case _:
                 pass
 
-    def standing(self, turn: int) -> tuple[Grant, ...]:
-        """Every grant that could still cover a call of this turn."""
+    def standing(self, turn: int | None = None) -> tuple[Grant, ...]:
+        """Every grant that could still cover a call, of this turn or of any."""
         now_ms = self._clock.now_ms()
         return tuple(
             grant
             for grant in self._grants.values()
             if (grant.expires_ms is None or now_ms < grant.expires_ms)
             and (grant.uses_left is None or self._uses.get(grant.id, 0) < grant.uses_left)
-            and (grant.turn is None or grant.turn == turn)
+            and (turn is None or grant.turn is None or grant.turn == turn)
         )
 
     def covering(self, request: Request) -> Grant | None:
         """A grant that covers this request, if one does."""
         call = request.call
         return next(
-            (grant for grant in self.standing(call.turn) if _covers(grant, call, request.targets)), None
+            (grant for grant in self.standing(call.turn) if covers(grant, call, request.targets)), None
         )
 
 
 def grant_for(
     escalation: Escalation, response: Response, *, principal: Principal, now_ms: int
 ) -> Grant | None:
-    """The grant that an answer asks for; None for a plain yes or no."""
+    """The grant that an answer asks for; None for a plain yes or no, and for edited arguments."""
     if response.verdict != "approve" or response.scope == "once" or response.arguments is not None:
         return None
-    minutes = response.amount if response.scope == "minutes" else None
+    amount = response.amount or 1
     return Grant(
         id=GrantId(new_token()),
         operation=escalation.call.operation,
         rule=escalation.decision.rule,
         targets=escalation.targets,
+        reach=response.reach,
         arguments_digest=None if escalation.targets else escalation.digest,
         scope=response.scope,
         given_by=principal,
         given_ms=now_ms,
         turn=escalation.call.turn if response.scope == "turn" else None,
-        uses_left=response.amount if response.scope == "times" else None,
-        expires_ms=now_ms + minutes * 60_000 if minutes is not None else None,
+        # The call that was asked about is the first use.
+        uses_left=max(0, amount - 1) if response.scope == "times" else None,
+        expires_ms=now_ms + amount * 60_000 if response.scope == "minutes" else None,
     )
 
 
-def _covers(grant: Grant, call: Call, targets: tuple[Target, ...]) -> bool:
+def covers(grant: Grant, call: Call, targets: Sequence[Target]) -> bool:
+    """Whether a call is within what the person said yes to."""
     if grant.operation != call.operation:
         return False
     if grant.arguments_digest is not None:
         return grant.arguments_digest == call.digest
-    return bool(targets) and all(target in grant.targets for target in targets)
+    # No target at all would be a yes to everything this operation can do: that is never given.
+    return bool(targets) and all(
+        any(_within(target, given, grant) for given in grant.targets) for target in targets
+    )
+
+
+def describe_grant(grant: Grant) -> str:
+    """The exact rule in words: what is allowed, and how long. What this does not say, the grant does not cover."""
+    if grant.arguments_digest is not None:
+        what = "with exactly these arguments"
+    else:
+        what = "on " + ", ".join(dict.fromkeys(_area(target, grant) for target in grant.targets))
+    match grant.scope:
+        case "turn":
+            until = f"in turn {grant.turn}"
+        case "times":
+            until = f"{grant.uses_left} more times"
+        case "minutes":
+            until = "until its time is up"
+        case "session":
+            until = "in this session"
+        case "always":
+            until = "in every session"
+        case "once":
+            until = "once"
+    return f"{grant.operation} {what}, {until}"
+
+
+def _within(target: Target, given: Target, grant: Grant) -> bool:
+    if target.role != given.role:
+        return False
+    match target, given:
+        case PathTarget(), PathTarget():
+            if target.location.problem or not target.location.real:
+                return False
+            if target.location.real == given.location.real:
+                return True
+            return grant.reach == "folder" and _lies_in(target.location.real, _folder(given))
+        case UrlTarget(), UrlTarget():
+            if target.problem or not target.host:
+                return False
+            same_host = (target.scheme, target.host, target.port) == (given.scheme, given.host, given.port)
+            return same_host and (target.path == given.path or grant.reach == "host")
+        case _:
+            return target == given
+
+
+def _area(target: Target, grant: Grant) -> str:
+    match target:
+        case PathTarget():
+            if grant.reach == "folder":
+                return f"everything in {_folder(target)} ({target.role})"
+            return f"{target.location.real} ({target.role})"
+        case UrlTarget():
+            host = f"{target.scheme}://{target.host}{f':{target.port}' if target.port else ''}"
+            return f"everything at {host}" if grant.reach == "host" else f"{host}{target.path}"
+        case _:
+            return f"{target.argument}={target.value}"
+
+
+def _folder(target: PathTarget) -> str:
+    return posixpath.dirname(target.location.real)
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return folder != "/" and path.startswith(f"{folder}/")

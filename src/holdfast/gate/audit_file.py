@@ -1,0 +1,72 @@
+"""audit.jsonl: the audit view as a file that a person can tail. Derived from the journal, never the other way round."""
+
+import os
+from pathlib import Path
+
+from holdfast.core import encode
+from holdfast.core.events import Recorded, SessionRewound
+from holdfast.gate.audit import AuditEntry, AuditTrail
+from holdfast.store import Journal
+
+
+class AuditFile:
+    """Writes a line for each call that is over, after it is durable; a missing or damaged file is made anew."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._trail = AuditTrail()
+        self._lines: list[bytes] | None = []
+        """Lines of the past while the journal is read; None once it is followed live."""
+
+    def attach(self, journal: Journal) -> bool:
+        """Bring the file up to the journal and follow it from here. True where it had to be made anew."""
+        journal.follow(self)
+        lines, self._lines = self._lines or [], None
+        wanted = b"".join(lines)
+        try:
+            present = self._path.read_bytes()
+        except OSError:
+            present = b""
+        if present == wanted:
+            return False
+        if wanted.startswith(present):
+            self._append(wanted[len(present) :])
+            return False
+        self._replace(wanted)
+        return True
+
+    def __call__(self, entry: Recorded) -> None:
+        """Take in one event. Trouble with the file is no trouble of the session: the journal has it all."""
+        if isinstance(entry.event, SessionRewound):
+            return  # what was taken back still happened, and stays in the file
+        over = self._trail.take(entry)
+        if over is None:
+            return
+        if self._lines is not None:
+            self._lines.append(_line(over))
+            return
+        try:
+            self._append(_line(over))
+        except OSError:
+            return
+
+    def _append(self, content: bytes) -> None:
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(descriptor, content)
+        finally:
+            os.close(descriptor)
+
+    def _replace(self, content: bytes) -> None:
+        beside = self._path.with_name(f".{self._path.name}.new")
+        beside.unlink(missing_ok=True)
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(descriptor, content)
+        finally:
+            os.close(descriptor)
+        beside.replace(self._path)
+
+
+def _line(entry: AuditEntry) -> bytes:
+    return encode(entry) + b"\n"

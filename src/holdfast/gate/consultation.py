@@ -1,0 +1,76 @@
+"""Asking the model: recorded before, charged after, and stopped by the budget before it would pass a limit."""
+
+from decimal import Decimal
+
+import msgspec
+
+from holdfast.core import Amount, ModelMessage, Usage, encode
+from holdfast.core.errors import ModelError
+from holdfast.core.events import ModelAsked, ModelFailed, ModelReplied
+from holdfast.gate.budget import Budget
+from holdfast.models import Model, OnText, Prompt, Reply, price_of
+from holdfast.store import Journal
+
+_NOTHING = Usage(cost_usd=Decimal(0))
+_BYTES_PER_TOKEN = 3
+"""Fewer than any tokenizer needs for prose, so that an estimate is rather too high than too low."""
+
+
+class Consultation:
+    """The one way to a model."""
+
+    def __init__(self, *, journal: Journal, budget: Budget) -> None:
+        self._journal = journal
+        self._budget = budget
+        self._last = Usage()
+
+    async def ask(self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText) -> Reply:
+        """One reply. Raises BudgetExceeded before anything is spent, or ModelError."""
+        amount, allowed = self._wanted(model, prompt)
+        reservation = self._budget.reserve(amount)
+        try:
+            await self._journal.append(ModelAsked(turn=turn, step=step, model=model.name, reserved=amount))
+            try:
+                reply = await model.ask(msgspec.structs.replace(prompt, max_tokens=allowed), on_text)
+            except ModelError as error:
+                failed = ModelFailed(
+                    turn=turn, step=step, code=error.code, reason=str(error), usage=error.usage or _NOTHING
+                )
+                await self._journal.append(failed)
+                raise
+            self._last = reply.usage
+            await self._journal.append(
+                ModelReplied(
+                    turn=turn,
+                    step=step,
+                    model=model.name,
+                    message=reply.message,
+                    usage=reply.usage,
+                    finish=reply.finish,
+                )
+            )
+        finally:
+            self._budget.release(reservation)
+        return reply
+
+    def _wanted(self, model: Model, prompt: Prompt) -> tuple[Amount, int | None]:
+        """What to reserve, and how long the reply may be: what is left of the tokens after the prompt."""
+        given = self._prompt_tokens(prompt)
+        allowed, room = prompt.max_tokens, self._budget.remaining("tokens")
+        if room is not None:
+            rest = max(1, int(room) - given)
+            allowed = rest if allowed is None else min(allowed, rest)
+        cost: Decimal | None = Decimal(0)
+        if self._budget.remaining("cost_usd") is not None:
+            cost = price_of(model.name, Usage(input_tokens=given, output_tokens=allowed or 0))
+        tokens = given + (allowed or 0) if room is not None else 0
+        return Amount(steps=1, tokens=tokens, cost_usd=cost), allowed
+
+    def _prompt_tokens(self, prompt: Prompt) -> int:
+        """An estimate: what the last reply was charged for, and what was said since; flat in the length of the history."""
+        fresh = 0
+        for message in reversed(prompt.messages):
+            if isinstance(message, ModelMessage) and self._last.input_tokens:
+                return self._last.input_tokens + self._last.output_tokens + fresh // _BYTES_PER_TOKEN
+            fresh += len(encode(message))
+        return (fresh + len(encode((prompt.system, prompt.tools)))) // _BYTES_PER_TOKEN

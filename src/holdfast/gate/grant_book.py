@@ -1,0 +1,64 @@
+"""Grants for always: kept in one file of the home, shown before they are kept, revoked by their id."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from holdfast.core import Grant, GrantId
+from holdfast.core.errors import InvalidConfig
+
+
+class GrantBook:
+    """The file of standing grants. Other processes may write it; each change is made under a lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def grants(self) -> tuple[Grant, ...]:
+        """Every grant kept. A file that cannot be read grants nothing, and says so."""
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return ()
+        try:
+            return msgspec.json.decode(content, type=tuple[Grant, ...])
+        except msgspec.DecodeError as error:
+            raise InvalidConfig(
+                f"{self._path}: {error}", hint="move the file away; its grants are gone then"
+            ) from error
+
+    def keep(self, grant: Grant) -> None:
+        """Keep a grant for every session to come."""
+        self._change(lambda grants: (*grants, grant))
+
+    def revoke(self, id: GrantId) -> bool:
+        """Drop a grant; False where there was none of this id."""
+        before = len(self.grants())
+        self._change(lambda grants: tuple(grant for grant in grants if grant.id != id))
+        return len(self.grants()) < before
+
+    def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> None:
+        with self._locked():
+            content = msgspec.json.format(msgspec.json.encode(change(self.grants())), indent=2)
+            beside = self._path.with_name(f".{self._path.name}.new")
+            beside.unlink(missing_ok=True)
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                os.write(descriptor, content)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            beside.replace(self._path)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        descriptor = os.open(self._path.with_name(f".{self._path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)

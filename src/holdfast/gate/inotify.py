@@ -1,0 +1,55 @@
+"""Hearing from the kernel that a file is complete in a folder: inotify, as a queue of names on the event loop.
+
+By hand and small, because what there is either polls underneath (a thread and a thousand wake-ups a second for an answer
+within milliseconds) or is a dependency for these three system calls.
+"""
+
+import asyncio
+import ctypes
+import os
+import struct
+from pathlib import Path
+
+_CLOSE_WRITE, _MOVED_TO = 0x8, 0x80
+_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
+_HEADER = struct.Struct("iIII")
+
+
+class Watch:
+    """Names of files that were closed after writing, or moved, into a folder. Close it when done."""
+
+    def __init__(self, folder: Path) -> None:
+        self._names: asyncio.Queue[str] = asyncio.Queue()
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._descriptor: int = libc.inotify_init1(_NONBLOCK_CLOEXEC)
+        if self._descriptor < 0:
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+        if libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _CLOSE_WRITE | _MOVED_TO) < 0:
+            number = ctypes.get_errno()
+            os.close(self._descriptor)
+            raise OSError(number, os.strerror(number), str(folder))
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._descriptor, self._read)
+
+    async def name(self) -> str:
+        """The next file that is complete."""
+        return await self._names.get()
+
+    def close(self) -> None:
+        """Stop listening. Idempotent."""
+        if self._descriptor >= 0:
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _read(self) -> None:
+        try:
+            content = os.read(self._descriptor, 65536)
+        except BlockingIOError:
+            return
+        place = 0
+        while place < len(content):
+            *_, length = _HEADER.unpack_from(content, place)
+            place += _HEADER.size
+            self._names.put_nowait(os.fsdecode(content[place : place + length].rstrip(b"\0")))
+            place += length

@@ -1,0 +1,87 @@
+"""Judging a call: is it well formed, what do its arguments refer to, what does the policy say. Nothing happens here."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from holdfast.core import Call, Decision, Paths, Tool, Toolset
+from holdfast.gate.calls import Calls
+from holdfast.policy import Policy, Request, targets_of, validate_arguments
+
+
+class Offer(NamedTuple):
+    """A tool, who carries it out, and the digest of its definition."""
+
+    tool: Tool
+    toolset: Toolset
+    digest: str
+
+
+class Offers:
+    """Who offers what now. Toolsets hand out the same tuple until something changes, so this is a look and no more."""
+
+    def __init__(self, toolsets: Sequence[Toolset]) -> None:
+        self._toolsets = tuple(toolsets)
+        self._seen: tuple[tuple[Tool, ...], ...] = ()
+        self._offers: dict[str, Offer] = {}
+
+    def get(self, operation: str) -> Offer | None:
+        """The offer of an operation, None where nobody has it."""
+        return self._current().get(operation)
+
+    def tools(self) -> tuple[Tool, ...]:
+        """Every tool on offer."""
+        return tuple(offer.tool for offer in self._current().values())
+
+    def _current(self) -> dict[str, Offer]:
+        groups = tuple(toolset.tools() for toolset in self._toolsets)
+        if len(groups) != len(self._seen) or any(
+            now is not then for now, then in zip(groups, self._seen, strict=True)
+        ):
+            self._seen = groups
+            self._offers = {}
+            for toolset, tools in zip(self._toolsets, groups, strict=True):
+                for tool in tools:
+                    # The first to offer a name keeps it: a later toolset cannot put itself in its place.
+                    self._offers.setdefault(tool.name, Offer(tool, toolset, tool.digest))
+        return self._offers
+
+
+class Judged(NamedTuple):
+    """A call with what it refers to and what was decided; `offer` is None where the operation is unknown."""
+
+    request: Request
+    decision: Decision
+    offer: Offer | None
+
+
+class Judge:
+    """Structure first (known, well formed, not a loop), then the policy."""
+
+    def __init__(self, *, policy: Policy, offers: Offers, paths: Paths, calls: Calls, repeats: int) -> None:
+        self.policy = policy
+        self._offers = offers
+        self._paths = paths
+        self._calls = calls
+        self._repeats = repeats
+
+    def judge(self, call: Call) -> Judged:
+        """Everything that can be said of a call without making it."""
+        offer = self._offers.get(call.operation)
+        if offer is None:
+            # The policy still names the rule: an unknown operation is denied by it, not by us.
+            request = Request(call=call, tool=None)
+            return Judged(request, self.policy.judge(request), None)
+        problem = validate_arguments(offer.tool, call.arguments)
+        if problem is not None:
+            return Judged(Request(call=call, tool=offer.tool), deny("invalid-arguments", problem), offer)
+        targets = targets_of(offer.tool, call.arguments, self._paths)
+        request = Request(call=call, tool=offer.tool, targets=targets)
+        if self._calls.repeats(call) >= self._repeats:
+            reason = f"the same call was made {self._repeats} times in this turn; do something else"
+            return Judged(request, deny("circuit-breaker", reason), offer)
+        return Judged(request, self.policy.judge(request), offer)
+
+
+def deny(rule: str, reason: str) -> Decision:
+    """A refusal of the gate itself."""
+    return Decision(verdict="deny", rule=rule, reason=reason, source="gate")

@@ -1,0 +1,206 @@
+"""Approval by files: a request appears in a folder, and whoever may write there answers with a response beside it.
+
+    request-{id}.json    {escalationId, serverName, toolName, arguments, reason, digest, rule, expiresAt, scopes}
+    response-{id}.json   {decision: "approved" | "denied", digest?, scope?, amount?, reason?}
+
+Both are written beside and renamed into place. Anything that is not a clear yes is a no. The folder is watched only while
+something waits, so a session at rest costs nothing.
+"""
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from holdfast.core import PERSON, Escalation, EscalationId, JsonObject, Response, Scope, Value, encode
+from holdfast.core.errors import EscalationUnknown
+from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Noted, Recorded
+from holdfast.gate.gate import Gate
+from holdfast.gate.inotify import Watch
+from holdfast.store import Journal
+
+MAX_RESPONSE_BYTES = 65_536
+SCOPES: tuple[Scope, ...] = ("once", "turn", "times", "minutes", "session")
+"""What may be answered by file; `always` is given only where its rule was shown."""
+
+
+class _Request(Value, rename="camel"):
+    escalation_id: EscalationId
+    server_name: str
+    tool_name: str
+    arguments: JsonObject
+    reason: str
+    digest: str
+    rule: str
+    expires_at: int
+    scopes: tuple[Scope, ...] = SCOPES
+
+
+class _Answer(Value, forbid_unknown_fields=True):
+    decision: Literal["approved", "denied"]
+    digest: str | None = None
+    scope: Scope = "once"
+    amount: int | None = None
+    reason: str | None = None
+
+
+class Rendezvous:
+    """One session's folder of requests and responses."""
+
+    transport = "file"
+
+    def __init__(self, folder: Path, *, gate: Gate, journal: Journal) -> None:
+        self._folder = folder
+        self._gate = gate
+        self._journal = journal
+        self._watching: asyncio.Task[None] | None = None
+        self._is_live = False
+
+    async def open(self) -> None:
+        """Sweep what a dead process left, put out what waits now, and listen."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        waiting = {escalation.id for escalation in self._gate.escalations.waiting()}
+        for path in sorted(self._folder.iterdir()):
+            kind, id = _parse(path.name)
+            if kind != "response" or id not in waiting:
+                path.unlink(missing_ok=True)
+        self._is_live = True
+        self._journal.follow(self._hear)
+        for escalation in self._gate.escalations.waiting():
+            self._put_out(escalation)
+
+    async def close(self) -> None:
+        """Stop listening and take the requests away; what waits goes on waiting in the journal. Idempotent."""
+        self._is_live = False
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+            self._watching = None
+        if self._folder.is_dir():
+            for path in self._folder.glob("request-*.json"):
+                path.unlink(missing_ok=True)
+
+    def _hear(self, entry: Recorded) -> None:
+        if not self._is_live:
+            return
+        match event := entry.event:
+            case EscalationOpened() if event.escalation in self._gate.escalations.waiting():
+                self._put_out(event.escalation)
+            case EscalationAnswered() | EscalationExpired():
+                self._path("request", event.escalation).unlink(missing_ok=True)
+                self._path("response", event.escalation).unlink(missing_ok=True)
+            case _:
+                pass
+
+    def _put_out(self, escalation: Escalation) -> None:
+        group, _, verb = escalation.call.operation.partition(".")
+        request = _Request(
+            escalation_id=escalation.id,
+            server_name=group,
+            tool_name=verb or group,
+            arguments=escalation.call.arguments,
+            reason=escalation.decision.reason,
+            digest=escalation.digest,
+            rule=escalation.decision.rule,
+            expires_at=escalation.expires_ms,
+        )
+        if self._watching is None or self._watching.done():
+            # The watch stands before the request does, so no answer can come unheard.
+            watch = Watch(self._folder)
+            self._watching = asyncio.ensure_future(self._listen(watch))
+        _write(self._path("request", escalation.id), msgspec.json.format(encode(request), indent=2))
+
+    async def _listen(self, watch: Watch) -> None:
+        try:
+            for escalation in self._gate.escalations.waiting():
+                await self._take(escalation.id)  # answered while nobody listened
+            while self._gate.escalations.waiting():
+                kind, id = _parse(await watch.name())
+                if kind == "response" and id is not None:
+                    await self._take(id)
+        finally:
+            watch.close()
+
+    async def _take(self, id: EscalationId) -> None:
+        path = self._path("response", id)
+        content = _read(path)
+        if content is None:
+            return
+        path.unlink(missing_ok=True)
+        escalation = next((each for each in self._gate.escalations.waiting() if each.id == id), None)
+        if escalation is None:
+            await self._journal.append(
+                Noted(code="late-answer", text=f"the answer to {id} by file came late")
+            )
+            return
+        response = _response(content, escalation)
+        try:
+            await self._gate.resolve(id, response, principal=PERSON, transport=self.transport)
+        except EscalationUnknown:
+            await self._journal.append(
+                Noted(code="late-answer", text=f"the answer to {id} by file came late")
+            )
+
+    def _path(self, kind: str, id: EscalationId) -> Path:
+        return self._folder / f"{kind}-{id}.json"
+
+
+def _response(content: bytes, escalation: Escalation) -> Response:
+    try:
+        answer = msgspec.json.decode(content, type=_Answer)
+    except msgspec.DecodeError:
+        return Response(verdict="deny", reason="the response file could not be understood, which is a no")
+    if answer.digest is not None and answer.digest != escalation.digest:
+        return Response(verdict="deny", reason="the response was for another call, which is a no")
+    if answer.scope not in SCOPES or (answer.scope in ("times", "minutes") and (answer.amount or 0) < 1):
+        return Response(
+            verdict="deny", reason="the response asked for a scope that was not offered, which is a no"
+        )
+    return Response(
+        verdict="approve" if answer.decision == "approved" else "deny",
+        scope=answer.scope,
+        amount=answer.amount,
+        reason=answer.reason,
+    )
+
+
+def _parse(name: str) -> tuple[str, EscalationId | None]:
+    kind, dash, rest = name.partition("-")
+    if kind in ("request", "response") and dash and rest.endswith(".json") and rest[:-5].isalnum():
+        return kind, EscalationId(rest[:-5])
+    return "", None
+
+
+def _read(path: Path) -> bytes | None:
+    """The content of a response; None where there is none. A file that is too large or no plain file reads as nothing."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return b""  # a link, or not ours to read: no clear yes
+    try:
+        state = os.fstat(descriptor)
+        if (
+            not stat.S_ISREG(state.st_mode)
+            or state.st_uid != os.geteuid()
+            or state.st_size > MAX_RESPONSE_BYTES
+        ):
+            return b""
+        return os.read(descriptor, MAX_RESPONSE_BYTES + 1)
+    finally:
+        os.close(descriptor)
+
+
+def _write(path: Path, content: bytes) -> None:
+    beside = path.with_name(f".{path.name}.new")
+    beside.unlink(missing_ok=True)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(descriptor, content)
+    finally:
+        os.close(descriptor)
+    beside.replace(path)
