@@ -9,6 +9,7 @@ from holdfast.world.opening import open_folder
 from holdfast.world.proposals import Proposal
 from holdfast.world.protections import PROTECTED
 from holdfast.world.quota import Quota
+from holdfast.world.restore import Restored, RestorePoint, RestorePoints
 from holdfast.world.staged import StagedWorld
 from holdfast.world.tools import WORLD_TOOLS
 from holdfast.world.toolset import WorldToolset
@@ -22,6 +23,9 @@ __all__ = [
     "Proposal",
     "Quota",
     "Recovered",
+    "RestorePoint",
+    "RestorePoints",
+    "Restored",
     "StagedWorld",
     "Stat",
     "UndoJournal",

@@ -19,7 +19,7 @@ from holdfast.world.names import SCRATCH_PREFIX, parent_and_name
 
 # NONBLOCK: opening a pipe that nobody serves must not hang before we have seen that it is a pipe.
 _CAREFUL = os.O_NONBLOCK | os.O_NOCTTY
-_SCRATCH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 PERMISSIONS = 0o777
 MAX_SINGLE_SYNCS = 64
 """Up to so many files are made durable one by one; flushing a busy file system whole takes as long as others wrote."""
@@ -57,14 +57,26 @@ class PlainFiles:
 
     def replace(self, path: str, content: bytes, *, mode: int | None = None) -> None:
         """Put a file at a path, its folders included, in one step. It keeps its mode where none is given."""
+        with self.replacing(path, mode=mode) as opened:
+            write_all(opened, content)
+
+    @contextmanager
+    def replacing(self, path: str, *, mode: int | None = None) -> Iterator[int]:
+        """A descriptor to write a file's new content to; the file has it once the block ends without an error."""
         parent, name = parent_and_name(path)
         self.make_folder(parent)
         with self.root.folder(parent) as folder:
             old = self._present(folder, name, path)
-            kept = mode if mode is not None or old is None else old.st_mode & PERMISSIONS
+            kept = mode if mode is not None or old is None else old.st_mode
             scratch = f"{SCRATCH_PREFIX}{os.getpid()}-{new_token()}"
+            opened = os.open(scratch, _NEW, 0o666, dir_fd=folder)
             try:
-                _write_new(folder, scratch, content, mode=kept)
+                try:
+                    yield opened
+                    if kept is not None:
+                        os.fchmod(opened, kept & PERMISSIONS)
+                finally:
+                    os.close(opened)
                 os.rename(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(FileNotFoundError):
@@ -79,19 +91,24 @@ class PlainFiles:
             if self._present(folder, name, path) is not None:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
             try:
-                _write_new(folder, name, content, mode=mode)
+                opened = os.open(name, _NEW, 0o666, dir_fd=folder)
             except FileExistsError:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
+            try:
+                write_all(opened, content)
+                if mode is not None:
+                    os.fchmod(opened, mode & PERMISSIONS)
             except OSError:
-                with suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=folder)
+                os.unlink(name, dir_fd=folder)
                 raise
+            finally:
+                os.close(opened)
 
     def append(self, path: str, content: bytes) -> bytes:
         """Add to the end of a file, and answer with what it held before."""
         with self._opened(path, os.O_RDWR | os.O_APPEND) as opened:
             before = _drain(opened)
-            _write_all(opened, content)
+            write_all(opened, content)
             return before
 
     def make_folder(self, path: str, *, mode: int = PERMISSIONS) -> None:
@@ -227,17 +244,8 @@ def _sync_at(root: Root, path: str, *, is_whole: bool = False) -> None:
         os.close(opened)
 
 
-def _write_new(folder: int, name: str, content: bytes, *, mode: int | None) -> None:
-    opened = os.open(name, _SCRATCH, 0o666, dir_fd=folder)
-    try:
-        _write_all(opened, content)
-        if mode is not None:
-            os.fchmod(opened, mode & PERMISSIONS)
-    finally:
-        os.close(opened)
-
-
-def _write_all(opened: int, content: bytes) -> None:
+def write_all(opened: int, content: bytes) -> None:
+    """Write every byte; one call may take only a part of them."""
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(opened, rest) :]

@@ -1,0 +1,145 @@
+"""What a workspace holds at one moment, by the names of its contents: the blob that a restore point is.
+
+A manifest lists everything, or only what changed since another manifest that it names; so a restore point costs as much
+as its changes. After a while one lists everything again, so that the way back stays short.
+"""
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+import msgspec
+
+from holdfast.core import Change, Value, encode
+from holdfast.core.errors import JournalDamaged
+
+Fetch = Callable[[str], Awaitable[bytes]]
+"""Answers with the blob of a SHA-256."""
+
+MAX_CHAIN = 64
+
+
+class Entry(Value):
+    """One thing in a workspace. `other` is what can be neither kept nor brought back, such as a pipe."""
+
+    path: str
+    kind: Literal["file", "folder", "link", "other"]
+    mode: int = 0
+    size: int = 0
+    fingerprint: str = ""
+    chunks: tuple[str, ...] = ()
+    """The blobs of a large file in order; a small one is the blob of its fingerprint."""
+    target: str = ""
+    """Where a link points."""
+
+
+class Manifest(Value):
+    """Entries by path. With a `base`, only what is new or different, and what is gone."""
+
+    base: str | None = None
+    chain: int = 0
+    """How many manifests lie below."""
+    entries: tuple[Entry, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+Tree = dict[str, Entry]
+"""Everything in a workspace by its path; names that are no Unicode carry surrogates, as Python gives them."""
+
+
+def pack(manifest: Manifest) -> bytes:
+    """The blob of a manifest."""
+    return encode(manifest)
+
+
+def changed_between(before: Tree, after: Tree) -> tuple[Change, ...]:
+    """The files created, modified and deleted from one tree to another, sorted by path."""
+    changes: list[Change] = []
+    for path in sorted(before.keys() | after.keys()):
+        old, new = _content(before.get(path)), _content(after.get(path))
+        is_same_mode = path in before and path in after and before[path].mode == after[path].mode
+        if old == new and (is_same_mode or old is None):
+            continue
+        changes.append(
+            Change(
+                path=readable(path),
+                kind="created" if old is None else "deleted" if new is None else "modified",
+                before=old,
+                after=new,
+                mode=after[path].mode if new is not None else None,
+            )
+        )
+    return tuple(changes)
+
+
+def manifest_of(tree: Tree, before: Tree, base: str | None, chain: int) -> Manifest:
+    """The manifest of a tree: whole, or as the difference to the one before where that is shorter."""
+    entries = [entry for path, entry in tree.items() if before.get(path) != entry]
+    removed = [path for path in before if path not in tree]
+    is_whole = base is None or chain + 1 >= MAX_CHAIN or len(entries) + len(removed) > len(tree) // 2
+    if is_whole:
+        return Manifest(entries=tuple(_written(entry) for entry in tree.values()))
+    return Manifest(
+        base=base,
+        chain=chain + 1,
+        entries=tuple(_written(entry) for entry in entries),
+        removed=tuple(escape(path) for path in removed),
+    )
+
+
+async def load(digest: str, fetch: Fetch) -> tuple[Tree, int]:
+    """The tree of a manifest and the length of its chain. Raises JournalDamaged."""
+    links: list[Manifest] = []
+    following: str | None = digest
+    while following is not None:
+        try:
+            manifest = msgspec.json.decode(await fetch(following), type=Manifest)
+        except msgspec.DecodeError as error:
+            raise JournalDamaged(f"the restore point {following!r} cannot be read: {error}") from None
+        links.append(manifest)
+        if len(links) > MAX_CHAIN + 1:
+            raise JournalDamaged(f"the restore point {digest!r} goes back through too many others")
+        following = manifest.base
+    tree: Tree = {}
+    for manifest in reversed(links):
+        for path in manifest.removed:
+            tree.pop(unescape(path), None)
+        for entry in manifest.entries:
+            path = unescape(entry.path)
+            tree[path] = msgspec.structs.replace(entry, path=path, target=unescape(entry.target))
+    return tree, links[0].chain
+
+
+def readable(path: str) -> str:
+    """A path as it can be written down; bytes that are no Unicode show as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _content(entry: Entry | None) -> str | None:
+    if entry is None or entry.kind in ("folder", "other"):
+        return None
+    return entry.fingerprint if entry.kind == "file" else f"link:{readable(entry.target)}"
+
+
+def _written(entry: Entry) -> Entry:
+    return msgspec.structs.replace(entry, path=escape(entry.path), target=escape(entry.target))
+
+
+def escape(path: str) -> str:
+    """A path with what is no Unicode, and every backslash, in a form that JSON can hold."""
+    if path.isascii() and "\\" not in path:
+        return path
+    return path.replace("\\", "\\\\").encode("utf-8", "backslashreplace").decode()
+
+
+def unescape(text: str) -> str:
+    """The path that was escaped."""
+    if "\\" not in text:
+        return text
+    pieces = text.split("\\\\")
+    return "\\".join(_surrogates(piece) for piece in pieces)
+
+
+def _surrogates(text: str) -> str:
+    head, *rest = text.split("\\u")
+    return head + "".join(chr(int(piece[:4], 16)) + piece[4:] for piece in rest)

@@ -1,0 +1,133 @@
+"""Restore points: the workspace as it was after a turn, whoever changed it, brought back byte by byte.
+
+Contents are blobs under their SHA-256, handed to `keep` once and fetched by `fetch`. What did not change is neither read
+nor kept again. Bringing back first makes a point of what is there now, so that it can be taken back itself; it is safe to
+repeat, which is what to do after it was cut off.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from holdfast.core import Change, Value
+from holdfast.world.descent import Root
+from holdfast.world.keeping import Keep, Keeper
+from holdfast.world.manifests import Fetch, Tree, changed_between, load, manifest_of, pack, readable
+from holdfast.world.names import is_within
+from holdfast.world.rebuilding import Rebuild
+from holdfast.world.scan import Look, look_at, look_everywhere
+from holdfast.world.signs import Signs
+
+MANY_CHANGES = 1000
+"""After so many files were read the signs are saved, so that a crash does not cost reading them again."""
+
+
+class RestorePoint(Value):
+    """A moment that can be brought back, and what changed since the one before."""
+
+    manifest: str
+    changes: tuple[Change, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """What cannot be kept: pipes, devices, and what the system did not let us read."""
+
+
+class Restored(Value):
+    """What bringing back changed; `before` names the restore point of what was there."""
+
+    changes: tuple[Change, ...]
+    before: str
+
+
+class RestorePoints:
+    """Makes and brings back restore points of one folder. `last` is the newest one that was made of it before."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        keep: Keep,
+        fetch: Fetch,
+        last: str | None = None,
+        cache: Path | None = None,
+    ) -> None:
+        self._root = Root(root)
+        self._keep = keep
+        self._fetch = fetch
+        self._keeper = Keeper(self._root, keep)
+        self._signs = Signs(cache)
+        self._last = last
+        self._chain = 0
+        self._tree: Tree | None = None if last else {}
+
+    async def make(self, paths: Sequence[str] | None = None) -> RestorePoint:
+        """A restore point of now. `paths` are all that can have changed, where that is known; else everything is looked at."""
+        before = await self._known()
+        tree = await self._look(before, paths, self._keeper)
+        skipped = tuple(sorted(readable(path) for path, entry in tree.items() if entry.kind == "other"))
+        if self._last is not None and tree == before:
+            return RestorePoint(manifest=self._last, skipped=skipped)
+        manifest = manifest_of(tree, before, self._last, self._chain)
+        digest = await self._keep(pack(manifest))
+        self._tree, self._last, self._chain = tree, digest, manifest.chain
+        return RestorePoint(manifest=digest, changes=changed_between(before, tree), skipped=skipped)
+
+    async def restore(self, manifest: str) -> Restored:
+        """Bring the folder back to a restore point, byte by byte."""
+        now_point = await self.make()
+        now = await self._known()
+        target, chain = await load(manifest, self._fetch)
+        await Rebuild(self._root, self._fetch).apply(now, target)
+        self._keeper.knows(target)
+        self._tree, self._last, self._chain = target, manifest, chain
+        return Restored(changes=changed_between(now, target), before=now_point.manifest)
+
+    async def diff(self, manifest: str, to: str | None = None) -> tuple[Change, ...]:
+        """What changes on the way from one restore point to another, or to what is there now. It keeps nothing."""
+        before, _ = await load(manifest, self._fetch)
+        if to is not None:
+            after, _ = await load(to, self._fetch)
+        else:
+            after = await self._look(await self._known(), None, Keeper(self._root, _forget))
+        return changed_between(before, after)
+
+    def save(self) -> None:
+        """Remember what the files look like, for the next process; to be called when the session is put away."""
+        self._signs.save()
+
+    async def _known(self) -> Tree:
+        """The tree of the last restore point."""
+        if self._tree is None:
+            assert self._last is not None
+            self._tree, self._chain = await load(self._last, self._fetch)
+            self._keeper.knows(self._tree)
+        return self._tree
+
+    async def _look(self, before: Tree, paths: Sequence[str] | None, keeper: Keeper) -> Tree:
+        """The tree as it is now; only what may have changed is read."""
+        if paths is None:
+            looks = await asyncio.to_thread(lambda: list(look_everywhere(self._root)))
+            tree: Tree = {}
+        else:
+            looks = await asyncio.to_thread(lambda: list(look_at(self._root, paths)))
+            tree = {path: entry for path, entry in before.items() if not _is_among(path, paths)}
+        unread: list[Look] = []
+        for look in looks:
+            known = before.get(look.path)
+            if known is not None and self._signs.vouch_for(look, known):
+                tree[look.path] = known
+            else:
+                unread.append(look)
+        for look, entry in (await keeper.entries(unread)).items():
+            tree[look.path] = entry
+            self._signs.note(look, entry)
+        if len(unread) >= MANY_CHANGES:
+            await asyncio.to_thread(self._signs.save)
+        return dict(sorted(tree.items()))
+
+
+async def _forget(content: bytes) -> str:
+    return ""
+
+
+def _is_among(path: str, paths: Sequence[str]) -> bool:
+    return any(is_within(path, each) for each in paths)

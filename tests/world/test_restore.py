@@ -1,0 +1,353 @@
+"""After any history of changes, a restore point brings the workspace back byte by byte."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from holdfast.core import digest_bytes
+from holdfast.core.errors import JournalDamaged
+from holdfast.world import RestorePoints
+from holdfast.world import keeping as keeping_module
+
+Everything = dict[str, tuple[str, int, bytes]]
+
+
+class Blobs:
+    """A store of contents in memory that counts what it is given."""
+
+    def __init__(self) -> None:
+        self.contents: dict[str, bytes] = {}
+        self.kept_bytes = 0
+
+    async def keep(self, content: bytes) -> str:
+        self.kept_bytes += len(content)
+        digest = digest_bytes(content)
+        self.contents[digest] = content
+        return digest
+
+    async def fetch(self, digest: str) -> bytes:
+        return self.contents[digest]
+
+    def points(self, root: Path, *, last: str | None = None, cache: Path | None = None) -> RestorePoints:
+        return RestorePoints(root, keep=self.keep, fetch=self.fetch, last=last, cache=cache)
+
+
+def everything(folder: Path) -> Everything:
+    found: Everything = {}
+    for path in sorted(folder.rglob("*")):
+        mode = path.lstat().st_mode & 0o777
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found[name] = ("link", 0, os.fsencode(os.readlink(path)))
+        elif path.is_dir():
+            found[name] = ("folder", mode, b"")
+        elif path.is_file():
+            found[name] = ("file", mode, path.read_bytes())
+    return found
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "ws"
+    folder.mkdir()
+    return folder
+
+
+async def test_every_kind_of_change_is_taken_back(root: Path) -> None:
+    blobs = Blobs()
+    (root / "d").mkdir()
+    (root / "d" / "changed").write_bytes(b"old")
+    (root / "d" / "gone").write_bytes(b"gone")
+    (root / "becomes-folder").write_bytes(b"file")
+    (root / "folder" / "deep").mkdir(parents=True)
+    (root / "folder" / "deep" / "file").write_bytes(b"deep")
+    (root / "run.sh").write_bytes(b"#!/bin/sh")
+    (root / "run.sh").chmod(0o755)
+    (root / "link").symlink_to("d/changed")
+    (root / ".git" / "hooks").mkdir(parents=True)
+    (root / ".git" / "hooks" / "pre-commit").write_bytes(b"hook")
+    (root / "empty").mkdir(mode=0o700)
+    before = everything(root)
+    points = blobs.points(root)
+    point = await points.make()
+
+    (root / "d" / "changed").write_bytes(b"new")
+    (root / "d" / "gone").unlink()
+    (root / "becomes-folder").unlink()
+    (root / "becomes-folder").mkdir()
+    (root / "becomes-folder" / "x").write_bytes(b"x")
+    shutil.rmtree(root / "folder")
+    (root / "folder").write_bytes(b"a file")
+    (root / "run.sh").chmod(0o600)
+    (root / "link").unlink()
+    (root / "link").symlink_to("/etc/passwd")
+    (root / ".git" / "hooks" / "pre-commit").write_bytes(b"other")
+    (root / "empty").rmdir()
+    os.mkfifo(root / "pipe")
+    after = everything(root)
+
+    expected = await points.diff(point.manifest)
+    restored = await points.restore(point.manifest)
+    assert everything(root) == before
+    assert not (root / "pipe").exists()
+    assert {(change.path, change.kind) for change in expected} == {
+        ("becomes-folder", "deleted"),
+        ("becomes-folder/x", "created"),
+        ("d/changed", "modified"),
+        ("d/gone", "deleted"),
+        ("folder", "created"),
+        ("folder/deep/file", "deleted"),
+        ("link", "modified"),
+        ("run.sh", "modified"),
+        (".git/hooks/pre-commit", "modified"),
+    }
+    assert len(restored.changes) == len(expected)
+    await points.restore(restored.before)
+    assert everything(root) == after
+
+
+async def test_a_turn_that_touched_nothing_keeps_nothing(root: Path) -> None:
+    blobs = Blobs()
+    for number in range(50):
+        (root / f"f{number}").write_bytes(b"content" * number)
+    points = blobs.points(root)
+    first = await points.make()
+    kept = blobs.kept_bytes
+    second = await points.make()
+    assert second.manifest == first.manifest
+    assert second.changes == ()
+    assert blobs.kept_bytes == kept
+
+
+async def test_a_small_change_in_a_large_workspace_costs_a_small_blob(root: Path) -> None:
+    blobs = Blobs()
+    for number in range(1000):
+        (root / f"f{number}").write_bytes(b"%d" % number)
+    points = blobs.points(root)
+    await points.make()
+    kept = blobs.kept_bytes
+    (root / "f7").write_bytes(b"changed")
+    point = await points.make()
+    assert [(change.path, change.kind) for change in point.changes] == [("f7", "modified")]
+    assert blobs.kept_bytes - kept < 1000
+
+
+async def test_where_the_changed_paths_are_known_only_they_are_looked_at(root: Path) -> None:
+    blobs = Blobs()
+    (root / "seen").write_bytes(b"1")
+    (root / "unseen").write_bytes(b"1")
+    points = blobs.points(root)
+    await points.make()
+    (root / "new" / "deep").mkdir(parents=True)
+    (root / "new" / "deep" / "file").write_bytes(b"2")
+    (root / "seen").unlink()
+    (root / "unseen").write_bytes(b"2")
+    point = await points.make(["new/deep/file", "seen"])
+    assert [(change.path, change.kind) for change in point.changes] == [
+        ("new/deep/file", "created"),
+        ("seen", "deleted"),
+    ]
+    assert (await points.make([])).manifest == point.manifest
+    assert [change.path for change in (await points.make()).changes] == ["unseen"]
+
+
+async def test_a_new_process_goes_on_from_the_last_point(root: Path, tmp_path: Path) -> None:
+    blobs = Blobs()
+    (root / "a").write_bytes(b"1")
+    cache = tmp_path / "cache" / "signs"
+    points = blobs.points(root, cache=cache)
+    first = await points.make()
+    points.save()
+    (root / "b").write_bytes(b"2")
+    for again in (
+        blobs.points(root, last=first.manifest, cache=cache),
+        blobs.points(root, last=first.manifest),
+    ):
+        assert [change.path for change in (await again.make()).changes] == ["b"]
+    cache.write_bytes(b"damaged")
+    assert (await blobs.points(root, last=first.manifest, cache=cache).make()).changes
+
+
+async def test_a_fork_is_the_same_point_in_another_folder(root: Path, tmp_path: Path) -> None:
+    blobs = Blobs()
+    (root / "d").mkdir()
+    (root / "d" / "a").write_bytes(b"1")
+    point = await blobs.points(root).make()
+    (tmp_path / "fork").mkdir()
+    await blobs.points(tmp_path / "fork").restore(point.manifest)
+    assert everything(tmp_path / "fork") == everything(root)
+
+
+async def test_a_large_file_is_kept_in_pieces_and_an_append_costs_one(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping_module, "CHUNK_BYTES", 1000)
+    blobs = Blobs()
+    (root / "log").write_bytes(os.urandom(10_500))
+    points = blobs.points(root)
+    first = await points.make()
+    before = everything(root)
+    kept = blobs.kept_bytes
+    with (root / "log").open("ab") as file:
+        file.write(b"more")
+    point = await points.make()
+    assert point.changes[0].after == digest_bytes((root / "log").read_bytes())
+    assert blobs.kept_bytes - kept < 2500
+    await points.restore(first.manifest)
+    assert everything(root) == before
+
+
+async def test_names_that_are_no_unicode_come_back_too(root: Path) -> None:
+    blobs = Blobs()
+    names = [b"bad\xff", b"back\\slash", b"new\nline", b"\\udc80", "ü".encode()]
+    for name in names:
+        Path(os.fsdecode(os.path.join(os.fsencode(root), name))).write_bytes(name)
+    points = blobs.points(root)
+    point = await points.make()
+    for path in root.iterdir():
+        path.unlink()
+    await points.restore(point.manifest)
+    assert sorted(os.listdir(os.fsencode(root))) == sorted(names)
+
+
+async def test_what_cannot_be_kept_is_named_and_left_alone(root: Path) -> None:
+    blobs = Blobs()
+    os.mkfifo(root / "pipe")
+    points = blobs.points(root)
+    point = await points.make()
+    assert point.skipped == ("pipe",)
+    (root / "new").write_bytes(b"")
+    await points.restore(point.manifest)
+    assert os.listdir(root) == ["pipe"]
+
+
+async def test_what_a_killed_writer_left_is_swept_and_never_kept(root: Path) -> None:
+    blobs = Blobs()
+    (root / ".holdfast-999999999-abc").write_bytes(b"half")
+    point = await blobs.points(root).make()
+    assert point.changes == ()
+    assert os.listdir(root) == []
+
+
+async def test_the_way_back_stays_short_over_many_points(root: Path) -> None:
+    blobs = Blobs()
+    for number in range(10):
+        (root / f"f{number}").write_bytes(b"")
+    points = blobs.points(root)
+    trees: dict[str, Everything] = {}
+    for number in range(150):
+        (root / "f0").write_bytes(b"%d" % number)
+        trees[(await points.make()).manifest] = everything(root)
+    assert len(trees) == 150
+    for manifest, tree in list(trees.items())[::30]:
+        await points.restore(manifest)
+        assert everything(root) == tree
+
+
+async def test_a_damaged_manifest_changes_nothing(root: Path) -> None:
+    blobs = Blobs()
+    (root / "a").write_bytes(b"1")
+    points = blobs.points(root)
+    await points.make()
+    digest = await blobs.keep(b"not a manifest")
+    with pytest.raises(JournalDamaged):
+        await points.restore(digest)
+    assert (root / "a").read_bytes() == b"1"
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
+CONTENTS = st.sampled_from([b"", b"1", b"2", b"longer content"])
+
+
+class Histories(RuleBasedStateMachine):
+    """Changes made by anybody, restore points in between, and rewinding to any of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="histories-"))
+        self.root = self.folder / "ws"
+        self.root.mkdir()
+        self.blobs = Blobs()
+        self.points = self.blobs.points(self.root)
+        self.made: list[tuple[str, Everything]] = []
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.folder)
+
+    def _cleared(self, path: str) -> Path:
+        place = self.root / path
+        for above in [*list(place.parents)[::-1], place]:
+            if above.is_relative_to(self.root) and (above.is_symlink() or above.is_file()):
+                above.unlink()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return place
+
+    @rule(path=PATHS, content=CONTENTS, mode=st.sampled_from([0o644, 0o755, 0o600]))
+    def write(self, path: str, content: bytes, mode: int) -> None:
+        place = self._cleared(path)
+        if place.is_dir():
+            shutil.rmtree(place)
+        place.write_bytes(content)
+        place.chmod(mode)
+
+    @rule(path=PATHS)
+    def make_folder(self, path: str) -> None:
+        self._cleared(path).mkdir(exist_ok=True)
+
+    @rule(path=PATHS, to=st.sampled_from(["a", "../x", "/etc", "b/c"]))
+    def link(self, path: str, to: str) -> None:
+        place = self._cleared(path)
+        if place.is_dir():
+            shutil.rmtree(place)
+        place.symlink_to(to)
+
+    @rule(path=PATHS)
+    def delete(self, path: str) -> None:
+        place = self.root / path
+        if place.is_symlink() or place.is_file():
+            place.unlink()
+        elif place.is_dir():
+            shutil.rmtree(place)
+
+    @rule()
+    def make(self) -> None:
+        point = asyncio.run(self.points.make())
+        self.made.append((point.manifest, everything(self.root)))
+
+    @rule()
+    def start_anew(self) -> None:
+        last = asyncio.run(self.points.make()).manifest
+        self.points = self.blobs.points(self.root, last=last)
+
+    @precondition(lambda self: self.made)
+    @rule(data=st.data())
+    def rewind(self, data: st.DataObject) -> None:
+        manifest, tree = data.draw(st.sampled_from(self.made))
+        now = everything(self.root)
+        restored = asyncio.run(self.points.restore(manifest))
+        assert everything(self.root) == tree
+        asyncio.run(self.points.restore(restored.before))
+        assert everything(self.root) == now
+        asyncio.run(self.points.restore(manifest))
+
+
+def histories(examples: int, steps: int) -> None:
+    bounds = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    run_state_machine_as_test(Histories, settings=bounds)
+
+
+def test_after_rewinding_in_any_history_the_tree_is_byte_equal() -> None:
+    histories(examples=15, steps=15)
+
+
+@pytest.mark.soak
+def test_after_rewinding_in_very_many_histories_the_tree_is_byte_equal() -> None:
+    histories(examples=2000, steps=40)
