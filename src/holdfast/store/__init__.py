@@ -2,6 +2,7 @@
 
 from holdfast.store.contract import Follower, Holder, Journal, SessionSummary, Store
 from holdfast.store.embedded import EmbeddedStore
+from holdfast.store.exchange import export_session, import_session
 from holdfast.store.fold import fold
 from holdfast.store.home import Home
 from holdfast.store.inspection import Inspection, Problem
@@ -19,7 +20,9 @@ __all__ = [
     "Problem",
     "SessionSummary",
     "Store",
+    "export_session",
     "fold",
+    "import_session",
     "rebuild_index",
     "verify",
     "verify_all",

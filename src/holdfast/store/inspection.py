@@ -14,6 +14,16 @@ from holdfast.store.rows import LAST, Connection, Segment, lineage, read_tally
 Row = tuple[int, int, bytes, bytes]
 
 
+class Line(Value):
+    """One event as it was found: in its place, with its exact bytes."""
+
+    session: SessionId
+    seq: int
+    at_ms: int
+    hash: bytes
+    body: bytes
+
+
 class Problem(Value):
     """One event that is not as it was written."""
 
@@ -73,6 +83,13 @@ def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, lis
         session=session, events=len(readable), problems=tuple(problems), last_hash=previous.hex()
     )
     return found, readable
+
+
+def read_lines(connection: Connection, session: SessionId) -> Iterator[Line]:
+    """The bytes of every event that is there, as they were written."""
+    for segment in lineage(connection, session):
+        for seq, at_ms, link, body in _rows(connection, segment):
+            yield Line(session=segment.session, seq=seq, at_ms=at_ms, hash=link, body=body)
 
 
 def _rows(connection: Connection, segment: Segment) -> Iterator[Row]:

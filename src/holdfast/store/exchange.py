@@ -1,0 +1,177 @@
+"""Exchange: a session goes out as one portable file, and one that comes in is checked, claimed and disarmed."""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from holdfast.core import GrantId, SessionId, check_session_id, encode
+from holdfast.core.errors import InvalidInput, SessionExists
+from holdfast.core.events import (
+    AnyEvent,
+    GrantGiven,
+    GrantRevoked,
+    Noted,
+    Recorded,
+    SessionReconfigured,
+    SessionRenamed,
+    decode_event,
+)
+from holdfast.store.blobs import Blobs
+from holdfast.store.database import SQL
+from holdfast.store.embedded import EmbeddedStore
+from holdfast.store.fold import fold
+from holdfast.store.home import Home
+from holdfast.store.inspection import Line, inspect, read_lines
+from holdfast.store.portable import Manifest, contents, pack, segments, unpack
+from holdfast.store.records import chained, encode_entry
+from holdfast.store.references import mentioned
+from holdfast.store.rows import append_records
+from holdfast.store.writer import Transaction
+
+
+async def export_session(store: EmbeddedStore, session: SessionId, path: Path, *, now_ms: int) -> Manifest:
+    """Write a session into one portable file, a damaged one as far as it can be read. Raises InvalidInput."""
+    key = check_session_id(session)
+    if path.exists():
+        raise InvalidInput(f"{str(path)!r} exists already", hint="choose another file, or remove it first")
+    return await store.reading(lambda connection: _export(connection, store.home, key, path, now_ms))
+
+
+async def import_session(store: EmbeddedStore, path: Path, *, now_ms: int) -> SessionId:
+    """Take in a portable file. Raises InvalidInput, JournalDamaged where it was tampered with, SessionExists."""
+    manifest, lines, events = await store.reading(lambda _: unpack(path))
+    for content in await store.reading(lambda _: list(contents(path))):
+        await store.put_blob(content)
+    await store.writing(lambda transaction: _arrive(transaction, store.home, lines, events, now_ms))
+    return manifest.session
+
+
+def _export(
+    connection: sqlite3.Connection, home: Home, session: SessionId, path: Path, now_ms: int
+) -> Manifest:
+    found, readable = inspect(connection, session)
+    legible = {one.seq for one in readable}
+    lines = [line for line in read_lines(connection, session) if line.seq in legible]
+    manifest = Manifest(
+        session=session,
+        events=lines[-1].seq if lines else 0,
+        last_hash=lines[-1].hash.hex() if lines else "",
+        exported_ms=now_ms,
+        name=next((e.name for e in _namings(readable)), None),
+        problems=found.problems,
+    )
+    digests = mentioned(connection, Blobs(home.blobs), (line.body for line in lines))
+    blobs = (Blobs(home.blobs).read(connection, digest) for digest in sorted(digests))
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w+b") as file:
+            os.fchmod(descriptor, 0o600)
+            pack(file, manifest, lines, blobs)
+            file.flush()
+            os.fsync(descriptor)
+        os.link(draft, path)  # unlike a rename, never over a file that came in the meantime
+    except OSError as problem:
+        raise InvalidInput(f"{str(path)!r} cannot be written: {problem.strerror}") from problem
+    finally:
+        draft.unlink(missing_ok=True)
+    return manifest
+
+
+def _namings(readable: Sequence[Recorded]) -> Iterator[SessionRenamed]:
+    return (one.event for one in reversed(readable) if isinstance(one.event, SessionRenamed))
+
+
+def _arrive(
+    transaction: Transaction, home: Home, lines: Sequence[Line], events: Sequence[AnyEvent], now_ms: int
+) -> None:
+    *ancestors, own = segments(lines)
+    session = own[0].session
+    if transaction.execute(SQL["is_taken"], (session,)).fetchone():
+        raise SessionExists(
+            f"there is a session {session!r} already", hint="delete it first to import it anew"
+        )
+    missing = [_missing(transaction, segment) for segment in ancestors]
+    for segment, rest in zip(ancestors, missing, strict=True):
+        _insert(transaction, rest)
+        if rest:
+            _keep_hidden(transaction, segment, now_ms)
+    _insert(transaction, own)
+    recorded = [
+        Recorded(session=line.session, seq=line.seq, at_ms=line.at_ms, event=event, hash=line.hash)
+        for line, event in zip(lines, events, strict=True)
+    ]
+    _settle(transaction, home, session, recorded, now_ms)
+
+
+def _missing(transaction: Transaction, segment: Sequence[Line]) -> Sequence[Line]:
+    # An ancestor that is here already is shared, if it is the same one as far as both go.
+    session = segment[0].session
+    known = {
+        seq: link
+        for seq, _, link, _ in transaction.execute(SQL["read_events"], (session, 0, segment[-1].seq))
+    }
+    if any(known.get(line.seq, line.hash) != line.hash for line in segment):
+        raise SessionExists(f"another session has the id {session!r} of an ancestor of this one")
+    rest = [line for line in segment if line.seq not in known]
+    is_live = transaction.execute(SQL["find_session"], (session,)).fetchone() is not None
+    if rest and is_live:
+        raise SessionExists(f"the ancestor {session!r} is here, but does not reach as far")
+    return rest
+
+
+def _keep_hidden(transaction: Transaction, segment: Sequence[Line], now_ms: int) -> None:
+    first, last = segment[0], segment[-1]
+    event = decode_event(first.body)
+    parent = getattr(event, "parent", None)
+    place = (parent.session, parent.seq) if parent else (None, None)
+    grave = (
+        first.session,
+        None,
+        now_ms,
+        "imported as the beginning of a fork",
+        last.seq,
+        last.hash,
+        last.seq,
+    )
+    transaction.execute(SQL["bury"], (*grave, *place))
+
+
+def _insert(transaction: Transaction, lines: Sequence[Line]) -> None:
+    transaction.executemany(
+        SQL["append_event"], [(line.session, line.seq, line.at_ms, line.hash, line.body) for line in lines]
+    )
+
+
+def _settle(
+    transaction: Transaction, home: Home, session: SessionId, recorded: list[Recorded], now_ms: int
+) -> None:
+    """Record the arrival: what somebody else allowed, and where they worked, does not hold here."""
+    tally = fold(session, recorded)
+    arrival: list[AnyEvent] = [GrantRevoked(grant=grant) for grant in _grants(one.event for one in recorded)]
+    arrival.append(SessionReconfigured(workspace=str(home.workspace(session))))
+    name = tally.summary.name
+    if name is not None and transaction.execute(SQL["session_named"], (name,)).fetchone():
+        arrival.append(SessionRenamed(name=None))
+    arrival.append(Noted(code="imported", text="imported from a file; its grants were revoked"))
+    entries = [encode_entry(event, bytes) for event in arrival]
+    last = recorded[-1]
+    added = chained(session, entries, at_ms=now_ms, seq=last.seq, previous=last.hash)
+    append_records(transaction, added, entries)
+    tally = fold(session, [*recorded, *added])
+    line = tally.summary
+    (rank,) = transaction.execute(SQL["rank_of"], (session, added[-1].seq)).fetchone()
+    parent = (line.parent.session, line.parent.seq) if line.parent else (None, None)
+    transaction.execute(SQL["claim_session"], (session, line.name, line.folder, rank, *parent, encode(tally)))
+
+
+def _grants(events: Iterator[AnyEvent]) -> list[GrantId]:
+    standing: dict[GrantId, None] = {}
+    for event in events:
+        if isinstance(event, GrantGiven):
+            standing[event.grant.id] = None
+        elif isinstance(event, GrantRevoked):
+            standing.pop(event.grant, None)
+    return list(standing)

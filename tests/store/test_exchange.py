@@ -1,0 +1,263 @@
+"""Sessions as portable files: out, checked by the program that travels with them, and in again, hostile ones refused."""
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.store.stories import opened, said, turn
+
+from holdfast.core import PERSON, FakeClock, Grant, GrantId, SessionId, digest_bytes
+from holdfast.core.errors import HoldfastError, InvalidInput, JournalDamaged, SessionExists
+from holdfast.core.events import GrantGiven, GrantRevoked, MessagePosted, RestorePointMade
+from holdfast.store import EmbeddedStore, Home, export_session, import_session, verify
+
+Forge = Callable[[dict[str, bytes]], None]
+
+
+async def exported(store: EmbeddedStore, path: Path) -> SessionId:
+    """A fork with contents, in a file."""
+    leaf, large = b"a leaf", b"x" * 2_000_000
+    manifest = json.dumps([digest_bytes(leaf), digest_bytes(large)]).encode()
+    parent = await store.create(opened(name="trunk"))
+    await parent.append(*turn(1, "one"), blobs=[leaf, large])
+    grant = Grant(
+        id=GrantId("g"),
+        operation="o",
+        rule="r",
+        targets=(),
+        scope="session",
+        given_by=PERSON,
+        given_ms=0,
+    )
+    await parent.append(
+        GrantGiven(grant=grant), RestorePointMade(turn=1, manifest=digest_bytes(manifest)), blobs=[manifest]
+    )
+    fork = await store.fork(parent.session, at=6, opened=opened(name="branch"))
+    await fork.append(*turn(2, "two"))
+    await export_session(store, fork.session, path, now_ms=0)
+    return fork.session
+
+
+def entries(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def write(path: Path, content: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+
+
+def check(path: Path, tmp_path: Path) -> int:
+    """Run the program that travels with the file, alone."""
+    program = tmp_path / "verify.py"
+    program.write_bytes(entries(path)["verify.py"])
+    done = subprocess.run([sys.executable, "-I", program, path], capture_output=True, check=False)
+    return done.returncode
+
+
+async def test_a_session_comes_in_as_it_went_out(
+    disk: EmbeddedStore, clock: FakeClock, tmp_path: Path
+) -> None:
+    path = tmp_path / "session.zip"
+    session = await exported(disk, path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert check(path, tmp_path) == 0
+    other = await EmbeddedStore.start(Home(tmp_path / "other"), clock=clock)
+    assert await import_session(other, path, now_ms=5) == session
+    before, after = await disk.read(session), await other.read(session)
+    assert list(after)[: len(before)] == list(before)
+    assert (await verify(other, session)).is_sound
+    assert [line.id for line in await other.sessions()] == [session]
+    assert await other.find("branch") == session
+    for content in (b"a leaf", b"x" * 2_000_000):
+        assert await other.blob(digest_bytes(content)) == content
+    journal = await other.open(session)
+    await journal.append(said(3))
+    await other.close()
+
+
+async def test_what_another_allowed_does_not_hold_here(
+    disk: EmbeddedStore, clock: FakeClock, tmp_path: Path
+) -> None:
+    path = tmp_path / "session.zip"
+    session = await exported(disk, path)
+    other = await EmbeddedStore.start(Home(tmp_path / "other"), clock=clock)
+    await import_session(other, path, now_ms=5)
+    revoked = [one.event for one in await other.read(session) if isinstance(one.event, GrantRevoked)]
+    assert [event.grant for event in revoked] == ["g"]
+    assert (await other.summary(session)).workspace == str(other.home.workspace(session))
+    await other.close()
+
+
+async def test_a_file_is_not_imported_over_what_is_here(disk: EmbeddedStore, tmp_path: Path) -> None:
+    path = tmp_path / "session.zip"
+    session = await exported(disk, path)
+    with pytest.raises(SessionExists):
+        await import_session(disk, path, now_ms=5)
+    with pytest.raises(InvalidInput):
+        await export_session(disk, session, path, now_ms=0)
+
+
+async def test_two_forks_of_one_session_share_their_beginning(
+    disk: EmbeddedStore, clock: FakeClock, tmp_path: Path
+) -> None:
+    parent = await disk.create(opened(name="trunk"))
+    await parent.append(*turn(1, "one"), *turn(2, "two"))
+    other = await EmbeddedStore.start(Home(tmp_path / "other"), clock=clock)
+    for n, at in enumerate((2, 5)):
+        fork = await disk.fork(parent.session, at=at, opened=opened(name="same" if n else None))
+        await export_session(disk, fork.session, tmp_path / f"{n}.zip", now_ms=0)
+        await import_session(other, tmp_path / f"{n}.zip", now_ms=5)
+        assert (await verify(other, fork.session)).is_sound
+    assert len(await other.sessions()) == 2
+    await other.close()
+
+
+async def test_a_name_that_is_taken_here_stays_with_its_owner(
+    disk: EmbeddedStore, clock: FakeClock, tmp_path: Path
+) -> None:
+    session = await exported(disk, tmp_path / "s.zip")
+    other = await EmbeddedStore.start(Home(tmp_path / "other"), clock=clock)
+    owner = await other.create(opened(name="branch"))
+    await import_session(other, tmp_path / "s.zip", now_ms=5)
+    assert await other.find("branch") == owner.session
+    assert (await other.summary(session)).name is None
+    await other.close()
+
+
+def _change(name: str, old: bytes, new: bytes) -> Forge:
+    def forge(content: dict[str, bytes]) -> None:
+        assert old in content[name]
+        content[name] = content[name].replace(old, new, 1)
+
+    return forge
+
+
+def _without_line(number: int) -> Forge:
+    def forge(content: dict[str, bytes]) -> None:
+        lines = content["events.jsonl"].splitlines(keepends=True)
+        content["events.jsonl"] = b"".join(lines[:number] + lines[number + 1 :])
+
+    return forge
+
+
+def _swapped(content: dict[str, bytes]) -> None:
+    lines = content["events.jsonl"].splitlines(keepends=True)
+    lines[2], lines[3] = lines[3], lines[2]
+    content["events.jsonl"] = b"".join(lines)
+
+
+def _changed_content(content: dict[str, bytes]) -> None:
+    content[f"blobs/{digest_bytes(b'a leaf')}"] = b"another"
+
+
+TAMPERINGS: dict[str, Forge] = {
+    "a word": _change("events.jsonl", b'"one"', b'"two"'),
+    "a time": _change("events.jsonl", b'"at_ms":1', b'"at_ms":2'),
+    "a hash": _change("events.jsonl", b'"hash":"', b'"hash":"00'),
+    "the first line gone": _without_line(0),
+    "a line gone": _without_line(3),
+    "the last line gone": _without_line(-1 + 10),
+    "two lines swapped": _swapped,
+    "a content": _changed_content,
+    "the number of events": _change("manifest.json", b'"events":10', b'"events":11'),
+    "the last hash": _change("manifest.json", b'"last_hash":"', b'"last_hash":"0'),
+    "an empty journal": lambda content: content.update({"events.jsonl": b""}),
+    "a second event in a line": _change("events.jsonl", b',"event":', b',"event":{},"event":'),
+}
+
+
+@pytest.mark.parametrize("tampering", TAMPERINGS)
+async def test_a_file_that_was_tampered_with_is_refused_by_us_and_by_its_own_program(
+    disk: EmbeddedStore, clock: FakeClock, tmp_path: Path, tampering: str
+) -> None:
+    await exported(disk, tmp_path / "s.zip")
+    content = entries(tmp_path / "s.zip")
+    TAMPERINGS[tampering](content)
+    write(tmp_path / "forged.zip", content)
+    other = await EmbeddedStore.start(Home(tmp_path / "other"), clock=clock)
+    with pytest.raises(JournalDamaged):
+        await import_session(other, tmp_path / "forged.zip", now_ms=5)
+    assert await other.sessions() == []
+    await other.close()
+    assert check(tmp_path / "forged.zip", tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "/etc/passwd", "blobs/../../x", "blobs/short", "a\\b", "events.jsonl/x"]
+)
+async def test_an_entry_that_does_not_belong_is_refused(
+    disk: EmbeddedStore, clock: FakeClock, tmp_path: Path, name: str
+) -> None:
+    await exported(disk, tmp_path / "s.zip")
+    write(tmp_path / "forged.zip", entries(tmp_path / "s.zip") | {name: b"x"})
+    other = await EmbeddedStore.start(Home(tmp_path / "other"), clock=clock)
+    with pytest.raises(InvalidInput):
+        await import_session(other, tmp_path / "forged.zip", now_ms=5)
+    await other.close()
+
+
+async def test_a_bomb_is_refused_before_it_goes_off(disk: EmbeddedStore, tmp_path: Path) -> None:
+    write(tmp_path / "bomb.zip", {"manifest.json": b"{}", "events.jsonl": b"\0" * 80_000_000})
+    with pytest.raises(InvalidInput, match="beyond all measure"):
+        await import_session(disk, tmp_path / "bomb.zip", now_ms=5)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"no archive", b"PK\x05\x06" + b"\0" * 18])
+async def test_what_is_no_export_is_refused(disk: EmbeddedStore, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.zip").write_bytes(content)
+    with pytest.raises(InvalidInput):
+        await import_session(disk, tmp_path / "x.zip", now_ms=5)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(position=st.integers(min_value=0), byte=st.integers(0, 255))
+async def test_no_changed_byte_gets_in_unnoticed(
+    tmp_path_factory: pytest.TempPathFactory, position: int, byte: int
+) -> None:
+    folder = tmp_path_factory.mktemp("flip")
+    clock = FakeClock()
+    disk = await EmbeddedStore.start(Home(folder / "home"), clock=clock)
+    journal = await disk.create(opened(), session=SessionId("flipped"))
+    await journal.append(*turn(1, "one"))
+    await export_session(disk, journal.session, folder / "s.zip", now_ms=0)
+    buffer = bytearray((folder / "s.zip").read_bytes())
+    buffer[position % len(buffer)] = byte
+    (folder / "s.zip").write_bytes(buffer)
+    other = await EmbeddedStore.start(Home(folder / "other"), clock=clock)
+    try:
+        await import_session(other, folder / "s.zip", now_ms=5)
+    except HoldfastError:
+        assert await other.sessions() == []
+    else:
+        texts = [
+            one.event.text
+            for one in await other.read(journal.session)
+            if isinstance(one.event, MessagePosted)
+        ]
+        assert texts == ["one"]
+        assert list(await other.read(journal.session))[:4] == list(await disk.read(journal.session))
+    await other.close()
+    await disk.close()
+
+
+def test_the_program_that_travels_is_short_and_needs_nothing() -> None:
+    import holdfast.store
+
+    source = (Path(holdfast.store.__file__).parent / "verifier" / "verify.py").read_text()
+    assert len(source.splitlines()) <= 80
+    imports = {
+        line.split()[1].split(".")[0] for line in source.splitlines() if line.startswith(("import", "from"))
+    }
+    assert imports <= set(sys.stdlib_module_names)
+    assert "holdfast" not in source.split('"""')[2]
+    compile(io.StringIO(source).read(), "verify.py", "exec")
