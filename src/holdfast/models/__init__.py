@@ -4,7 +4,7 @@ The libraries of the providers load when a real model is opened, not with this p
 """
 
 from holdfast.models.contract import Model, OnText, Prompt, Reply, ToolOffer
-from holdfast.models.keys import find_key, resolve_model, secrets
+from holdfast.models.keys import DEFAULTS, find_key, keys_present, resolve_model, secrets
 from holdfast.models.opening import open_model
 from holdfast.models.patience import Patience
 from holdfast.models.prices import Price, PriceList, price, price_list, price_of
@@ -15,6 +15,7 @@ from holdfast.models.specs import ModelSpec, parse_spec
 from holdfast.models.toolset import ModelToolset
 
 __all__ = [
+    "DEFAULTS",
     "LocalServer",
     "Model",
     "ModelSettings",
@@ -30,6 +31,7 @@ __all__ = [
     "ScriptedReply",
     "ToolOffer",
     "find_key",
+    "keys_present",
     "local_servers",
     "open_model",
     "parse_spec",

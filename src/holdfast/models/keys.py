@@ -42,6 +42,11 @@ def resolve_model(environ: Mapping[str, str], settings: ModelSettings | None = N
     return next((spec for provider, spec in DEFAULTS.items() if _from_environment(provider, environ)), None)
 
 
+def keys_present(environ: Mapping[str, str]) -> tuple[Provider, ...]:
+    """The providers for which there is a key in the environment."""
+    return tuple(provider for provider in VARIABLES if _from_environment(provider, environ))
+
+
 def find_key(provider: Provider, environ: Mapping[str, str], settings: ModelSettings) -> str | None:
     """The key for a provider, None where it needs none; ModelMissing where it does and there is none."""
     if settings.key_variable:

@@ -19,8 +19,9 @@ from holdfast.core import (
 from holdfast.models.contract import Prompt, ToolOffer
 
 _RULES = """\
-Reply with one JSON object and nothing else. To call a tool: {"tool": NAME, "arguments": {...}}. When the task is done, or \
-to speak to the user: {"answer": TEXT}. Call one tool at a time and wait for its result. The tools:
+Reply with one JSON object and nothing else. You know nothing about files or data until you have looked with a tool, and \
+nothing is done until a tool has done it. So first call a tool: {"tool": NAME, "arguments": {...}}. You then get its \
+result. Only when the results show that the task is done: {"answer": TEXT}. The tools:
 """
 
 
