@@ -9,10 +9,14 @@ MEMORY_BYTES = 1 << 30
 
 
 def main() -> None:
-    """Answer the request with `[path, line, text]` for each hit."""
+    """Answer the request with `[path, line, text]` for each hit, or with what is wrong with the expression."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     request = json.load(sys.stdin)
-    matches = re.compile(request["query"]).search
+    try:
+        matches = re.compile(request["query"]).search
+    except (re.error, RecursionError, OverflowError) as error:
+        json.dump(str(error), sys.stdout)
+        return
     hits: list[list[object]] = []
     for path, text in request["texts"]:
         for number, line in enumerate(text.split("\n"), start=1):

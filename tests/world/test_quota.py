@@ -1,0 +1,60 @@
+"""A workspace grows to its quota and not a byte further, whoever else writes into it."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.core.errors import InvalidInput, QuotaExceeded
+from holdfast.world import FolderWorld, MemoryWorld, Quota, StagedWorld
+
+
+def test_exactly_the_quota_may_be_used(tmp_path: Path) -> None:
+    for world in (
+        FolderWorld(tmp_path, quota=Quota(bytes=10, files=2)),
+        MemoryWorld(quota=Quota(bytes=10, files=2)),
+    ):
+        world.write("a", b"12345")
+        world.write("b", b"12345")
+        with pytest.raises(QuotaExceeded):
+            world.append("a", b"6")
+        with pytest.raises(QuotaExceeded):
+            world.write("c", b"")
+        world.write("a", b"1")
+        world.append("b", b"6789")
+        world.delete("a")
+        world.write("c", b"1")
+        assert world.files() == ("b", "c")
+
+
+def test_what_others_wrote_and_removed_counts(tmp_path: Path) -> None:
+    world = FolderWorld(tmp_path, quota=Quota(bytes=10))
+    world.write("a", b"12345")
+    (tmp_path / "theirs").write_bytes(b"12345")
+    world.recount()
+    with pytest.raises(QuotaExceeded):
+        world.write("b", b"1")
+    (tmp_path / "theirs").unlink()
+    world.write("b", b"1")
+
+
+def test_a_quota_that_is_already_passed_still_lets_files_shrink(tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(b"x" * 100)
+    world = FolderWorld(tmp_path, quota=Quota(bytes=10))
+    world.write("big", b"x" * 50)
+    world.delete("big")
+    world.write("small", b"x")
+
+
+def test_a_commit_past_the_quota_changes_nothing(tmp_path: Path) -> None:
+    world = FolderWorld(tmp_path, quota=Quota(files=1))
+    staged = StagedWorld(world)
+    staged.write("a", b"")
+    staged.write("b", b"")
+    with pytest.raises(QuotaExceeded):
+        staged.commit()
+    assert world.files() == ()
+
+
+def test_a_negative_quota_is_refused() -> None:
+    with pytest.raises(InvalidInput):
+        Quota(bytes=-1)
