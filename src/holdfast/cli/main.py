@@ -14,6 +14,8 @@ COMMANDS: dict[str, str] = {
     "demo": "a whole session without key or network",
     "sessions": "list sessions, newest first",
     "audit": "what was asked, judged and done in a session",
+    "model": "which model there is, what it costs, and a local one to install",
+    "policy": "what a policy decides, why, and what a change would change",
 }
 """Command and what it does; the module of the same name in `cli.commands` has `configure` and `run`."""
 

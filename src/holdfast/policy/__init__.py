@@ -1,11 +1,12 @@
 """Judgement: policies, what they judge, and how they are read. Pure but for loading and for resolving targets."""
 
+from holdfast.policy.annotations import annotate
 from holdfast.policy.arguments import validate_arguments
 from holdfast.policy.backtest import Backtest, RecordedCall, backtest
 from holdfast.policy.catalogue import KNOWN_TOOLS
 from holdfast.policy.compare import Comparison, compare
 from holdfast.policy.contract import Policy, Request
-from holdfast.policy.examples import ExampleResult, run_examples
+from holdfast.policy.examples import ExampleResult, run_examples, tool_for
 from holdfast.policy.explain import Explanation, explain
 from holdfast.policy.fixed import FixedPolicy
 from holdfast.policy.git_remotes import GitRemotes, Remotes
@@ -13,7 +14,7 @@ from holdfast.policy.globs import match_glob
 from holdfast.policy.hosts import canonical_url
 from holdfast.policy.lexical import LexicalPaths
 from holdfast.policy.lint import Finding, lint
-from holdfast.policy.load import load_policy, named_policies
+from holdfast.policy.load import load_policy, named_policies, policy_text
 from holdfast.policy.rule_policy import RulePolicy
 from holdfast.policy.rules import PolicyDocument, Rule
 from holdfast.policy.targets import targets_of
@@ -37,6 +38,7 @@ __all__ = [
     "Request",
     "Rule",
     "RulePolicy",
+    "annotate",
     "backtest",
     "canonical_url",
     "compare",
@@ -45,9 +47,11 @@ __all__ = [
     "load_policy",
     "match_glob",
     "named_policies",
+    "policy_text",
     "run_examples",
     "targets_of",
     "tighten",
+    "tool_for",
     "validate_arguments",
     "visible",
 ]

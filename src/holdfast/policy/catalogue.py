@@ -17,13 +17,18 @@ def _tool(name: str, required: str = "", optional: str = "", **roles: tuple[Role
     )
 
 
-def _completion(name: str) -> Tool:
-    tool = _tool(name, "prompt", "max_tokens# model system")
+def _completion(name: str, required: str, optional: str = "") -> Tool:
+    tool = _tool(name, required, f"{optional} max_tokens#")
     properties = tool.parameters["properties"]
     assert isinstance(properties, dict)
     properties["max_tokens"] = {"type": "integer", "minimum": 1, "default": 1024}
     return tool
 
+
+_SESSION_VERBS = (
+    "id", "turn_number", "status", "read_only", "proposal_mode", "audit_log", "operations_count", "proposals",
+    "commit_proposals", "rollback_proposals",
+)  # fmt: skip
 
 KNOWN_TOOLS: dict[str, Tool] = {
     tool.name: tool
@@ -45,10 +50,19 @@ KNOWN_TOOLS: dict[str, Tool] = {
             source=("delete-path", "read-path"),
             destination=("write-path",),
         ),
-        _completion("llm.complete"),
-        _completion("llm.intent"),
+        _tool("world.proposals"),
+        Tool(
+            name="world.withdraw",
+            parameters={"properties": {"paths": {"type": "array", "items": {"type": "string"}}}},
+            roles={"paths": ArgumentRoles(default=("none",))},
+        ),
+        _completion("llm.complete", "prompt", "system"),
+        _completion("llm.intent", "intent"),
         _tool("net.fetch", "url", url=("fetch-url",)),
         _tool("shell.run", "command"),
+        *(_tool(f"session.{verb}") for verb in _SESSION_VERBS),
+        _tool("session.budget_remaining", "dimension"),
+        _tool("session.allowed", "operation"),
         *(_tool(name) for name in ("eval", "subeval", "memo", "fixpoint", "assert", "fact?", "facts")),
         *(_tool(name, "", "command") for name in ("shell", "world.run", "world.exec")),
     )

@@ -21,16 +21,23 @@ def named_policies() -> tuple[str, ...]:
     return _NAMES
 
 
+def policy_text(name: str) -> str:
+    """A named policy as it is written, to read or to start one's own from."""
+    return files("holdfast.policy").joinpath("named", f"{name}.yaml").read_text("utf-8")
+
+
 def load_policy(
     reference: str,
     *,
     search: Sequence[Path] = (),
     annotations: Path | None = None,
     values: Mapping[str, str] | None = None,
+    is_checked: bool = True,
 ) -> RulePolicy:
     """The policy with this name, or in this file: our YAML, or a compiled-policy.json with its tool-annotations.json.
 
-    A name is looked for in the `search` folders first. Examples are checked. Raises InvalidPolicy.
+    A name is looked for in the `search` folders first; `values` fills in `{NAME}` in folders. The examples beside the
+    rules are checked unless that is done elsewhere. Raises InvalidPolicy.
     """
     path = _find(reference, search)
     if path is None:
@@ -41,7 +48,8 @@ def load_policy(
         return _named(reference)
     noted = _read(annotations) if annotations is not None else None
     policy = RulePolicy(_parse(_read(path), path, noted, values or {}))
-    check_examples(policy)
+    if is_checked:
+        check_examples(policy)
     return policy
 
 
@@ -49,8 +57,7 @@ def load_policy(
 def _named(name: str) -> RulePolicy:
     from holdfast.policy.parse import parse_policy
 
-    text = files("holdfast.policy").joinpath("named", f"{name}.yaml").read_text("utf-8")
-    policy = RulePolicy(parse_policy(text, source=name))
+    policy = RulePolicy(parse_policy(policy_text(name), source=name))
     check_examples(policy)
     return policy
 

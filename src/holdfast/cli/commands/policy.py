@@ -1,0 +1,286 @@
+"""Policies: what they decide, why, and what a change of them would change.
+
+  holdfast policy show [NAME]                      the policies that come with Holdfast, or one of them
+  holdfast policy check --policy P --call JSON     the decision on one call
+  holdfast policy explain --policy P --call JSON   the same, with every rule that was passed over
+  holdfast policy test P                           run the examples beside the rules
+  holdfast policy lint P                           rules never reached, too open, or without examples
+  holdfast policy diff A B                         what changes from A to B
+  holdfast policy backtest P                       what P would have decided on recorded calls
+
+A policy is a name, a YAML file, or a compiled-policy.json with its tool-annotations.json. A call is
+{"operation": "world.read", "arguments": {"path": "a.txt"}}; {"server", "tool", "args"} is understood too; - reads stdin.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console, visible
+from holdfast.core import Call, JsonObject, Location, Paths, SystemClock, call_id, encode
+from holdfast.core.errors import InvalidInput
+from holdfast.core.events import AnyEvent, CallIntended, CallRefused, EscalationOpened
+from holdfast.policy import (
+    GitRemotes,
+    LexicalPaths,
+    RecordedCall,
+    Request,
+    RulePolicy,
+    backtest,
+    compare,
+    explain,
+    lint,
+    load_policy,
+    named_policies,
+    policy_text,
+    run_examples,
+    targets_of,
+    tool_for,
+)
+from holdfast.store import EmbeddedStore, Home
+from holdfast.world import WorldPaths
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """A word for what to do, and what it needs."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="list the named policies, or print one")
+    show.add_argument("name", nargs="?", help="a name or a file")
+    for name, what in (
+        ("check", "the decision on one call"),
+        ("explain", "the decision and the reasons behind it"),
+    ):
+        action = actions.add_parser(name, help=what)
+        action.add_argument("--policy", required=True, metavar="NAME|FILE")
+        action.add_argument("--call", required=True, metavar="JSON", help="the call, or - for stdin")
+        action.add_argument("--workspace", default=".", metavar="DIR", help="where the call would work")
+        action.add_argument(
+            "--protected", action="append", default=[], metavar="DIR", help="denied whatever the policy"
+        )
+    actions.add_parser("test", help="run the examples beside the rules").add_argument("policy")
+    actions.add_parser("lint", help="find what is probably wrong").add_argument("policy")
+    diff = actions.add_parser("diff", help="what changes from one policy to another")
+    diff.add_argument("policy")
+    diff.add_argument("other")
+    past = actions.add_parser("backtest", help="what it would have decided on recorded calls")
+    past.add_argument("policy")
+    past.add_argument("--session", metavar="ID", help="only this session (default: all)")
+    for action in actions.choices.values():
+        action.add_argument("--json", action="store_true", help="JSON on stdout")
+        action.add_argument(
+            "--annotations", type=Path, metavar="FILE", help="tool-annotations.json of a compiled policy"
+        )
+        action.add_argument(
+            "--value", action="append", default=[], metavar="NAME=TEXT", help="fills in {NAME} in folders"
+        )
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked."""
+    console = Console()
+    match arguments.action:
+        case "show":
+            return _show(arguments, console)
+        case "check" | "explain":
+            return _check(arguments, console)
+        case "test":
+            return _test(arguments, console)
+        case "lint":
+            return _lint(arguments, console)
+        case "diff":
+            return _diff(arguments, console)
+        case _:
+            return await _backtest(arguments, console)
+
+
+def _show(arguments: argparse.Namespace, console: Console) -> int:
+    if arguments.name is None:
+        policies = {name: load_policy(name).document.description for name in named_policies()}
+        if arguments.json:
+            console.json(policies)
+        for name, description in () if arguments.json else policies.items():
+            console.print(f"{name:<14} {description}")
+        return exits.OK
+    policy = _load(arguments, arguments.name, is_checked=False)
+    if arguments.json:
+        console.json(policy.document)
+    elif policy.document.source in named_policies():
+        console.write(policy_text(policy.document.source))
+    else:
+        console.write(Path(policy.document.source).read_text("utf-8"))
+    return exits.OK
+
+
+def _check(arguments: argparse.Namespace, console: Console) -> int:
+    policy = _load(arguments, arguments.policy)
+    request = _request(policy, arguments)
+    if arguments.action == "explain":
+        told = explain(policy, request)
+        if arguments.json:
+            console.json(told)
+        for line in () if arguments.json else told.lines():
+            console.print(visible(line))
+        return exits.OK
+    decision = policy.judge(request)
+    if arguments.json:
+        console.json(
+            {
+                "decision": decision.verdict,
+                "rule": decision.rule,
+                "source": decision.source,
+                "reason": decision.reason,
+                "escalated_roles": decision.escalated_roles,
+            }
+        )
+    else:
+        console.print(
+            visible(f"{decision.verdict}  by {decision.rule} ({decision.source}): {decision.reason}")
+        )
+    return exits.OK
+
+
+def _test(arguments: argparse.Namespace, console: Console) -> int:
+    policy = _load(arguments, arguments.policy, is_checked=False)
+    results = run_examples(policy)
+    failed = [result for result in results if not result.is_met]
+    if arguments.json:
+        console.json({"examples": len(results), "failed": failed})
+        return exits.ERROR if failed else exits.OK
+    for result in failed:
+        what = "is not decided" if result.is_match_expected else "is decided"
+        call = visible(f"{result.example.operation} {encode(result.example.arguments).decode()}")
+        console.print(
+            f"{policy.document.source}:{result.example.line}: {call} {what} by {result.rule}, "
+            f"but {result.decision.verdict} by {result.decision.rule}"
+        )
+    console.print(f"{len(results)} examples, {len(failed)} not met")
+    return exits.ERROR if failed else exits.OK
+
+
+def _lint(arguments: argparse.Namespace, console: Console) -> int:
+    findings = lint(_load(arguments, arguments.policy, is_checked=False))
+    warnings = [finding for finding in findings if finding.level == "warning"]
+    if arguments.json:
+        console.json(findings)
+    else:
+        for finding in findings:
+            console.print(visible(f"{finding.source}: {finding.level}: {finding.message} [{finding.code}]"))
+        console.say(f"{len(warnings)} warnings, {len(findings) - len(warnings)} notes")
+    return exits.ERROR if warnings else exits.OK
+
+
+def _diff(arguments: argparse.Namespace, console: Console) -> int:
+    before = _load(arguments, arguments.policy, is_checked=False)
+    after = _load(arguments, arguments.other, is_checked=False)
+    told = compare(before, after)
+    if arguments.json:
+        console.json(told)
+        return exits.OK
+    for sign, names in (("+", told.added), ("-", told.removed), ("~", told.altered)):
+        for name in names:
+            console.print(f"{sign} rule {name}")
+    for one in told.changed:
+        mark = "looser  " if one.is_looser else "stricter"
+        call = visible(f"{one.operation} {encode(one.arguments).decode()}")
+        console.print(f"{mark} {one.before.verdict} -> {one.after.verdict}  {call}")
+    console.say(f"{len(told.changed)} of {told.probes} tried calls are decided otherwise")
+    return exits.OK
+
+
+async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
+    policy = _load(arguments, arguments.policy)
+    home = Home.default()
+    home.prepare()
+    store = await EmbeddedStore.start(home, clock=SystemClock())
+    try:
+        if arguments.session is not None:
+            sessions = [await store.find(arguments.session)]
+        else:
+            sessions = [summary.id for summary in await store.sessions()]
+        history = [
+            recorded
+            for session in sessions
+            for recorded in _calls((entry.event for entry in await store.read(session)), session)
+        ]
+    finally:
+        await store.close()
+    told = backtest(policy, history, paths=LexicalPaths(), tools=policy.document.tools)
+    if arguments.json:
+        console.json(told)
+        return exits.OK
+    for shift in told.shifts:
+        console.print(f"{shift.count:>6}  {shift.before} -> {shift.after}  {shift.operation}")
+    console.print(
+        f"{told.calls} calls of {len(sessions)} sessions: {told.changed} otherwise, {told.looser} looser"
+    )
+    return exits.OK
+
+
+def _calls(events: Iterator[AnyEvent], session: str) -> Iterator[RecordedCall]:
+    """The calls of a journal with what the policy of the day said first; an answered escalation was an escalation."""
+    asked: set[str] = set()
+    for event in events:
+        match event:
+            case EscalationOpened():
+                asked.add(event.escalation.call.id)
+                yield RecordedCall(event.escalation.call, event.escalation.decision, session)
+            case CallRefused() | CallIntended() if event.call.id not in asked:
+                yield RecordedCall(event.call, event.decision, session)
+            case _:
+                pass
+
+
+def _load(arguments: argparse.Namespace, reference: str, *, is_checked: bool = True) -> RulePolicy:
+    values = dict(value.split("=", 1) for value in arguments.value if "=" in value)
+    search = (Home.default().policies,)
+    return load_policy(
+        reference, search=search, annotations=arguments.annotations, values=values, is_checked=is_checked
+    )
+
+
+def _request(policy: RulePolicy, arguments: argparse.Namespace) -> Request:
+    call = _call(sys.stdin.read() if arguments.call == "-" else arguments.call)
+    tool = tool_for(policy, call.operation)
+    protected = [os.path.abspath(one) for one in arguments.protected]
+    paths = _ToolPaths(WorldPaths(Path(arguments.workspace).resolve(), protected=protected))
+    targets = targets_of(tool, call.arguments, paths, remotes=GitRemotes()) if tool is not None else ()
+    return Request(call=call, tool=tool, targets=targets)
+
+
+class _ToolPaths:
+    """Paths as tools that open them by themselves read them: `~` is the home folder."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+
+    def locate(self, given: str) -> Location:
+        return self._paths.locate(os.path.expanduser(given) if given.startswith("~") else given)
+
+
+class _CallForm(msgspec.Struct):
+    """Our form of a call, and IronCurtain's two."""
+
+    operation: str = ""
+    arguments: JsonObject = {}
+    server: str = ""
+    tool: str = ""
+    args: JsonObject = {}
+    server_name: str = msgspec.field(name="serverName", default="")
+    tool_name: str = msgspec.field(name="toolName", default="")
+
+
+def _call(text: str) -> Call:
+    hint = 'expected {"operation": "world.read", "arguments": {"path": "a.txt"}}'
+    try:
+        form = msgspec.json.decode(text, type=_CallForm)
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"--call is no call: {error}", hint=hint) from None
+    operation = form.operation or f"{form.server or form.server_name}.{form.tool or form.tool_name}"
+    if operation == ".":
+        raise InvalidInput("--call names no operation", hint=hint)
+    return Call(id=call_id(1, 1), operation=operation, arguments=form.arguments or form.args)

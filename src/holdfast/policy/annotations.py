@@ -1,0 +1,27 @@
+"""What a policy says the arguments of tools mean, put on the tools that do not say so themselves."""
+
+import msgspec
+
+from holdfast.core import Tool
+from holdfast.policy.contract import Policy
+from holdfast.policy.rule_policy import RulePolicy
+from holdfast.policy.tiers import TieredPolicy
+
+
+def annotate(tool: Tool, policy: Policy) -> Tool:
+    """The tool with its roles; of several tiers the highest that knows it speaks.
+
+    A tool that has roles keeps them: otherwise a project's policy could call the path of a write mere data.
+    """
+    if tool.roles is not None:
+        return tool
+    known = _known(tool.name, policy)
+    return tool if known is None else msgspec.structs.replace(tool, roles=known.roles)
+
+
+def _known(name: str, policy: Policy) -> Tool | None:
+    if isinstance(policy, RulePolicy):
+        return policy.document.tools.get(name)
+    if isinstance(policy, TieredPolicy):
+        return next((tool for tier in policy.policies if (tool := _known(name, tier)) is not None), None)
+    return None

@@ -1,0 +1,222 @@
+"""Explaining, linting, comparing and backtesting policies; and what of a list is shown."""
+
+import itertools
+import time
+
+import pytest
+
+from holdfast.core import ArgumentRoles, Call, Decision, JsonObject, Tool, call_id
+from holdfast.models import ModelToolset, ScriptedModel
+from holdfast.policy import (
+    KNOWN_TOOLS,
+    FixedPolicy,
+    LexicalPaths,
+    RecordedCall,
+    Request,
+    RulePolicy,
+    annotate,
+    backtest,
+    compare,
+    explain,
+    lint,
+    load_policy,
+    named_policies,
+    run_examples,
+    targets_of,
+    tighten,
+    visible,
+)
+from holdfast.policy.parse import parse_policy
+from holdfast.world import WORLD_TOOLS
+
+
+def policy(rules: str, head: str = "") -> RulePolicy:
+    return RulePolicy(parse_policy(f"policy: test\n{head}rules:\n{rules}", source="test.yaml"))
+
+
+def request(operation: str, arguments: JsonObject) -> Request:
+    tool = KNOWN_TOOLS[operation]
+    call = Call(id=call_id(1, 1), operation=operation, arguments=arguments)
+    return Request(call=call, tool=tool, targets=targets_of(tool, arguments, LexicalPaths()))
+
+
+def codes(one: RulePolicy) -> list[tuple[str, str]]:
+    return [(finding.code, finding.rule) for finding in lint(one) if finding.level == "warning"]
+
+
+# -- explain
+
+
+def test_an_explanation_tells_each_claim_and_the_rules_passed_over() -> None:
+    one = policy(
+        "  - {name: a, allow: world.move, paths: ['src/**']}\n  - {name: b, escalate: world.move, roles: [write-path]}"
+    )
+    told = explain(one, request("world.move", {"source": "src/a", "destination": "lib/a"}))
+    assert told.decision.rule == "b"
+    assert [(claim.role, claim.decision.rule) for claim in told.claims] == [
+        ("delete-path", "a"),
+        ("read-path", "a"),
+        ("write-path", "b"),
+    ]
+    assert [(over.rule, over.because) for over in told.claims[-1].passed_over] == [
+        ("a", "the path is none of its paths")
+    ]
+    text = "\n".join(told.lines())
+    assert "lib/a" in text
+    assert "test.yaml:3" in text
+
+
+def test_an_explanation_of_tiers_tells_each_tier() -> None:
+    told = explain(
+        tighten(load_policy("project"), FixedPolicy(default="deny")), request("world.read", {"path": "a"})
+    )
+    assert [tier.decision.verdict for tier in told.tiers] == ["allow", "deny"]
+    assert told.decision.verdict == "deny"
+
+
+def test_a_structural_refusal_is_explained_without_claims() -> None:
+    told = explain(load_policy("project"), request("world.read", {"path": 42}))
+    assert told.decision.rule == "invalid-arguments"
+    assert told.claims == ()
+
+
+# -- lint
+
+
+@pytest.mark.parametrize("name", named_policies())
+def test_the_named_policies_leave_nothing_to_say(name: str) -> None:
+    assert lint(load_policy(name)) == ()
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "  - {name: a, allow: '*'}\n  - {name: b, escalate: world.read}",
+        "  - {name: a, allow: 'world.*', inside: true}\n  - {name: b, escalate: world.read, paths: ['src/**']}",
+        "  - {name: a, allow: world.read, paths: [x, y]}\n  - {name: b, stage: world.read, paths: [x]}",
+        "  - {name: b, allow: world.read, paths: [x]}\n  - {name: a, deny: 'world.*'}",
+        "  - {name: a, allow: net.fetch, hosts: [a.example, b.example]}\n  - {name: b, escalate: net.fetch, hosts: [a.example]}",
+    ],
+)
+def test_a_rule_behind_a_wider_one_is_unreachable(rules: str) -> None:
+    assert ("unreachable", "b") in codes(policy(rules))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "  - {name: a, allow: world.read}\n  - {name: b, escalate: 'world.*'}",
+        "  - {name: a, allow: world.read, paths: [x]}\n  - {name: b, escalate: world.read, paths: [x]}",
+        "  - {name: a, allow: llm.complete, arguments: {max_tokens: {at_most: 5}}}\n  - {name: b, escalate: llm.complete}",
+        "  - {name: a, allow: 'world.*', roles: [read-path]}\n  - {name: b, stage: 'world.*', roles: [write-path]}",
+        "  - {name: a, allow: world.read, inside: true}\n  - {name: b, escalate: world.read, outside: true}",
+        "  - {name: a, allow: world.read, inside: true}\n  - {name: b, escalate: world.read, within: [/data]}",
+    ],
+)
+def test_a_rule_that_can_still_decide_is_not_called_unreachable(rules: str) -> None:
+    assert ("unreachable", "b") not in codes(policy(rules))
+
+
+def test_a_rule_that_the_lists_refuse_is_unreachable() -> None:
+    one = policy("  - {name: b, allow: shell.run}", "operations: {allow: [world.read]}\n")
+    assert ("unreachable", "b") in codes(one)
+
+
+def test_a_rule_that_lets_everything_through_is_reported() -> None:
+    assert codes(policy("  - {name: a, allow: '*'}")) == [("too-open", "a")]
+    assert codes(policy("  - {name: a, allow: world.read, inside: true, outside: true}")) == [
+        ("too-open", "a")
+    ]
+    assert codes(policy("  - {name: a, allow: world.read, within: [/]}")) == [("too-open", "a")]
+
+
+def test_slips_of_the_pen_are_reported() -> None:
+    assert codes(policy("  - {name: a, deny: world.raed}")) == [("unknown-operation", "a")]
+    assert codes(policy("  - {name: a, stage: fs.write}")) == [("cannot-stage", "a")]
+
+
+def test_rules_without_examples_and_reason_are_noted() -> None:
+    notes = [finding.code for finding in lint(policy("  - {name: a, allow: world.read, paths: [a]}"))]
+    assert notes == ["no-example", "no-example", "no-reason"]
+
+
+# -- examples, compare, backtest
+
+
+def test_examples_are_told_one_by_one() -> None:
+    results = run_examples(load_policy("safe-edit"))
+    assert len(results) > 15
+    assert all(result.is_met for result in results)
+
+
+def test_two_policies_are_compared_by_rules_and_by_what_they_decide() -> None:
+    told = compare(load_policy("safe-analysis"), load_policy("safe-edit"))
+    assert told.added == ("propose-edits",)
+    assert told.removed == ()
+    verdicts = {(one.operation, one.before.verdict, one.after.verdict) for one in told.changed}
+    assert ("world.write", "deny", "stage") in verdicts
+    assert all(one.is_looser for one in told.changed)
+    assert compare(load_policy("project"), load_policy("project")).changed == ()
+
+
+def history(count: int) -> list[RecordedCall]:
+    past = Decision(verdict="allow", rule="r", reason="")
+    shapes: list[tuple[str, JsonObject]] = [
+        ("world.read", {"path": "src/deep/down/a.py"}),
+        ("world.write", {"path": "src/a.py", "content": "x"}),
+        ("net.fetch", {"url": "https://example.com/"}),
+        ("world.list", {}),
+        ("gone.tool", {"x": 1}),
+    ]
+    return [
+        RecordedCall(Call(id=call_id(1, n), operation=operation, arguments=arguments), past, "s")
+        for n, (operation, arguments) in zip(range(count), itertools.cycle(shapes), strict=False)
+    ]
+
+
+def test_a_backtest_counts_what_would_be_decided_otherwise() -> None:
+    told = backtest(load_policy("project"), history(500), paths=LexicalPaths())
+    assert (told.calls, told.changed, told.looser) == (500, 300, 0)
+    assert {(one.operation, one.after, one.count) for one in told.shifts} == {
+        ("world.write", "stage", 100),
+        ("net.fetch", "escalate", 100),
+        ("gone.tool", "deny", 100),
+    }
+    assert len(told.samples) == 50
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_calls_are_judged_in_under_five_seconds() -> None:
+    calls = history(100_000)
+    started = time.process_time()
+    backtest(load_policy("project"), calls, paths=LexicalPaths())
+    assert time.process_time() - started < 5
+
+
+# -- what comes with Holdfast
+
+
+def test_g27_what_may_not_be_read_is_not_listed() -> None:
+    found = ["a.ts", ".env", "src/.hidden/x", "src/b.ts"]
+    assert visible(load_policy("safe-analysis"), found, LexicalPaths()) == ("a.ts", "src/b.ts")
+    assert visible(load_policy("ask-always"), found, LexicalPaths()) == tuple(found)
+
+
+def test_the_catalogue_says_what_the_toolsets_say() -> None:
+    offered = (*WORLD_TOOLS, *ModelToolset(ScriptedModel([])).tools())
+    for tool in offered:
+        known = KNOWN_TOOLS[tool.name]
+        assert known.roles is not None
+        assert tool.roles is not None
+        assert {name: set(roles.default) for name, roles in known.roles.items()} == {
+            name: set(roles.default) for name, roles in tool.roles.items()
+        }, tool.name
+
+
+def test_a_policy_annotates_tools_that_say_nothing_and_no_others() -> None:
+    one = policy("  []", "tools: {fs.read: {path: read-path}, world.write: {path: none}}\n")
+    silent = annotate(Tool(name="fs.read"), one)
+    assert silent.roles == {"path": ArgumentRoles(default=("read-path",))}
+    assert annotate(Tool(name="fs.read"), tighten(FixedPolicy(), one)).roles == silent.roles
+    assert annotate(KNOWN_TOOLS["world.write"], one) == KNOWN_TOOLS["world.write"]
+    assert annotate(Tool(name="fs.other"), one).roles is None

@@ -1,0 +1,121 @@
+"""`holdfast policy`: the decision, the reasons, and the effect of a change, at the command line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.policy.test_ironcurtain_cases import DATA, Ground, cases
+
+from holdfast.cli import main
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> Any:
+    assert main(["policy", *words, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_check_prints_the_decision(capsys: pytest.CaptureFixture[str]) -> None:
+    call = '{"operation": "world.write", "arguments": {"path": "/etc/hosts", "content": "x"}}'
+    told = said(capsys, "check", "--policy", "project", "--call", call)
+    assert told["decision"] == "deny"
+    assert told["rule"] == "no-changes-outside"
+    assert told["source"].startswith("project:")
+    assert "instead" in told["reason"]
+    assert told["escalated_roles"] == []
+    assert main(["policy", "check", "--policy", "project", "--call", call]) == 0
+    assert capsys.readouterr().out.startswith("deny  by no-changes-outside")
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    return Ground(tmp_path_factory.mktemp("ground"))
+
+
+@pytest.mark.parametrize("case", cases("policy"))
+def test_check_takes_a_compiled_policy_and_judges_by_the_real_world(
+    case: Any, ground: Ground, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = ground.folders
+    root = folders["S"].parent
+    monkeypatch.setenv("HOME", str(root / "home"))
+    values = [word for name, folder in folders.items() for word in ("--value", f"{name}={folder}")]
+    told = said(
+        capsys, "check", "--policy", str(root / "compiled-policy.json"), "--annotations", str(root / "tool-annotations.json"),
+        "--workspace", str(folders["S"]), "--protected", str(folders["P"]), "--call", json.dumps(ground.put(case["input"])),
+        *values,
+    )  # fmt: skip
+    assert (told["decision"], told["rule"]) == (case["expect"]["decision"], case["expect"]["rule"]), told
+    assert told["escalated_roles"] == case["expect"].get("escalatedRoles", [])
+
+
+def test_explain_names_the_rules_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
+    call = '{"operation": "world.read", "arguments": {"path": "/etc/hosts"}}'
+    told = said(capsys, "explain", "--policy", "project", "--call", call)
+    assert told["decision"]["rule"] == "ask-about-the-rest"
+    assert "read-inside" in [over["rule"] for over in told["claims"][0]["passed_over"]]
+    assert main(["policy", "explain", "--policy", "project", "--call", call]) == 0
+    assert "not read-inside (project:" in capsys.readouterr().out
+
+
+def test_test_runs_the_examples_and_fails_where_one_is_not_met(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert said(capsys, "test", "safe-edit")["failed"] == []
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        "policy: p\nrules:\n  - name: r\n    allow: world.read\n    paths: [a]\n"
+        "    examples: {matches: [world.read: {path: b}]}\n"
+    )
+    assert len(said(capsys, "test", str(file), code=1)["failed"]) == 1
+    assert main(["policy", "test", str(file)]) == 1
+    assert "p.yaml:6:" in capsys.readouterr().out
+
+
+def test_lint_fails_on_warnings_only(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert said(capsys, "lint", "project") == []
+    file = tmp_path / "p.yaml"
+    file.write_text("policy: p\nrules:\n  - {name: r, allow: '*'}\n")
+    assert said(capsys, "lint", str(file), code=1)[0]["code"] == "too-open"
+
+
+def test_diff_tells_what_gets_looser(capsys: pytest.CaptureFixture[str]) -> None:
+    told = said(capsys, "diff", "safe-analysis", "safe-edit")
+    assert told["added"] == ["propose-edits"]
+    assert main(["policy", "diff", "safe-analysis", "safe-edit"]) == 0
+    assert "looser   deny -> stage  world.write" in capsys.readouterr().out
+
+
+def test_show_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "safe-analysis" in said(capsys, "show")
+    assert main(["policy", "show", "project"]) == 0
+    assert capsys.readouterr().out.startswith("policy: project\n")
+
+
+def test_backtest_without_history_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "backtest", "project")["calls"] == 0
+
+
+@pytest.mark.parametrize("call", ["", "[]", "{}", '{"operation": 3}', '{"arguments": {}}'])
+def test_a_call_that_is_none_is_a_usage_error(call: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["policy", "check", "--policy", "project", "--call", call]) == 2
+    assert "hint: expected" in capsys.readouterr().err
+
+
+def test_a_broken_policy_is_a_usage_error_that_names_the_place(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text("policy: p\nrules:\n  - {name: r, alow: world.read}\n")
+    assert main(["policy", "lint", str(file)]) == 2
+    assert "p.yaml:3:15: a rule has no field 'alow'; expected one of" in capsys.readouterr().err
+
+
+def test_the_cases_are_all_there() -> None:
+    assert len([case for case in DATA["cases"] if case["kind"] == "policy"]) >= 40
