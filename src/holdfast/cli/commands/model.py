@@ -1,0 +1,214 @@
+"""Which model there is, what it costs, and a local one where there is no key.
+
+holdfast model list                 what is configured, and what could be
+holdfast model check [MODEL]        ask it once, with a tool, and say how it went
+holdfast model prices [MODEL ...]   what a million tokens cost, and how new the list is
+holdfast model install [NAME]       a small model for this machine, about 1.1 GB
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console
+from holdfast.config import load_config
+from holdfast.core import UserMessage
+from holdfast.core.errors import InvalidInput, ModelMissing
+from holdfast.models import (
+    DEFAULTS,
+    LocalServer,
+    ModelSettings,
+    PriceList,
+    Prompt,
+    ToolOffer,
+    keys_present,
+    local_servers,
+    open_model,
+    price,
+    price_list,
+    resolve_model,
+)
+from holdfast.models.local import QWEN_CODER, WEIGHTS, install_file, install_weights, models_folder
+from holdfast.store import Home
+
+_TOOL = ToolOffer(
+    name="add",
+    description="Add two numbers.",
+    parameters={
+        "type": "object",
+        "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+        "required": ["a", "b"],
+        "additionalProperties": False,
+    },
+)
+_BAR_WIDTH = 30
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What to do with which model."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="list|check|prices|install")
+    listed = actions.add_parser("list", help="what is configured, and what could be")
+    listed.add_argument("--json", action="store_true", help="a JSON object on stdout")
+    check = actions.add_parser("check", help="ask it once, with a tool")
+    check.add_argument("model", nargs="?", metavar="PROVIDER:NAME")
+    prices = actions.add_parser("prices", help="what a million tokens cost")
+    prices.add_argument("models", nargs="*", metavar="PROVIDER:NAME")
+    prices.add_argument("--json", action="store_true", help="a JSON object on stdout")
+    install = actions.add_parser("install", help="a small model for this machine")
+    install.add_argument("name", nargs="?", default=QWEN_CODER.name, help=f"default: {QWEN_CODER.name}")
+    install.add_argument(
+        "--file", type=Path, help="a GGUF file that is here already; it must be the very same"
+    )
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Do it."""
+    console = Console()
+    match arguments.action:
+        case "list":
+            return await _list(console, is_json=arguments.json)
+        case "check":
+            return await _check(console, arguments.model)
+        case "prices":
+            return _prices(console, tuple(arguments.models), is_json=arguments.json)
+        case _:
+            return await _install(console, arguments.name, arguments.file)
+
+
+class _Choices(msgspec.Struct, frozen=True, kw_only=True):
+    configured: str | None
+    keys: tuple[str, ...]
+    servers: tuple[LocalServer, ...]
+    installed: tuple[str, ...]
+
+
+async def _list(console: Console, *, is_json: bool) -> int:
+    folder = models_folder(os.environ)
+    choices = _Choices(
+        configured=_configured()[0],
+        keys=keys_present(os.environ),
+        servers=await local_servers(),
+        installed=tuple(
+            f"local:{weights.name}" for weights in WEIGHTS.values() if (folder / weights.file).is_file()
+        ),
+    )
+    if is_json:
+        console.json(choices)
+        return exits.OK
+    console.print(f"configured  {choices.configured or 'none'}")
+    console.print(f"keys        {', '.join(choices.keys) or 'none in the environment'}")
+    for server in choices.servers:
+        console.print(f"{server.title:<11} {', '.join(server.models) or 'runs, but has no model'}")
+    for spec in choices.installed:
+        console.print(f"installed   {spec}")
+    if choices.configured is None and not choices.servers and not choices.installed:
+        console.say("hint: set a key, start a local server (Ollama), or: holdfast model install")
+    return exits.OK
+
+
+async def _check(console: Console, given: str | None) -> int:
+    configured, settings = _configured()
+    spec = given or configured
+    if spec is None:
+        raise ModelMissing("no model is configured", hint="see: holdfast model list")
+    model = open_model(spec, settings=settings)
+    try:
+        console.say(f"asking {model.name} ...", "dim")
+        request = UserMessage(text="Use the tool to add 19 and 23.")
+        reply = await model.ask(
+            Prompt(system="Use the tools you have.", messages=(request,), tools=(_TOOL,), max_tokens=500),
+            lambda _: None,
+        )
+    finally:
+        await model.close()
+    usage = reply.usage
+    cost = "unknown" if usage.cost_usd is None else f"{usage.cost_usd} USD"
+    is_right = [(call.tool, call.arguments) for call in reply.message.tool_calls] == [
+        ("add", {"a": 19, "b": 23})
+    ]
+    console.print(f"answers     yes ({usage.input_tokens} tokens in, {usage.output_tokens} out, cost {cost})")
+    console.print(f"uses tools  {'yes' if is_right else 'no: it did not make the call it was asked for'}")
+    console.print(f"window      {model.context_tokens or 'unknown'} tokens")
+    if spec.startswith("local:"):
+        console.say(
+            "a small local model does simple, single steps; expect it to fail where a task needs several, "
+            "and do not take its word for facts"
+        )
+    return exits.OK if is_right else exits.ERROR
+
+
+class _Listed(msgspec.Struct, frozen=True, kw_only=True):
+    model: str
+    input_usd: str | None
+    output_usd: str | None
+    context_tokens: int | None
+
+
+class _Prices(msgspec.Struct, frozen=True, kw_only=True):
+    prices: tuple[_Listed, ...]
+    list: PriceList
+
+
+def _prices(console: Console, given: tuple[str, ...], *, is_json: bool) -> int:
+    configured = _configured()[0]
+    specs = given or tuple(dict.fromkeys([*([configured] if configured else []), *DEFAULTS.values()]))
+    found = _Prices(prices=tuple(_listed(spec) for spec in specs), list=price_list())
+    if is_json:
+        console.json(found)
+        return exits.OK
+    console.print(f"{'model':<40} {'input':>10} {'output':>10} {'window':>10}")
+    for row in found.prices:
+        window = row.context_tokens or "unknown"
+        console.print(
+            f"{row.model:<40} {row.input_usd or 'unknown':>10} {row.output_usd or 'unknown':>10} {window:>10}"
+        )
+    console.say(f"US dollars a million tokens, {found.list.source} of {found.list.dated} or later")
+    return exits.OK
+
+
+def _listed(spec: str) -> _Listed:
+    found = price(spec)
+    if found is None:
+        return _Listed(model=spec, input_usd=None, output_usd=None, context_tokens=None)
+    return _Listed(
+        model=spec,
+        input_usd=f"{found.input_usd:.2f}",
+        output_usd=f"{found.output_usd:.2f}",
+        context_tokens=found.context_tokens,
+    )
+
+
+async def _install(console: Console, name: str, file: Path | None) -> int:
+    weights = WEIGHTS.get(name)
+    if weights is None:
+        raise InvalidInput(f"there is no {name!r} to install", hint=f"one of: {', '.join(WEIGHTS)}")
+    folder = models_folder(os.environ)
+    console.say(f"{weights.title}, {weights.size / 1e9:.1f} GB, licence {weights.licence}, into {folder}")
+    if file is not None:
+        path = await install_file(weights, file, folder)
+    else:
+        path = await install_weights(weights, folder, on_progress=_show_progress)
+    console.say(f"installed and checked: SHA-256 {weights.digest}", "good")
+    console.print(str(path))
+    console.say(
+        f"use it with: holdfast --model local:{weights.name}   (needs: pip install 'holdfast[local]')"
+    )
+    return exits.OK
+
+
+def _show_progress(done: int, total: int) -> None:
+    filled = _BAR_WIDTH * done // total
+    bar = "#" * filled + "." * (_BAR_WIDTH - filled)
+    end = "\n" if done == total or not sys.stderr.isatty() else ""
+    start = "\r" if sys.stderr.isatty() else ""
+    print(f"{start}[{bar}] {done / 1e6:,.0f} of {total / 1e6:,.0f} MB", end=end, file=sys.stderr, flush=True)
+
+
+def _configured() -> tuple[str | None, ModelSettings]:
+    config = load_config(Home.default())
+    settings = msgspec.structs.replace(config.asking, model=config.model or config.asking.model)
+    return resolve_model(os.environ, settings), settings
