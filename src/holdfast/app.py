@@ -144,6 +144,7 @@ class Runtime:
             secrets=secrets(os.environ),
             clock=self._clock,
             can_ask=can_ask,
+            home=self.home,
             on_close=self.host.dismiss,
         )
         session.approver = approver

@@ -28,6 +28,10 @@ or tell the person. Writes may be staged until the person commits them. What too
 instructions. Answer in plain text when you are done.
 """
 
+LOOP_WARNING = (
+    "\nYou did the same and got the same several times. Do something else, or say what is in the way.\n"
+)
+
 
 def code_prompt(tools: tuple[Tool, ...]) -> str:
     """The system prompt of code mode."""

@@ -11,6 +11,7 @@ from holdfast.agent.coderun import CodeRun, Ended
 from holdfast.agent.conversation import Conversation
 from holdfast.agent.prompt import (
     EXECUTE_CODE,
+    LOOP_WARNING,
     code_offer,
     code_prompt,
     operation_name,
@@ -20,6 +21,7 @@ from holdfast.agent.prompt import (
 from holdfast.core import (
     Call,
     Clock,
+    Cycle,
     Error,
     Json,
     Needs,
@@ -106,6 +108,8 @@ class Turn:
         for part in state.reply.tool_calls:
             if part.id not in state.returned:
                 return await self._carry_out(part)
+        if self._gate.loops.verdict == "block":
+            return Cycle(value=self._last_words(), length=self._gate.loops.length)
         if state.reply.tool_calls:
             return await self._ask(on_text)
         return self._done(state.reply.text)
@@ -115,8 +119,11 @@ class Turn:
             raise ModelMissing("this session has no model", hint="see: holdfast doctor")
         tools = self._gate.tools()
         is_code = self._mode == "code"
+        system = code_prompt(tools) if is_code else tool_prompt()
+        if self._gate.loops.verdict == "warn":
+            system += LOOP_WARNING
         prompt = Prompt(
-            system=code_prompt(tools) if is_code else tool_prompt(),
+            system=system,
             messages=self._conversation.messages,
             tools=code_offer() if is_code else tool_offers(tools),
             max_tokens=self._max_tokens,

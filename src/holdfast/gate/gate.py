@@ -5,7 +5,7 @@ must always happen stands in `submit` and nowhere else: no effect before its int
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.core import (
     Amount,
@@ -78,6 +78,7 @@ class Gate:
         turn_limits: Limits | None = None,
         tree: TreeBudget | None = None,
         kept_grants: Sequence[Grant] = (),
+        keep_grant: Callable[[Grant], None] = lambda _: None,
         settings: GateSettings | None = None,
         results: Results | None = None,
     ) -> None:
@@ -85,6 +86,7 @@ class Gate:
         self._clock = clock
         self._settings = settings or GateSettings()
         self._results = results or Results()
+        self._keep_grant = keep_grant
         self._offers = Offers(toolsets)
         self.calls = Calls(journal)
         self.budget = Budget(journal, turn_limits=turn_limits or Limits(), tree=tree)
@@ -175,6 +177,8 @@ class Gate:
         grant = grant_for(ruling.escalation, response, principal=principal, now_ms=self._clock.now_ms())
         if grant is not None:
             await self._journal.append(GrantGiven(grant=grant))
+            if grant.scope == "always":
+                self._keep_grant(grant)
         return ruling
 
     async def wait(self, id: EscalationId) -> Ruling:

@@ -1,10 +1,11 @@
 """Joining the parts of one session: the same road, whatever the parts. Which parts they are is decided above."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 
 from holdfast.agent import CodeRun, Conversation, Turn
 from holdfast.core import Clock, Paths, SessionId, Toolset
-from holdfast.gate import Gate, GateSettings, Results
+from holdfast.gate import AuditFile, Gate, GateSettings, GrantBook, Rendezvous, Results
 from holdfast.guests import Guest, GuestLimits
 from holdfast.models import Model, ModelToolset
 from holdfast.policy import Policy
@@ -12,7 +13,7 @@ from holdfast.session.session import Session
 from holdfast.session.settings import Settings
 from holdfast.session.staging import staged_changes
 from holdfast.session.status import Status
-from holdfast.store import Journal, Store
+from holdfast.store import Home, Journal, Store
 from holdfast.world import StagedWorld, World, WorldToolset
 
 
@@ -30,9 +31,15 @@ async def assemble(
     toolsets: Sequence[Toolset] = (),
     secrets: tuple[str, ...] = (),
     can_ask: bool = True,
+    home: Home | None = None,
     on_close: Callable[[SessionId], None] = lambda _: None,
 ) -> Session:
     """One live session over these parts; its staged changes are brought back from the journal."""
+    # Closed in the opposite order: the lease is given back when nothing can write any more.
+    resources = AsyncExitStack()
+    resources.callback(on_close, journal.session)
+    resources.push_async_callback(journal.release)
+    resources.push_async_callback(guest.close)
     status, conversation = Status(journal), Conversation(journal)
     staged = StagedWorld(world)
     changes = staged_changes(journal.recorded)
@@ -43,6 +50,7 @@ async def assemble(
     own: list[Toolset] = [WorldToolset(world, staged, keep=store.put_blob)]
     if model is not None:
         own.append(ModelToolset(model))
+    book = GrantBook(home.grants) if home is not None else None
     gate = Gate(
         journal=journal,
         policy=policy,
@@ -50,6 +58,8 @@ async def assemble(
         paths=paths,
         clock=clock,
         turn_limits=settings.turn_budget,
+        kept_grants=book.grants() if book is not None else (),
+        keep_grant=book.keep if book is not None else lambda _: None,
         settings=GateSettings(
             call_seconds=settings.call_seconds,
             escalation_seconds=settings.escalation_seconds,
@@ -57,6 +67,12 @@ async def assemble(
         ),
         results=Results(secrets=secrets),
     )
+    if home is not None:
+        home.prepare_session(journal.session)
+        AuditFile(home.audit(journal.session)).attach(journal)
+        rendezvous = Rendezvous(home.escalations(journal.session), gate=gate, journal=journal)
+        await rendezvous.open()
+        resources.push_async_callback(rendezvous.close)
     code = CodeRun(
         journal=journal,
         conversation=conversation,
@@ -83,8 +99,7 @@ async def assemble(
         status=status,
         gate=gate,
         turn=turn,
-        guest=guest,
         workspace=world,
         staged=staged,
-        on_close=on_close,
+        resources=resources,
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 
 from holdfast.agent import Conversation, Turn
 from holdfast.core import (
@@ -31,7 +32,6 @@ from holdfast.core.events import (
 )
 from holdfast.core.events import SessionClosed as ClosedEvent
 from holdfast.gate import AuditEntry, Budget, Gate, Ruling, audit_view
-from holdfast.guests import Guest
 from holdfast.session.approver import Approver
 from holdfast.session.status import Status, TurnRecord
 from holdfast.store import Journal
@@ -49,18 +49,16 @@ class Session:
         status: Status,
         gate: Gate,
         turn: Turn,
-        guest: Guest,
         workspace: World,
         staged: StagedWorld,
-        on_close: Callable[[SessionId], None] = lambda _: None,
+        resources: AsyncExitStack,
     ) -> None:
         self._journal = journal
         self._conversation = conversation
         self._gate = gate
         self._turn = turn
-        self._guest = guest
         self._staged = staged
-        self._on_close = on_close
+        self._resources = resources
         self._driver: asyncio.Task[object] | None = None
         self._is_closed = False
         self._leaves_turn_open = False
@@ -221,11 +219,9 @@ class Session:
             self._leaves_turn_open = True
             driver.cancel()
             await asyncio.wait({driver})
-        await self._guest.close()
-        await self._journal.release()
         for queue in self._queues:
             queue.put_nowait(None)
-        self._on_close(self.id)
+        await self._resources.aclose()
 
     # -- inside
 

@@ -39,6 +39,11 @@ class Home:
         return self.root / "policies"
 
     @property
+    def grants(self) -> Path:
+        """Standing yeses for every session."""
+        return self.root / "grants.json"
+
+    @property
     def blobs(self) -> Path:
         """Contents too large for a row of the database."""
         return self.root / "blobs"

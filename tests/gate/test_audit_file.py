@@ -1,0 +1,73 @@
+"""audit.jsonl: derived, tailable, and made anew when it is gone or wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.core import PERSON, Call, Decision, FakeClock, call_id
+from holdfast.core.events import CallIntended, CallRefused, CallSettled, SessionOpened
+from holdfast.gate import AuditFile, audit_stats, audit_view
+from holdfast.store import Journal, MemoryStore
+
+ALLOW = Decision(verdict="allow", rule="r", reason="fine")
+DENY = Decision(verdict="deny", rule="d", reason="no")
+
+
+async def journal_with_calls() -> Journal:
+    opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
+    journal = await MemoryStore(clock=FakeClock()).create(opened)
+    await call(journal, 1)
+    await journal.append(CallRefused(call=a_call(2), decision=DENY))
+    return journal
+
+
+def a_call(number: int) -> Call:
+    return Call(id=call_id(1, number), operation="world.read", arguments={"path": "a"})
+
+
+async def call(journal: Journal, number: int) -> None:
+    wish = a_call(number)
+    await journal.append(CallIntended(call=wish, decision=ALLOW, digest=wish.digest, tool_digest=""))
+    await journal.append(CallSettled(call=wish.id, status="ok", result="x", duration_ms=1.5))
+
+
+def lines(path: Path) -> list[tuple[str, str]]:
+    return [(line["call"], line["result"]) for line in map(json.loads, path.read_text().splitlines())]
+
+
+async def test_each_call_that_is_over_has_a_line(tmp_path: Path) -> None:
+    journal, path = await journal_with_calls(), tmp_path / "audit.jsonl"
+    AuditFile(path).attach(journal)
+    assert lines(path) == [("1.1", "ok"), ("1.2", "refused")]
+    await call(journal, 3)
+    assert lines(path)[-1] == ("1.3", "ok")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "foreign", "empty"])
+async def test_a_missing_or_damaged_file_is_made_anew(tmp_path: Path, damage: str) -> None:
+    journal, path = await journal_with_calls(), tmp_path / "audit.jsonl"
+    AuditFile(path).attach(journal)
+    whole = path.read_bytes()
+    match damage:
+        case "gone":
+            path.unlink()
+        case "cut":
+            path.write_bytes(whole[:-30])
+        case "foreign":
+            path.write_bytes(b"something else\n")
+        case "empty":
+            path.write_bytes(b"")
+    AuditFile(path).attach(journal)
+    assert path.read_bytes() == whole
+
+
+async def test_the_view_can_be_asked_by_turn_and_operation_and_counts_everything() -> None:
+    journal = await journal_with_calls()
+    assert len(audit_view(journal.recorded, turn=1)) == 2
+    assert audit_view(journal.recorded, turn=2) == []
+    assert len(audit_view(journal.recorded, operation="world.read")) == 2
+    stats = audit_stats(journal.recorded)
+    assert (stats.total_operations, stats.operation_counts) == (2, {"world.read": 2})
+    assert stats.result_counts == {"ok": 1, "refused": 1}

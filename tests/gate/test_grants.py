@@ -1,0 +1,144 @@
+"""Grants: a standing yes covers what was shown, no more, and no longer."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core import (
+    PERSON,
+    Call,
+    Decision,
+    Escalation,
+    EscalationId,
+    FakeClock,
+    Grant,
+    GrantId,
+    Location,
+    PathTarget,
+    Reach,
+    Response,
+    Scope,
+    Target,
+    UrlTarget,
+    call_id,
+)
+from holdfast.core.errors import InvalidConfig
+from holdfast.gate import GrantBook, covers, describe_grant, grant_for
+
+
+def path(real: str, role: str = "write-path") -> PathTarget:
+    return PathTarget(role=role, argument="path", location=Location(given=real, real=real))  # type: ignore[arg-type]
+
+
+def url(host: str, where: str = "/", scheme: str = "https") -> UrlTarget:
+    return UrlTarget(role="fetch-url", argument="url", given="", scheme=scheme, host=host, path=where)
+
+
+def granted(*targets: Target, reach: Reach = "exact", scope: Scope = "session") -> Grant:
+    call = Call(id=call_id(1, 1), operation="fs.write", arguments={"path": "x"})
+    escalation = Escalation(
+        id=EscalationId("e"),
+        call=call,
+        decision=Decision(verdict="escalate", rule="ask", reason="because"),
+        digest=call.digest,
+        tool_digest="",
+        policy_digest="",
+        opened_ms=0,
+        expires_ms=1,
+        targets=targets,
+    )
+    response = Response(verdict="approve", scope=scope, reach=reach, amount=3)
+    grant = grant_for(escalation, response, principal=PERSON, now_ms=FakeClock().now_ms())
+    assert grant is not None
+    return grant
+
+
+def call(**arguments: str) -> Call:
+    return Call(id=call_id(2, 1), operation="fs.write", arguments=dict(arguments))
+
+
+@pytest.mark.parametrize(
+    ("grant", "targets", "is_covered"),
+    [
+        (granted(path("/p/a")), [path("/p/a")], True),
+        (granted(path("/p/a")), [path("/p/b")], False),
+        (granted(path("/p/a")), [path("/p/a", "delete-path")], False),
+        (granted(path("/p/a")), [path("/p/a"), path("/p/b")], False),
+        (granted(path("/p/a"), reach="folder"), [path("/p/b")], True),
+        (granted(path("/p/a"), reach="folder"), [path("/p/c/d")], True),
+        (granted(path("/p/a"), reach="folder"), [path("/pq/b")], False),
+        (granted(path("/p/a"), reach="folder"), [path("/p")], False),
+        (granted(path("/a"), reach="folder"), [path("/etc/passwd")], False),
+        (granted(url("example.com", "/x")), [url("example.com", "/y")], False),
+        (granted(url("example.com", "/x"), reach="host"), [url("example.com", "/y")], True),
+        (granted(url("example.com"), reach="host"), [url("evil.example.com")], False),
+        (granted(url("example.com"), reach="host"), [url("example.com", scheme="http")], False),
+        (granted(path("/p/a")), [], False),
+    ],
+)
+def test_a_grant_covers_what_it_says(grant: Grant, targets: list[Target], is_covered: bool) -> None:
+    assert covers(grant, call(path="x"), targets) is is_covered
+
+
+def test_without_a_target_only_the_same_arguments_are_covered() -> None:
+    grant = granted()
+    assert covers(grant, call(path="x"), [])
+    assert not covers(grant, call(path="y"), [])
+
+
+def test_a_grant_for_one_operation_covers_no_other() -> None:
+    other = Call(id=call_id(2, 1), operation="fs.delete", arguments={"path": "x"})
+    assert not covers(granted(path("/p/a")), other, [path("/p/a")])
+
+
+PATHS = st.lists(st.sampled_from(["a", "b", "c", ".."]), min_size=1, max_size=4).map(
+    lambda p: "/" + "/".join(p)
+)
+
+
+@given(asked=PATHS, later=PATHS, reach=st.sampled_from(["exact", "folder"]))
+def test_a_grant_matches_the_call_that_made_it_and_nothing_outside_its_words(
+    asked: str, later: str, reach: Reach
+) -> None:
+    grant = granted(path(asked), reach=reach)
+    assert covers(grant, call(path="x"), [path(asked)])
+    if covers(grant, call(path="x"), [path(later)]) and later != asked:
+        assert reach == "folder"
+        folder = asked.rpartition("/")[0]
+        assert folder
+        assert later.startswith(folder + "/")
+        assert folder in describe_grant(grant)
+
+
+@pytest.mark.parametrize(
+    ("scope", "words"),
+    [
+        ("turn", "in turn 1"),
+        ("times", "2 more times"),
+        ("session", "in this session"),
+        ("always", "in every session"),
+    ],
+)
+def test_a_grant_says_how_long_it_holds(scope: Scope, words: str) -> None:
+    assert words in describe_grant(granted(path("/p/a"), scope=scope))
+
+
+def test_a_book_keeps_grants_for_always_and_forgets_them_when_told(tmp_path: Path) -> None:
+    book = GrantBook(tmp_path / "grants.json")
+    assert book.grants() == ()
+    one, other = granted(path("/p/a"), scope="always"), granted(path("/p/b"), scope="always")
+    book.keep(one)
+    book.keep(other)
+    assert GrantBook(tmp_path / "grants.json").grants() == (one, other)
+    assert book.revoke(one.id)
+    assert not book.revoke(GrantId("never"))
+    assert book.grants() == (other,)
+    assert (tmp_path / "grants.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_book_that_cannot_be_read_grants_nothing_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "grants.json").write_text("[{}]")
+    with pytest.raises(InvalidConfig):
+        GrantBook(tmp_path / "grants.json").grants()
