@@ -8,9 +8,10 @@ from holdfast.guests.lisp.data import Closure, Control, Datum, Symbol
 from holdfast.guests.lisp.environment import Cell, Root
 from holdfast.guests.lisp.facts import FactStore
 from holdfast.guests.lisp.faults import Fault
+from holdfast.guests.lisp.language import LANGUAGE
 from holdfast.guests.lisp.lists import PAIR_BYTES, gather
 from holdfast.guests.lisp.numbers import integer
-from holdfast.guests.lisp.operations import API, LANGUAGE, name_arguments
+from holdfast.guests.lisp.operations import API, name_arguments
 from holdfast.guests.lisp.tables import key, table
 from holdfast.guests.lisp.texts import shown, text
 

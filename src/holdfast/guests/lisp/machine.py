@@ -24,10 +24,11 @@ from holdfast.guests.lisp.data import (
 from holdfast.guests.lisp.environment import Root, Template
 from holdfast.guests.lisp.expander import expand, is_macro_definition
 from holdfast.guests.lisp.faults import BudgetSpent, Crowded, Fault, LimitReached
+from holdfast.guests.lisp.language import LANGUAGE
 from holdfast.guests.lisp.macros import Macros
 from holdfast.guests.lisp.meter import Meter
 from holdfast.guests.lisp.natives import BUDGET_END, CATCHER, HALTED
-from holdfast.guests.lisp.operations import LANGUAGE, OPERATE
+from holdfast.guests.lisp.operations import OPERATE
 from holdfast.guests.lisp.procedures import fits, take_rest, wrong_count
 from holdfast.guests.lisp.steps import run_steps
 from holdfast.guests.lisp.unwinding import locate, unwind_to_budget, unwind_to_try

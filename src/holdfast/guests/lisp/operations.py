@@ -1,22 +1,17 @@
 """The way out: which procedure is which call to the host, and how its arguments are named.
 
-Everything that touches the world, a model or the session is a call that the gate judges. The parts of the language that
-a policy may forbid (001's allowedOperations) are asked about once a run, under their own names and without arguments.
+Everything that touches the world, a model or the session is a call that the gate judges.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from holdfast.core import Amount, Performed, Tool
-from holdfast.core import Call as CoreCall
+from holdfast.core import Tool
 from holdfast.guests.lisp.data import Control, Datum, Keyword, Operation
 from holdfast.guests.lisp.faults import Fault
 
 if TYPE_CHECKING:
     from holdfast.guests.lisp.machine import Machine
-
-LANGUAGE = ("eval", "subeval", "memo", "fixpoint", "assert", "fact?", "facts")
-"""Parts of the language that a policy can forbid."""
 
 _API: dict[str, tuple[str, tuple[str, ...]]] = {
     "world/read": ("world.read", ("path",)),
@@ -45,26 +40,6 @@ _API: dict[str, tuple[str, tuple[str, ...]]] = {
 
 API = {name: Operation(name, operation, positions) for name, (operation, positions) in _API.items()}
 """001's own operations. Those of the world and the models have a wrapper in prelude.lisp that notes what they touch."""
-
-
-class LanguageToolset:
-    """Offers the parts of the language as tools, so that a policy judges them like any other; performing them is nothing."""
-
-    def tools(self) -> tuple[Tool, ...]:
-        return tuple(
-            Tool(
-                name=name,
-                description=f"The {name} of the Lisp language.",
-                parameters={"type": "object", "properties": {}, "additionalProperties": False},
-                roles={},
-                is_idempotent=True,
-                is_read_only=True,
-            )
-            for name in LANGUAGE
-        )
-
-    async def perform(self, call: CoreCall, *, is_staged: bool) -> Performed:
-        return Performed(amount=Amount())
 
 
 def tool_operations(tools: Iterable[Tool]) -> dict[str, Operation]:

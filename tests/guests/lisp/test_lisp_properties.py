@@ -1,0 +1,185 @@
+"""What holds for every program: reading undoes writing, the machine agrees with a plain evaluator, and any step can be saved."""
+
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.guests.lisp.naive import Scope, evaluate
+
+from holdfast.core import Json, Returned
+from holdfast.guests.contract import GuestLimits
+from holdfast.guests.lisp.border import to_json
+from holdfast.guests.lisp.canonical import canonical
+from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Symbol, make_list
+from holdfast.guests.lisp.equality import are_equal
+from holdfast.guests.lisp.faults import Malformed
+from holdfast.guests.lisp.language import LANGUAGE
+from holdfast.guests.lisp.library import fresh_state, library
+from holdfast.guests.lisp.machine import Machine
+from holdfast.guests.lisp.meter import Meter
+from holdfast.guests.lisp.printer import show
+from holdfast.guests.lisp.reader import read
+from holdfast.guests.lisp.saving import load_machine, save_machine
+
+NAMES = st.text(string.ascii_letters + "+-*/<>=!?é", min_size=1, max_size=8).filter(
+    lambda name: name not in ("nil", "+", "-") and name[0] not in "+-."
+)
+ATOMS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**30), 10**30),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+    NAMES.map(Symbol),
+    NAMES.map(Keyword),
+    st.just(EMPTY),
+)
+DATA: st.SearchStrategy[Datum] = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=4).map(make_list),
+        st.tuples(inner, inner).map(lambda both: Pair(both[0], both[1])),
+        inner.map(lambda datum: make_list([Symbol("quote"), datum])),
+        inner.map(lambda datum: make_list([Symbol("unquote"), datum])),
+    ),
+    max_leaves=20,
+)
+
+
+@given(DATA)
+def test_what_is_written_reads_back_as_the_same(datum: Datum) -> None:
+    (back,) = read(show(datum, most=10**6))
+
+    assert are_equal(datum, back)[0]
+    assert canonical(datum) == canonical(back)
+
+
+@given(st.text(max_size=60))
+def test_reading_any_text_ends_in_data_or_in_a_place(text: str) -> None:
+    try:
+        read(text)
+        line = 1
+    except Malformed as fault:
+        line = fault.place.line if fault.place else 0
+    assert 1 <= line <= text.count("\n") + 1
+
+
+@st.composite
+def expressions(draw: st.DrawFn, names: tuple[str, ...] = (), depth: int = 3) -> str:
+    """The text of an expression whose value is an integer, or a list of such."""
+    if depth == 0 or draw(st.booleans()):
+        choices = [st.integers(-9, 9).map(str)]
+        if names:
+            choices.append(st.sampled_from(names))
+        return str(draw(st.one_of(*choices)))
+    part = expressions(names, depth - 1)
+    fresh = f"v{len(names)}"
+    inner = expressions((*names, fresh), depth - 1)
+    shape = draw(st.integers(0, 8))
+    match shape:
+        case 0:
+            return f"({draw(st.sampled_from('+-*'))} {draw(part)} {draw(part)})"
+        case 1:
+            return f"(if (< {draw(part)} {draw(part)}) {draw(part)} {draw(part)})"
+        case 2:
+            return f"(let (({fresh} {draw(part)})) {draw(inner)})"
+        case 3:
+            return f"((lambda ({fresh}) {draw(inner)}) {draw(part)})"
+        case 4:
+            return f"(begin {draw(part)} {draw(part)})"
+        case 5 if names:
+            name = draw(st.sampled_from(names))
+            return f"(begin (set! {name} {draw(part)}) {draw(part)})"
+        case 6:
+            return f"(or (and (= {draw(part)} 0) {draw(part)}) {draw(part)})"
+        case 7:
+            return f"(let (({fresh} (lambda (x) (+ x {draw(part)})))) (+ ({fresh} {draw(part)}) ({fresh} 1)))"
+        case _:
+            return f"(let (({fresh} {draw(part)})) (let ((f (lambda () (set! {fresh} (+ {fresh} 1)) {fresh}))) (begin (f) (f))))"
+
+
+def new_machine() -> Machine:
+    return Machine(fresh_state(), Meter(GuestLimits()), operations={}, seed=7, now_ms=5)
+
+
+def finish(machine: Machine, *, steps: int = 100_000) -> Json:
+    """Run to the end, answering every call with its own operation and arguments."""
+    while (progress := machine.advance(steps)) != "done":
+        if progress == "waiting":
+            answer(machine)
+    return to_json(machine.value)
+
+
+def answer(machine: Machine) -> None:
+    assert machine.waiting is not None
+    operation, arguments = machine.waiting.operation, machine.waiting.arguments
+    machine.answer(
+        Returned() if operation in LANGUAGE else Returned(value=f"{operation} {sorted(arguments.items())}")
+    )
+
+
+@settings(deadline=None)
+@given(expressions())
+def test_the_machine_agrees_with_a_plain_evaluator(code: str) -> None:
+    machine = new_machine()
+    machine.load(read(code))
+
+    (form,) = read(code)
+    assert finish(machine) == evaluate(form, Scope(None))
+
+
+SAVED = """
+(define (count n) (if (= n 0) 0 (+ 1 (count (- n 1)))))
+(define-macro (twice form) `(begin ,form ,form))
+(define log '())
+(define (note x) (set! log (cons x log)))
+(twice (note (count 3)))
+(define c (let ((n 0)) (lambda () (set! n (+ n 1)) n)))
+(c)
+(assert '(a fact) "seen")
+(define read-it (memo/auto (world/read "a.txt")))
+(define again (memo/auto (world/read "a.txt")))
+(define limited (with-budget {:steps 40} (let loop ((i 0)) (loop (+ i 1)))))
+(define caught (try (car (world/read "b.txt"))))
+(define x 1)
+(define fixed (fixpoint/outcome (set! x (min 3 (+ x 1))) x :watch '(bindings)))
+(define apart (subeval '(begin (assert 'inner) (list (facts) y)) {:y 4}))
+(print "drawn" (random 100) (random 100))
+(map (lambda (v) (list v (c))) (list log (facts) read-it again limited caught fixed apart (sort '(3 1 2))
+     (memo/stats) (call "tool.use" :items '(1 "two" three))))
+"""
+
+
+def test_a_run_saved_at_any_step_goes_on_as_if_nothing_had_been() -> None:
+    whole = new_machine()
+    whole.load(read(SAVED))
+    expected = finish(whole)
+    for saved_after in range(1, whole.meter.steps, 13):
+        machine = new_machine()
+        machine.load(read(SAVED))
+        while machine.meter.steps < saved_after:
+            if machine.advance(1) == "waiting":
+                answer(machine)
+        other = new_machine()
+        load_machine(other, save_machine(machine), library())
+        assert finish(other) == expected, saved_after
+        assert other.meter.output == whole.meter.output
+        assert other.meter.steps == whole.meter.steps
+
+
+@pytest.mark.parametrize("steps", [7, pytest.param(1, marks=pytest.mark.soak)])
+def test_a_run_saved_again_and_again_goes_on_as_if_nothing_had_been(steps: int) -> None:
+    whole = new_machine()
+    whole.load(read(SAVED))
+    expected = finish(whole)
+    machine = new_machine()
+    machine.load(read(SAVED))
+    while (progress := machine.advance(steps)) != "done":
+        if progress == "waiting":
+            answer(machine)
+        else:
+            saved, machine = save_machine(machine), new_machine()
+            load_machine(machine, saved, library())
+    assert to_json(machine.value) == expected
+    assert machine.meter.output == whole.meter.output
