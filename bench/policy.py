@@ -1,0 +1,241 @@
+"""Judging one call: 10, 100 and 10,000 rules, with and without paths, beside other policy engines.
+
+Rule n allows reading below `src/mod{n}`; the call reads a file below the last one. Without paths, rule n allows
+operation `group{n}.verb`. A peer is given the same rules in its own language, prepared as far as it can be.
+
+Peers (pip requirement lines):
+    agent-os-kernel
+    cedarpy
+    regopy
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from holdfast.core import Call, Paths, Tool, call_id
+from holdfast.policy import (
+    KNOWN_TOOLS,
+    LexicalPaths,
+    PolicyDocument,
+    RecordedCall,
+    Request,
+    Rule,
+    RulePolicy,
+    backtest,
+    load_policy,
+    targets_of,
+)
+from holdfast.policy.rules import PathTest
+from holdfast.world import WorldPaths
+
+SIZES = (10, 100, 10_000)
+Work = Callable[[], bool]
+"""One judgement; true where the call is allowed."""
+
+
+class NotTried(Exception):
+    """A size that a peer is not measured at."""
+
+
+def main() -> None:
+    """Print the tables."""
+    for title, engines in (("a call with a path", WITH_PATHS), ("a call without a path", WITHOUT_PATHS)):
+        print(f"\n{title}: microseconds, median (and ratio to Holdfast)")
+        print(f"{'':<34}" + "".join(f"{f'{size:,} rules':>22}" for size in SIZES))
+        ours = [_median(engines["Holdfast"](size)) for size in SIZES]
+        for name, prepare in engines.items():
+            print(
+                f"{name:<34}"
+                + "".join(_cell(prepare, size, base) for size, base in zip(SIZES, ours, strict=True))
+            )
+    _history()
+
+
+def _cell(prepare: "Callable[[int], Work]", size: int, base: float) -> str:
+    try:
+        median = _median(prepare(size))
+    except ImportError:
+        return f"{'not installed':>22}"
+    except NotTried:
+        return f"{'not tried':>22}"
+    return f"{f'{median:.1f} ({median / base:.1f}x)':>22}"
+
+
+def _median(work: Work, seconds: float = 0.4) -> float:
+    assert work(), "the call is allowed by the last rule"
+    samples: list[float] = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(samples) < 5:
+        begun = time.perf_counter()
+        work()
+        samples.append(time.perf_counter() - begun)
+    return statistics.median(samples) * 1e6
+
+
+def _history() -> None:
+    policy = load_policy("project")
+    call = Call(id=call_id(1, 1), operation="world.read", arguments={"path": "src/deep/down/a.py"})
+    decision = policy.judge(Request(call=call, tool=KNOWN_TOOLS["world.read"]))
+    history = [RecordedCall(call, decision)] * 100_000
+    begun = time.perf_counter()
+    backtest(policy, history, paths=LexicalPaths())
+    print(f"\nbacktest of 100,000 recorded calls: {time.perf_counter() - begun:.2f} s")
+
+
+# -- Holdfast
+
+_READ = KNOWN_TOOLS["world.read"]
+
+
+def _read_policy(size: int) -> RulePolicy:
+    rules = (
+        Rule(
+            name=f"r{n}",
+            verdict="allow",
+            operations=("world.read",),
+            paths=PathTest(roles=("read-path",), globs=(f"src/mod{n}/**",)),
+        )
+        for n in range(size)
+    )
+    return RulePolicy(PolicyDocument(name="bench", rules=tuple(rules)))
+
+
+def _reading(size: int, paths: Paths) -> Work:
+    policy = _read_policy(size)
+    call = Call(id=call_id(1, 1), operation="world.read", arguments={"path": f"src/mod{size - 1}/a/b.py"})
+
+    def work() -> bool:
+        targets = targets_of(_READ, call.arguments, paths)
+        return policy.judge(Request(call=call, tool=_READ, targets=targets)).verdict == "allow"
+
+    return work
+
+
+def _holdfast(size: int) -> Work:
+    return _reading(size, LexicalPaths())
+
+
+def _holdfast_judging_only(size: int) -> Work:
+    policy = _read_policy(size)
+    call = Call(id=call_id(1, 1), operation="world.read", arguments={"path": f"src/mod{size - 1}/a/b.py"})
+    request = Request(call=call, tool=_READ, targets=targets_of(_READ, call.arguments, LexicalPaths()))
+    return lambda: policy.judge(request).verdict == "allow"
+
+
+def _holdfast_on_disk(size: int) -> Work:
+    folder = _FOLDER / f"src/mod{size - 1}/a"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "b.py").touch()
+    return _reading(size, WorldPaths(_FOLDER, protected=(_FOLDER / "own",)))
+
+
+def _holdfast_operations(size: int) -> Work:
+    rules = tuple(Rule(name=f"r{n}", verdict="allow", operations=(f"group{n}.verb",)) for n in range(size))
+    policy = RulePolicy(PolicyDocument(name="bench", rules=rules))
+    tool = Tool(name=f"group{size - 1}.verb", roles={})
+    call = Call(id=call_id(1, 1), operation=tool.name, arguments={})
+    return lambda: policy.judge(Request(call=call, tool=tool)).verdict == "allow"
+
+
+_SCRATCH = tempfile.TemporaryDirectory(prefix="holdfast-bench-")
+_FOLDER = Path(_SCRATCH.name)
+
+# -- peers
+
+
+def _needs(module: str) -> None:
+    if find_spec(module) is None:
+        raise ImportError(module)
+
+
+def _governance_toolkit(field: str, operator: str, value: str, given: str) -> Callable[[int], Work]:
+    def prepare(size: int) -> Work:
+        _needs("agent_os")
+        from agent_os.policies import PolicyDocument as Document
+        from agent_os.policies import PolicyEvaluator
+
+        rules = [
+            {
+                "name": f"r{n}",
+                "condition": {"field": field, "operator": operator, "value": value.format(n=n)},
+                "action": "allow",
+            }
+            for n in range(size)
+        ]
+        document = Document.model_validate({"name": "b", "rules": rules, "defaults": {"action": "deny"}})
+        evaluator = PolicyEvaluator([document])
+        context = {"tool_name": "world.read", field: given.format(n=size - 1)}
+        return lambda: bool(evaluator.evaluate(context).allowed)
+
+    return prepare
+
+
+def _cedar(condition: str, given: dict[str, str]) -> Callable[[int], Work]:
+    def prepare(size: int) -> Work:
+        _needs("cedarpy")
+        import cedarpy
+
+        text = "\n".join(
+            f"permit(principal, action, resource) when {{ {condition.replace('{n}', str(n))} }};"
+            for n in range(size)
+        )
+        policies = cedarpy.PolicySet.from_str(text)
+        entities = cedarpy.Entities.from_json_str("[]")
+        context = {key: value.format(n=size - 1) for key, value in given.items()}
+        request = {
+            "principal": 'A::"a"',
+            "action": 'Action::"call"',
+            "resource": 'T::"t"',
+            "context": context,
+        }
+        return lambda: bool(cedarpy.is_authorized(request, policies, entities).allowed)
+
+    return prepare
+
+
+def _rego(condition: str, given: dict[str, str]) -> Callable[[int], Work]:
+    def prepare(size: int) -> Work:
+        _needs("regopy")
+        from regopy import Input, Interpreter
+
+        if size > 1000:
+            raise NotTried("its compiler is not made for so many rules")
+        rules = "\n".join(f"allow if {{ {condition.replace('{n}', str(n))} }}" for n in range(size))
+        rego = Interpreter()
+        rego.add_module("bench", f"package bench\nimport rego.v1\ndefault allow := false\n{rules}")
+        bundle = rego.build("data.bench.allow", [])
+        value = Input({key: value.format(n=size - 1) for key, value in given.items()})
+
+        def work() -> bool:
+            rego.set_input(value)
+            return bool(rego.query_bundle(bundle).results[0].expressions[0])
+
+        return work
+
+    return prepare
+
+
+WITH_PATHS: dict[str, Callable[[int], Work]] = {
+    "Holdfast": _holdfast,
+    "Holdfast, targets at hand": _holdfast_judging_only,
+    "Holdfast, paths on disk": _holdfast_on_disk,
+    "Agent Governance Toolkit": _governance_toolkit(
+        "path", "matches", r"^src/mod{n}/.*", "src/mod{n}/a/b.py"
+    ),
+    "Cedar": _cedar('context.path like "src/mod{n}/*"', {"path": "src/mod{n}/a/b.py"}),
+    "Rego": _rego('startswith(input.path, "src/mod{n}/")', {"path": "src/mod{n}/a/b.py"}),
+}
+WITHOUT_PATHS: dict[str, Callable[[int], Work]] = {
+    "Holdfast": _holdfast_operations,
+    "Agent Governance Toolkit": _governance_toolkit("tool_name", "eq", "group{n}.verb", "group{n}.verb"),
+    "Cedar": _cedar('context.tool == "group{n}.verb"', {"tool": "group{n}.verb"}),
+    "Rego": _rego('input.tool == "group{n}.verb"', {"tool": "group{n}.verb"}),
+}
+
+
+if __name__ == "__main__":
+    main()
