@@ -7,9 +7,15 @@ from holdfast.store.fold import fold
 from holdfast.store.home import Home
 from holdfast.store.inspection import Inspection, Problem
 from holdfast.store.memory import MemoryStore
+from holdfast.store.pruning import PruneReport, prune
+from holdfast.store.redaction import Redactor
+from holdfast.store.search import search
 from holdfast.store.upkeep import rebuild_index, verify, verify_all
+from holdfast.store.wordfile import MATCH_BEGINS, MATCH_ENDS, Passage
 
 __all__ = [
+    "MATCH_BEGINS",
+    "MATCH_ENDS",
     "EmbeddedStore",
     "Follower",
     "Holder",
@@ -17,13 +23,18 @@ __all__ = [
     "Inspection",
     "Journal",
     "MemoryStore",
+    "Passage",
     "Problem",
+    "PruneReport",
+    "Redactor",
     "SessionSummary",
     "Store",
     "export_session",
     "fold",
     "import_session",
+    "prune",
     "rebuild_index",
+    "search",
     "verify",
     "verify_all",
 ]

@@ -5,7 +5,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.core import digest_bytes
+from holdfast.core import Clock, digest_bytes
 from holdfast.core.errors import InvalidInput, JournalDamaged, StoreUnavailable
 from holdfast.store.database import SQL
 from holdfast.store.home import private_folder, sync_folder, write_private
@@ -25,8 +25,9 @@ class Draft:
 class Blobs:
     """Where contents lie."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
+        self._clock = clock
 
     def draft(self, content: bytes) -> Draft:
         """Name a content."""
@@ -38,7 +39,7 @@ class Blobs:
         if is_large:
             self._write_file(draft)
         row = (bytes.fromhex(draft.digest), len(draft.content), None if is_large else draft.content)
-        connection.execute(SQL["put_blob"], row)
+        connection.execute(SQL["put_blob"], (*row, self._clock.now_ms()))
 
     def read(self, connection: Connection, digest: str) -> bytes:
         """The content with this name, checked. Raises JournalDamaged."""

@@ -34,10 +34,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def prepare(path: Path) -> None:
     """Create the database or make sure that it is one of ours; raises sqlite3.DatabaseError where it is damaged."""
-    if not path.exists():
-        _create(path)
-    if path.stat().st_mode & 0o777 != 0o600:  # the log and the shared memory beside it take over its mode
-        path.chmod(0o600)
+    create_private(path)
     connection = connect(path)
     try:
         connection.execute("PRAGMA busy_timeout = 10000")
@@ -86,11 +83,14 @@ def is_damage(problem: sqlite3.Error) -> bool:
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def _create(path: Path) -> None:
+def create_private(path: Path) -> None:
+    """Make sure that a database file is there and 0600; the log and the shared memory beside it take over its mode."""
     # Exclusively, because a file that SQLite has open in this process must never be opened beside it: closing any
     # descriptor of a file drops all locks that the process has on it, and SQLite's locks are of that kind.
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    if path.stat().st_mode & 0o777 != 0o600:
+        path.chmod(0o600)
 
 
 def _without_comments(sql: str) -> str:

@@ -28,7 +28,7 @@ from holdfast.store.leases import Leases
 from holdfast.store.naming import possible_names, the_only
 from holdfast.store.presence import Presence
 from holdfast.store.records import Redact, chained, encode_entry
-from holdfast.store.removal import bury, remove
+from holdfast.store.removal import bury, find_orphans, remove_files, sweep
 from holdfast.store.rows import Head, append_records, damaged, decode_tally, read_history, read_tally
 from holdfast.store.salvage import suspicion
 from holdfast.store.starting import prepare
@@ -57,7 +57,7 @@ class EmbeddedStore:
         self._redact = redact
         self._notices = notices
         self._leases = Leases(presence, clock)
-        self._blobs = Blobs(home.blobs)
+        self._blobs = Blobs(home.blobs, clock)
         self._reading: sqlite3.Connection | None = None  # belongs to the reader's thread
         self._journals: weakref.WeakSet[EmbeddedJournal] = weakref.WeakSet()
         self._writer = Writer(
@@ -150,13 +150,16 @@ class EmbeddedStore:
         key = check_session_id(session)
         now_ms = self._clock.now_ms()
 
-        def work(transaction: Transaction) -> list[str]:
+        def work(transaction: Transaction) -> frozenset[str]:
             line = read_tally(transaction, key).summary
             self._leases.require_free(transaction, key)
             return bury(transaction, line, reason=reason, now_ms=now_ms)
 
-        gone = await self.writing(work)
-        await self.reading(lambda _: remove(self._home, self._blobs, key, gone))
+        mentioned = await self.writing(work)
+        await self.reading(lambda _: remove_files(self._home, key))
+        orphans = await self.reading(partial(find_orphans, self._blobs, mentioned))
+        if orphans:
+            await self.writing(partial(sweep, self._blobs, orphans, now_ms))
 
     async def put_blob(self, content: bytes) -> str:
         draft = self._blobs.draft(content)
@@ -174,6 +177,11 @@ class EmbeddedStore:
             await journal.release()
         await asyncio.get_running_loop().run_in_executor(self._reader, self._stop)
         self._reader.shutdown()
+
+    @property
+    def blobs(self) -> Blobs:
+        """Where contents lie. For this package."""
+        return self._blobs
 
     @property
     def home(self) -> Home:

@@ -36,7 +36,7 @@ async def export_session(store: EmbeddedStore, session: SessionId, path: Path, *
     key = check_session_id(session)
     if path.exists():
         raise InvalidInput(f"{str(path)!r} exists already", hint="choose another file, or remove it first")
-    return await store.reading(lambda connection: _export(connection, store.home, key, path, now_ms))
+    return await store.reading(lambda connection: _export(connection, store.blobs, key, path, now_ms))
 
 
 async def import_session(store: EmbeddedStore, path: Path, *, now_ms: int) -> SessionId:
@@ -49,7 +49,7 @@ async def import_session(store: EmbeddedStore, path: Path, *, now_ms: int) -> Se
 
 
 def _export(
-    connection: sqlite3.Connection, home: Home, session: SessionId, path: Path, now_ms: int
+    connection: sqlite3.Connection, blobs: Blobs, session: SessionId, path: Path, now_ms: int
 ) -> Manifest:
     found, readable = inspect(connection, session)
     legible = {one.seq for one in readable}
@@ -62,14 +62,14 @@ def _export(
         name=next((e.name for e in _namings(readable)), None),
         problems=found.problems,
     )
-    digests = mentioned(connection, Blobs(home.blobs), (line.body for line in lines))
-    blobs = (Blobs(home.blobs).read(connection, digest) for digest in sorted(digests))
+    digests = mentioned(connection, blobs, (line.body for line in lines))
+    inner = (blobs.read(connection, digest) for digest in sorted(digests))
     draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w+b") as file:
             os.fchmod(descriptor, 0o600)
-            pack(file, manifest, lines, blobs)
+            pack(file, manifest, lines, inner)
             file.flush()
             os.fsync(descriptor)
         os.link(draft, path)  # unlike a rename, never over a file that came in the meantime

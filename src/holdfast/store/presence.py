@@ -33,6 +33,7 @@ class Presence:
         self._descriptor: int | None = os.open(
             draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
         )
+        os.fchmod(self._descriptor, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         draft.rename(self._path)
 
@@ -66,6 +67,7 @@ def alone(path: Path) -> Iterator[None]:
     """One process at a time. For what is done once in a store's life; raises StoreUnavailable after a while."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
+        os.fchmod(descriptor, 0o600)
         deadline = time.monotonic() + ALONE_TIMEOUT_SECONDS
         while not _lock(descriptor):
             if time.monotonic() > deadline:

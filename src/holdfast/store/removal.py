@@ -1,43 +1,65 @@
 """Removing sessions: what goes, what stays because others stand on it, and the sign that it went on purpose."""
 
 import shutil
+import sqlite3
+from functools import partial
 
 from holdfast.core import SessionId
+from holdfast.store import wordfile
 from holdfast.store.blobs import Blobs
 from holdfast.store.contract import SessionSummary
 from holdfast.store.database import SQL
 from holdfast.store.home import Home
+from holdfast.store.references import digests_in, mentioned
 from holdfast.store.writer import Transaction
 
+FRESH_MS = 60 * 60 * 1000
+"""So long a content that was put again is left alone: who put it may be about to mention it."""
 
-def bury(transaction: Transaction, line: SessionSummary, *, reason: str, now_ms: int) -> list[str]:
-    """Remove a session's rows and leave a tombstone; the names of contents that nothing mentions any more."""
-    _, last_hash = transaction.execute(SQL["last_event"], (line.id,)).fetchone()
+
+def bury(transaction: Transaction, line: SessionSummary, *, reason: str, now_ms: int) -> frozenset[str]:
+    """Remove a session's rows and leave a tombstone; the contents it mentioned, which may now be nobody's."""
+    last = transaction.execute(SQL["last_event"], (line.id,)).fetchone()
     parent = (line.parent.session, line.parent.seq) if line.parent else (None, None)
     transaction.execute(SQL["delete_session"], (line.id,))
     transaction.execute(SQL["delete_lease"], (line.id,))
-    transaction.execute(
-        SQL["bury"], (line.id, line.name, now_ms, reason, line.events, last_hash, line.events, *parent)
-    )
-    _let_go(transaction, line.id)
-    return []
-
-
-def remove(home: Home, blobs: Blobs, session: SessionId, digests: list[str]) -> None:
-    """Remove what lies in files: the session's folder, and large contents that nothing mentions any more."""
-    shutil.rmtree(home.session_folder(session), ignore_errors=True)
-    for digest in digests:
-        blobs.path(digest).unlink(missing_ok=True)
-
-
-def _let_go(transaction: Transaction, session: str | None) -> None:
+    grave = (line.id, line.name, now_ms, reason, line.events, last[1] if last else b"", line.events)
+    transaction.execute(SQL["bury"], (*grave, *parent))
+    digests: set[str] = set()
+    session: SessionId | None = line.id
     # A buried session keeps the events that forks stand on. When the last of those goes, so do its ancestors' parts.
     while session is not None:
         row = transaction.execute(SQL["tombstone_of"], (session,)).fetchone()
         if row is None:
-            return
-        kept, parent = row
+            break
+        kept, parent_id = row
         (needed,) = transaction.execute(SQL["forks_of"], (session,)).fetchone()
+        for (body,) in transaction.execute(SQL["bodies_above"], (session, needed or 0)):
+            digests |= digests_in(body)
         transaction.execute(SQL["delete_events"], (session, needed or 0))
         transaction.execute(SQL["shrink_tombstone"], (min(kept, needed or 0), session))
-        session = None if needed else parent
+        session = None if needed else parent_id
+    return frozenset(digests)
+
+
+def remove_files(home: Home, session: SessionId) -> None:
+    """Remove what lies in files: the session's folder, and its words in the search."""
+    shutil.rmtree(home.session_folder(session), ignore_errors=True)
+    wordfile.discard(home.search)
+
+
+def find_orphans(blobs: Blobs, digests: frozenset[str], connection: sqlite3.Connection) -> frozenset[str]:
+    """Those of the contents, and of what they mention, that nothing left mentions. Looks through every event that is left."""
+    candidates = mentioned(connection, blobs, [" ".join(digests).encode()])
+    if not candidates:
+        return frozenset()
+    bodies = (body for (body,) in connection.execute(SQL["all_bodies"]))
+    return frozenset(candidates - mentioned(connection, blobs, bodies))
+
+
+def sweep(blobs: Blobs, orphans: frozenset[str], now_ms: int, transaction: Transaction) -> None:
+    """Remove contents that nothing mentions."""
+    for digest in orphans:
+        row = transaction.execute(SQL["drop_blob"], (bytes.fromhex(digest), now_ms - FRESH_MS)).fetchone()
+        if row is not None and row[0]:
+            transaction.after_commit.append(partial(blobs.path(digest).unlink, missing_ok=True))

@@ -116,9 +116,11 @@ def _refill(old: Path, fresh: Path) -> tuple[int, int]:
                 if _is_id(session):
                     event = Event(row.number, session.decode(), seq, at_ms, link, body)
                     events.setdefault((event.session, seq), []).append(event)
-            case (bytes(digest), int(), bytes(content)) if digest_bytes(content) == digest.hex():
+            case (bytes(digest), int(), bytes(content), int(), int()) if (
+                digest_bytes(content) == digest.hex()
+            ):
                 blobs[digest] = row.columns
-            case (bytes(digest), int(), None) if len(digest) == 32:
+            case (bytes(digest), int(), None, int(), int()) if len(digest) == 32:
                 blobs[digest] = row.columns
             case (bytes(session), _, int(), bytes(), int(), bytes(), int(), _, _):
                 graves[session] = row.columns
@@ -157,8 +159,8 @@ def _fill(
         taken.add(event.row)
         place = (number, event.session, event.seq, event.at_ms, event.hash, event.body)
         connection.execute(SQL["salvage_event"], place)
-    for digest, size, content in blobs.values():
-        connection.execute(SQL["put_blob"], (digest, size, content))
+    for digest, size, content, _, put_ms in blobs.values():
+        connection.execute(SQL["put_blob"], (digest, size, content, put_ms))
     for columns in graves.values():
         texts = [_text(column) if place in (0, 1, 3, 7) else column for place, column in enumerate(columns)]
         connection.execute(SQL["bury"], tuple(texts))

@@ -80,7 +80,8 @@ UPDATE lease SET instance = NULL WHERE session = ? AND fence = ? AND instance = 
 
 -- name: put_blob
 -- The same content twice is the same blob.
-INSERT INTO blob (digest, size, content) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING;
+INSERT INTO blob (digest, size, content, put_ms) VALUES (?, ?, ?, ?)
+ON CONFLICT (digest) DO UPDATE SET puts = puts + 1, put_ms = excluded.put_ms;
 
 -- name: get_blob
 -- NULL content lies in a file.
@@ -138,3 +139,39 @@ SELECT id, tally FROM session;
 
 -- name: empty_index
 DELETE FROM session;
+
+-- name: events_since
+-- What the search has not seen yet, a portion at a time.
+SELECT row, session, seq, at_ms, hash, CAST(body AS BLOB) FROM event WHERE row > ? ORDER BY row LIMIT 2000;
+
+-- name: hash_of_row
+-- Whether the search was made of this very journal.
+SELECT hash FROM event WHERE row = ?;
+
+-- name: search_progress
+SELECT row, hash FROM progress;
+
+-- name: forget_progress
+DELETE FROM progress;
+
+-- name: note_progress
+INSERT INTO progress (row, hash) VALUES (?, ?);
+
+-- name: add_passage
+INSERT INTO passage (text, session, seq, turn, at_ms) VALUES (?, ?, ?, ?, ?);
+
+-- name: find_passages
+-- Newest first; the mark around a match is a character that no text holds.
+SELECT session, seq, turn, at_ms, snippet(passage, 0, char(2), char(3), '…', 16)
+FROM passage WHERE passage MATCH ? ORDER BY rowid DESC LIMIT ?;
+
+-- name: bodies_above
+-- What a deleted session mentions.
+SELECT CAST(body AS BLOB) FROM event WHERE session = ? AND seq > ?;
+
+-- name: all_bodies
+SELECT CAST(body AS BLOB) FROM event;
+
+-- name: drop_blob
+-- Not one that somebody has just put again and not mentioned yet.
+DELETE FROM blob WHERE digest = ? AND NOT (puts > 1 AND put_ms > ?) RETURNING content IS NULL;

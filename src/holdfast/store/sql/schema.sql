@@ -40,11 +40,14 @@ CREATE TABLE IF NOT EXISTS lease (
     since_ms INTEGER
 ) WITHOUT ROWID;
 
--- Contents that events name; NULL content lies in a file of its own.
+-- Contents that events name; NULL content lies in a file of its own. One that was put again lately may be about to be
+-- mentioned, so that it is not swept away.
 CREATE TABLE IF NOT EXISTS blob (
     digest  BLOB PRIMARY KEY,
     size    INTEGER NOT NULL,
-    content BLOB
+    content BLOB,
+    puts    INTEGER NOT NULL DEFAULT 1,
+    put_ms  INTEGER NOT NULL DEFAULT 0
 );
 
 -- What is gone on purpose: so that a missing session can be told from a lost one. `kept_seq` counts the events that stay

@@ -1,0 +1,328 @@
+"""Searching, pruning, deleting for good, redaction, and who may look at the files."""
+
+import os
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.store.stories import ended, opened, replied, said, turn
+
+from holdfast.core import FakeClock, SessionId, digest_bytes
+from holdfast.core.errors import InvalidInput, SessionNotFound
+from holdfast.core.events import MessagePosted, Noted, RestorePointMade, SessionPinned
+from holdfast.store import EmbeddedStore, Home, Redactor, prune, search
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+def everything_at_rest(home: Home) -> bytes:
+    return b"".join(path.read_bytes() for path in home.root.rglob("*") if path.is_file())
+
+
+# -- search
+
+
+async def test_words_are_found_in_what_was_said_and_answered(disk: EmbeddedStore) -> None:
+    one = await disk.create(opened())
+    await one.append(said(1, "Fix the failing test"), replied(1, "The café is Open"), ended(1))
+    await one.append(said(2, "日本語 の テスト"))
+    two = await disk.create(opened())
+    await two.append(said(1, "another failing build"))
+    found = await search(disk, "FAIL")
+    assert [(hit.session, hit.turn) for hit in found] == [(two.session, 1), (one.session, 1)]
+    assert found[1].snippet == "Fix the \x02failing\x03 test"
+    assert found[1].seq == 2
+    assert [hit.session for hit in await search(disk, "failing test")] == [one.session]
+    assert [hit.turn for hit in await search(disk, "cafe open")] == [1]
+    assert [hit.turn for hit in await search(disk, "日本")] == [2]
+    assert await search(disk, "nowhere") == []
+    await two.append(said(2, "later words"))
+    assert [hit.turn for hit in await search(disk, "later")] == [2]
+    assert len(await search(disk, "failing", limit=1)) == 1
+
+
+@pytest.mark.parametrize("text", ["", "  ", '"', "* - !"])
+async def test_a_search_for_no_word_is_refused(disk: EmbeddedStore, text: str) -> None:
+    with pytest.raises(InvalidInput):
+        await search(disk, text)
+
+
+@pytest.mark.parametrize(
+    "text", ['a" OR "b', "NEAR(a b)", "a AND NOT b", "text:a", "{a}", "a*b", "(((", "a^2"]
+)
+async def test_no_text_is_a_query_of_its_own(disk: EmbeddedStore, text: str) -> None:
+    journal = await disk.create(opened())
+    await journal.append(said(1, "a b"))
+    try:
+        await search(disk, text)
+    except InvalidInput:
+        assert not any(map(str.isalnum, text))
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"half a file", b"\0" * 40_000])
+async def test_a_missing_or_damaged_search_is_made_anew(
+    home: Home, clock: FakeClock, damage: bytes | None
+) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    journal = await store.create(opened())
+    await journal.append(said(1, "needle"))
+    assert len(await search(store, "needle")) == 1
+    if damage is None:
+        home.search.unlink()
+    else:
+        home.search.write_bytes(damage)
+    assert len(await search(store, "needle")) == 1
+    await store.close()
+
+
+async def test_a_search_made_of_another_database_is_made_anew(home: Home, clock: FakeClock) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    await (await store.create(opened())).append(said(1, "old"))
+    assert len(await search(store, "old")) == 1
+    await store.close()
+    home.database.unlink()
+    store = await EmbeddedStore.start(home, clock=clock)
+    await (await store.create(opened())).append(said(1, "new"))
+    assert await search(store, "old") == []
+    assert len(await search(store, "new")) == 1
+    await store.close()
+
+
+# -- deleting
+
+
+async def test_what_is_deleted_is_nowhere_at_rest(home: Home, clock: FakeClock) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    inner, large = b"inner-canary", b"large-canary" * 200_000
+    outer = f'["{digest_bytes(inner)}", "{digest_bytes(large)}"]'.encode()
+    doomed = await store.create(opened())
+    await doomed.append(
+        said(1, "event-canary"),
+        RestorePointMade(turn=1, manifest=digest_bytes(outer)),
+        blobs=[outer, inner, large],
+    )
+    other = await store.create(opened())
+    shared = b"shared-content"
+    for journal in (doomed, other):
+        await journal.append(RestorePointMade(turn=1, manifest=digest_bytes(shared)), blobs=[shared])
+    assert len(await search(store, "canary")) == 1
+    (home.prepare_session(doomed.session) / "audit.jsonl").write_bytes(b"audit-canary")
+    await doomed.release()
+    await store.delete(doomed.session)
+    assert await store.blob(digest_bytes(shared)) == shared
+    await store.close()
+    assert b"canary" not in everything_at_rest(home)
+
+
+async def test_a_content_that_was_just_put_again_is_not_swept_away(
+    disk: EmbeddedStore, clock: FakeClock
+) -> None:
+    content = b"put twice"
+    doomed = await disk.create(opened())
+    await doomed.append(RestorePointMade(turn=1, manifest=digest_bytes(content)), blobs=[content])
+    await disk.put_blob(content)  # by somebody who has not mentioned it yet
+    await doomed.release()
+    await disk.delete(doomed.session)
+    assert await disk.blob(digest_bytes(content)) == content
+
+
+async def test_the_last_fork_takes_the_hidden_beginning_with_it(home: Home, clock: FakeClock) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    parent = await store.create(opened(), session=SessionId("parent"))
+    await parent.append(said(1, "canary-1"), said(2, "canary-2"))
+    first = await store.fork(parent.session, at=2, opened=opened())
+    second = await store.fork(first.session, at=3, opened=opened())
+    for journal in (parent, first):
+        await journal.release()
+        await store.delete(journal.session)
+    assert [
+        one.event.text for one in await store.read(second.session) if isinstance(one.event, MessagePosted)
+    ] == ["canary-1"]
+    await second.release()
+    await store.delete(second.session)
+    await store.create(opened(), session=SessionId("parent"))
+    await store.close()
+    assert b"canary" not in everything_at_rest(home)
+
+
+# -- pruning
+
+
+async def _aged(store: EmbeddedStore, clock: FakeClock, count: int) -> list[SessionId]:
+    """Sessions a day apart, oldest first, none of them open."""
+    ids = []
+    for _ in range(count):
+        journal = await store.create(opened())
+        await journal.release()
+        ids.append(journal.session)
+        clock.advance(24 * 60 * 60)
+    return ids
+
+
+async def listed(store: EmbeddedStore) -> list[SessionId]:
+    return [line.id for line in await store.sessions()][::-1]
+
+
+async def test_pruning_keeps_the_newest(disk: EmbeddedStore, clock: FakeClock) -> None:
+    ids = await _aged(disk, clock, 4)
+    report = await prune(disk, now_ms=clock.now_ms(), keep=2)
+    assert {one.session for one in report.pruned} == set(ids[:2])
+    assert report.kept == 2
+    assert await listed(disk) == ids[2:]
+    assert (await prune(disk, now_ms=clock.now_ms(), keep=5)).pruned == ()
+    assert len((await prune(disk, now_ms=clock.now_ms(), keep=0)).pruned) == 2
+
+
+async def test_pruning_by_age(disk: EmbeddedStore, clock: FakeClock) -> None:
+    ids = await _aged(disk, clock, 4)
+    report = await prune(disk, now_ms=clock.now_ms(), older_than_ms=int(2.5 * DAY_MS))
+    assert {one.session for one in report.pruned} == set(ids[:2])
+    both = await prune(disk, now_ms=clock.now_ms(), keep=2, older_than_ms=0)
+    assert both.pruned == ()
+
+
+async def test_a_dry_run_says_the_same_and_does_nothing(disk: EmbeddedStore, clock: FakeClock) -> None:
+    ids = await _aged(disk, clock, 3)
+    dry = await prune(disk, now_ms=clock.now_ms(), keep=1, is_dry_run=True)
+    assert await listed(disk) == ids
+    real = await prune(disk, now_ms=clock.now_ms(), keep=1)
+    assert (dry.pruned, dry.kept) == (real.pruned, real.kept)
+
+
+async def test_live_pinned_and_named_sessions_are_spared_unless_told(
+    disk: EmbeddedStore, clock: FakeClock
+) -> None:
+    live = await disk.create(opened())
+    pinned = await disk.create(opened())
+    await pinned.append(SessionPinned(is_pinned=True))
+    named = await disk.create(opened(name="mine"))
+    for journal in (pinned, named):
+        await journal.release()
+    clock.advance(1)
+    report = await prune(disk, now_ms=clock.now_ms(), keep=0)
+    assert {(one.session, one.why) for one in report.spared} == {
+        (live.session, "live"),
+        (pinned.session, "pinned"),
+        (named.session, "named"),
+    }
+    report = await prune(disk, now_ms=clock.now_ms(), keep=0, named_too=True, pinned_too=True)
+    assert await listed(disk) == [live.session]
+
+
+@pytest.mark.parametrize(("keep", "older"), [(None, None), (-1, None), (None, -1)])
+async def test_pruning_without_a_measure_is_refused(
+    disk: EmbeddedStore, clock: FakeClock, keep: int | None, older: int | None
+) -> None:
+    await _aged(disk, clock, 2)
+    with pytest.raises(InvalidInput):
+        await prune(disk, now_ms=clock.now_ms(), keep=keep, older_than_ms=older)
+    assert len(await listed(disk)) == 2
+
+
+async def test_with_the_clock_set_back_the_newest_is_not_the_one_pruned(
+    disk: EmbeddedStore, clock: FakeClock
+) -> None:
+    ids = await _aged(disk, clock, 3)
+    clock.set_back(30 * 24 * 60 * 60)
+    newest = await disk.create(opened())
+    await newest.release()
+    clock.advance(30 * 24 * 60 * 60)
+    report = await prune(disk, now_ms=clock.now_ms(), older_than_ms=int(1.5 * DAY_MS))
+    assert {one.session for one in report.pruned} == set(ids[:2])
+    await prune(disk, now_ms=clock.now_ms(), keep=1)
+    assert await listed(disk) == [newest.session]
+
+
+async def test_a_pruned_session_leaves_a_tombstone(home: Home, clock: FakeClock) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    (id,) = await _aged(store, clock, 1)
+    await prune(store, now_ms=clock.now_ms(), keep=0)
+    with pytest.raises(SessionNotFound):
+        await store.open(id)
+    await store.close()
+    connection = sqlite3.connect(home.database)
+    assert connection.execute("SELECT session, reason, events FROM tombstone").fetchall() == [
+        (id, "pruned", 1)
+    ]
+    connection.close()
+
+
+# -- secrets and modes
+
+
+SECRETS = ["sk-canary-123456", 'quo"ted\\canary', "line\ncanary", "ünïcanary"]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+async def test_a_known_secret_is_in_no_file(home: Home, clock: FakeClock, secret: str) -> None:
+    redactor = Redactor()
+    store = await EmbeddedStore.start(home, clock=clock, redact=redactor)
+    redactor.add(secret)
+    journal = await store.create(opened(name="named"))
+    inside = f'a tool said {{"key": "{secret}"}}'
+    await journal.append(said(1, f"before {secret} after"), Noted(code="n", text=inside))
+    first = journal.recorded[1].event
+    assert isinstance(first, MessagePosted)
+    assert first.text == "before [redacted] after"
+    assert await search(store, "before")
+    await journal.release()
+    assert (await store.open(journal.session)).recorded[1].event == first
+    await store.close()
+    at_rest = everything_at_rest(home)
+    assert b"canary" not in at_rest
+    assert secret.encode() not in at_rest
+
+
+@given(secret=st.text(min_size=4, max_size=20), around=st.text(max_size=10))
+def test_a_redacted_text_does_not_hold_the_secret(secret: str, around: str) -> None:
+    from holdfast.core.events import encode_event
+
+    text = around + secret + around
+    body = Redactor(secret)(encode_event(said(1, text)))
+    assert (
+        secret.encode() not in body.replace(b"[redacted]", b"").replace(b'"text"', b"")
+        or secret in '{"event":"message-posted","turn":1,"text":"","principal":"person"}'
+    )
+
+
+def test_a_secret_too_short_to_tell_is_refused() -> None:
+    with pytest.raises(InvalidInput):
+        Redactor("abc")
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
+async def test_files_are_for_the_owner_alone_whatever_the_umask(
+    tmp_path: Path, clock: FakeClock, umask: int
+) -> None:
+    home = Home(tmp_path / "home")
+    before = os.umask(umask)
+    try:
+        store = await EmbeddedStore.start(home, clock=clock)
+        journal = await store.create(opened())
+        await journal.append(*turn(1), blobs=[b"small", b"large" * 400_000])
+        await search(store, "hello")
+        home.key()
+        home.prepare_session(journal.session)
+        modes = {path: path.stat().st_mode & 0o777 for path in [home.root, *home.root.rglob("*")]}
+        await store.close()
+    finally:
+        os.umask(before)
+    for path, mode in modes.items():
+        assert mode == (0o700 if path.is_dir() else 0o600), path
+
+
+async def test_a_closed_store_leaves_no_thread_and_no_sign(home: Home, clock: FakeClock) -> None:
+    before = set(threading.enumerate())
+    store = await EmbeddedStore.start(home, clock=clock)
+    await store.create(opened())
+    await store.close()
+    assert set(threading.enumerate()) <= before
+    assert list(home.holders.iterdir()) == []
+
+
+def test_the_key_is_made_once(home: Home) -> None:
+    assert len(home.key()) == 32
+    assert home.key() == Home(home.root).key()
