@@ -1,0 +1,141 @@
+"""Budgets inside a program: N units are usable and never N+1; what a part spends, the whole has spent. 001's B cases."""
+
+import pytest
+from tests.guests.lisp.programs import Host, run, value
+
+from holdfast.core import Json
+from holdfast.guests.contract import GuestLimits
+from holdfast.guests.lisp import outcome_of
+
+COUNT = "(define rounds 0) (define (body) (set! rounds (+ rounds 1)) rounds)"
+CASES: dict[str, tuple[str, Json]] = {
+    "B1 three iterations are exactly three": (
+        f"{COUNT} (define o (with-budget {{:iterations 3}} (fixpoint/outcome (body) :watch '(bindings))))"
+        " (list (outcome-tag o) (outcome-field o :reason) (outcome-field o :dimension) (outcome-field o :iterations) rounds)",
+        ["nonconverged", "budget", "iterations", 3, 3],
+    ),
+    "B1 no iteration at all": (
+        f"{COUNT} (list (outcome-tag (with-budget {{:iterations 0}} (fixpoint/outcome (body)))) rounds)",
+        ["nonconverged", 0],
+    ),
+    "B3 nil is no bound": ("(with-budget {:iterations nil :tokens nil} (budget-remaining :iterations))", None),
+    "B3 without a budget nothing is bounded": ("(budget-remaining :tokens)", None),
+    "B4 a negative limit is an error": ("(outcome-field (try (with-budget {:tokens -1} 1)) :code)", "type-error"),
+    "B4 an unknown dimension is an error": ("(outcome-field (try (with-budget {:wishes 3} 1)) :code)", "type-error"),
+    "B6 what remains": ("(with-budget {:calls 3} (world/list) (budget-remaining :calls))", 2),
+    "B8 a part cannot have more than the whole": (
+        "(with-budget {:calls 2} (with-budget {:calls 9} (budget-remaining :calls)))",
+        2,
+    ),
+    "B8 the whole is charged what a part spent": (
+        "(with-budget {:calls 5} (with-budget {:calls 2} (world/list) (world/list)) (budget-remaining :calls))",
+        3,
+    ),
+    "B8 a part that is spent ends alone": (
+        "(with-budget {:calls 5} (list (outcome-tag (with-budget {:calls 1} (world/list) (world/list))) (budget-remaining :calls)))",
+        ["nonconverged", 4],
+    ),
+    "B8 a whole that is spent ends its parts": (
+        "(define after 0) (list (outcome-field (with-budget {:calls 1} (with-budget {:calls 9} (world/list) (world/list)) (set! after 1)) :dimension) after)",
+        ["calls", 0],
+    ),
+    "a try does not catch a spent budget": (
+        "(outcome-tag (with-budget {:calls 0} (try (world/list)) \"went on\"))",
+        "nonconverged",
+    ),
+    "a body that stays within gives its value": ("(with-budget {:steps 1000 :calls 1} (+ 1 2))", 3),
+    "steps": (
+        "(outcome-field (with-budget {:steps 500} (let loop () (loop))) :dimension)",
+        "steps",
+    ),
+    "afterwards the program goes on": (
+        "(with-budget {:steps 500} (let loop () (loop))) (reduce + 0 (range 1000))",
+        499500,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_budget(case: str) -> None:
+    code, expected = CASES[case]
+
+    assert await value(code, Host(files={"a": ""})) == expected
+
+
+async def test_b2_all_tokens_can_be_used_and_the_next_call_is_not_made() -> None:
+    host = Host(answers={"llm.complete": lambda given: {"text": "reply", "tokens": 500, "cost_usd": 0.25}})
+    code = """(define got '())
+    (define (ask) (set! got (cons (llm/complete "why?" :max-tokens 800) got)))
+    (define o (with-budget {:tokens 1000} (ask) (ask) (ask)))
+    (list got (outcome-field o :dimension))"""
+
+    assert await value(code, host) == [["reply", "reply"], "tokens"]
+    assert [given["max_tokens"] for _, given in host.calls] == [800, 500]
+
+
+async def test_the_cost_of_replies_is_charged() -> None:
+    host = Host(answers={"llm.complete": lambda given: {"text": "reply", "tokens": 5, "cost_usd": 0.5}})
+    code = '(outcome-field (with-budget {:cost 1.0} (let loop () (llm/complete "x") (loop))) :dimension)'
+
+    assert await value(code, host) == "cost"
+    assert host.made("llm.complete") == 2
+
+
+async def test_a_reply_that_does_not_say_its_tokens_is_charged_by_its_length() -> None:
+    host = Host(answers={"llm.complete": lambda given: "y" * 36})
+
+    assert (
+        await value('(with-budget {:tokens 100} (llm/complete "xxxx") (budget-remaining :tokens))', host)
+        == 90
+    )
+
+
+async def test_b5_time_that_is_up_ends_the_body() -> None:
+    ended = await run("(outcome-field (with-budget {:time 0.01} (let loop () (loop))) :dimension)")
+
+    assert ended.value == "time"
+
+
+LIMITS = {
+    "steps": (GuestLimits(steps=1000), "(let loop () (loop))"),
+    "seconds": (GuestLimits(seconds=0.05), "(let loop () (loop))"),
+    "calls": (GuestLimits(calls=3), "(let loop () (world/list) (loop))"),
+    "output_bytes": (GuestLimits(output_bytes=100), '(let loop () (print "flood") (loop))'),
+    "memory_bytes": (GuestLimits(memory_bytes=4 << 20), "(let loop ((all '())) (loop (cons 1 all)))"),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+async def test_each_limit_of_a_run_has_its_own_error(limit: str) -> None:
+    limits, code = LIMITS[limit]
+    ended = await run(code, limits=limits)
+
+    assert ended.status == "limit"
+    assert ended.error.startswith(f"{limit}: ")
+    assert outcome_of(ended).dimension == limit  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+async def test_a_program_cannot_catch_a_limit_of_its_run(limit: str) -> None:
+    limits, code = LIMITS[limit]
+    ended = await run(f"(try {code}) (with-budget {{:steps 10000000}} {code})", limits=limits)
+
+    assert ended.status == "limit"
+
+
+async def test_b13_all_steps_can_be_used_and_no_more() -> None:
+    code = "(+ 1 2)"
+    used = (await run(code)).steps
+
+    assert (await run(code, limits=GuestLimits(steps=used))).status == "ok"
+    stopped = await run(code, limits=GuestLimits(steps=used - 1))
+    assert (stopped.status, stopped.steps) == ("limit", used - 1)
+
+
+async def test_a_program_that_makes_garbage_for_ever_is_not_crowded() -> None:
+    code = (
+        '(let loop ((i 0)) (if (= i 20000) i (begin (list i i i i) (string-repeat "x" 1000) (loop (+ i 1)))))'
+    )
+    ended = await run(code, limits=GuestLimits(memory_bytes=4 << 20))
+
+    assert (ended.status, ended.value) == ("ok", 20000)
