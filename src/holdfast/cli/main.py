@@ -14,7 +14,14 @@ COMMANDS: dict[str, str] = {
     "demo": "a whole session without key or network",
     "sessions": "list sessions, newest first",
     "audit": "what was asked, judged and done in a session",
+    "why": "why a call was allowed, denied or asked about",
+    "grants": "standing yeses: list them, or take one back",
+    "budget": "what a session may spend and has spent",
     "model": "which model there is, what it costs, and a local one to install",
+    "mcp": "your MCP servers: list, add, remove, look at changed tools, say what arguments mean",
+    "proxy": "serve your MCP servers to another agent, every call behind the gate",
+    "install": "have Claude Code, Codex, Cursor or VS Code reach their tools through Holdfast",
+    "hook": "judge a built-in tool of Claude Code before it runs",
     "policy": "what a policy decides, why, and what a change would change",
 }
 """Command and what it does; the module of the same name in `cli.commands` has `configure` and `run`."""

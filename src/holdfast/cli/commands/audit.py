@@ -1,15 +1,21 @@
-"""What was asked, judged and done in a session, call by call; refusals included."""
+"""What was asked, judged and done in a session, call by call; refusals included.
+
+holdfast audit                    the newest session
+holdfast audit NAME --turn 3      one turn of another one
+holdfast audit --op world.write --json
+"""
 
 import argparse
+import csv
 import os
+import sys
 
 from holdfast.cli import exits
 from holdfast.cli.audit_table import audit_table
 from holdfast.cli.console import Console
-from holdfast.core import SystemClock
-from holdfast.core.errors import SessionNotFound
-from holdfast.gate import audit_view
-from holdfast.store import EmbeddedStore, Home
+from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.core import encode
+from holdfast.gate import AuditEntry, audit_stats, audit_view
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,30 +23,50 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
     parser.add_argument("--turn", type=int, metavar="N", help="only this turn")
     parser.add_argument("--op", metavar="OPERATION", help="only this operation, such as world.write")
-    parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="a JSON array on stdout")
+    form.add_argument("--csv", action="store_true", help="comma-separated values on stdout")
+    form.add_argument("--stats", action="store_true", help="counts by operation and result, and tokens")
 
 
 async def run(arguments: argparse.Namespace) -> int:
     """Read the journal and print its audit view."""
     console = Console()
-    home = Home.default()
-    home.prepare()
-    store = await EmbeddedStore.start(home, clock=SystemClock())
-    try:
-        if arguments.session is None:
-            newest = await store.sessions(limit=1)
-            if not newest:
-                raise SessionNotFound("there are no sessions yet", hint="start one with: holdfast")
-            session = newest[0].id
-        else:
-            session = await store.find(arguments.session)
-        entries = audit_view(await store.read(session), turn=arguments.turn, operation=arguments.op)
-    finally:
-        await store.close()
+    async with opened_store() as (_, store):
+        recorded = await store.read(await chosen_session(store, arguments.session))
+    if arguments.stats:
+        console.json(audit_stats(recorded))
+        return exits.OK
+    entries = audit_view(recorded, turn=arguments.turn, operation=arguments.op)
     if arguments.json:
         console.json(entries)
-        return exits.OK
-    width = os.get_terminal_size().columns if console.is_interactive else 160
-    for line in audit_table(entries, width=width):
-        console.print(line)
+    elif arguments.csv:
+        _write_csv(entries)
+    else:
+        width = os.get_terminal_size().columns if console.is_interactive else 160
+        for line in audit_table(entries, width=width):
+            console.print(line)
     return exits.OK
+
+
+def _write_csv(entries: list[AuditEntry]) -> None:
+    writer = csv.writer(sys.stdout)
+    writer.writerow(
+        ["call", "at_ms", "operation", "arguments", "verdict", "rule", "reason", "result", "approver", "ms"]
+    )
+    for entry in entries:
+        decision = entry.decision
+        writer.writerow(
+            [
+                entry.call,
+                entry.at_ms,
+                entry.operation,
+                encode(entry.arguments).decode(),
+                decision.verdict,
+                decision.rule,
+                decision.reason,
+                entry.result,
+                entry.approver or "",
+                entry.duration_ms,
+            ]
+        )

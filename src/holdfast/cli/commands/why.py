@@ -1,0 +1,55 @@
+"""Why a call was allowed, denied, asked about or staged, in at most three lines.
+
+holdfast why 3.2                  call 2 of turn 3 of the newest session
+holdfast why 3.2 --session NAME
+"""
+
+import argparse
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console, visible
+from holdfast.cli.narrator import describe
+from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.core import Call
+from holdfast.core.errors import InvalidInput
+from holdfast.gate import AuditEntry, audit_view
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Which call."""
+    parser.add_argument("call", help="turn.number, as in `holdfast audit`")
+    parser.add_argument("--session", help="id, prefix or name (default: the newest)")
+    parser.add_argument("--json", action="store_true", help="the whole entry as JSON")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Find the call and say why."""
+    console = Console()
+    async with opened_store() as (_, store):
+        recorded = await store.read(await chosen_session(store, arguments.session))
+    entry = next((each for each in audit_view(recorded) if each.call == arguments.call), None)
+    if entry is None:
+        raise InvalidInput(f"there is no call {arguments.call!r} in this session", hint="see: holdfast audit")
+    if arguments.json:
+        console.json(entry)
+    else:
+        for line in explain(entry):
+            console.print(line)
+    return exits.OK
+
+
+def explain(entry: AuditEntry) -> list[str]:
+    """What it was, what was decided and why, and who had the last word."""
+    decision = entry.decision
+    call = Call(id=entry.call, operation=entry.operation, arguments=entry.arguments)
+    lines = [
+        f"{describe(call)}: {entry.result}",
+        f"{decision.verdict} by rule {decision.rule} ({decision.source or 'built-in'}): {visible(decision.reason)}",
+    ]
+    if entry.response is not None:
+        said = "yes" if entry.response.verdict == "approve" else "no"
+        why = f": {visible(entry.response.reason)}" if entry.response.reason else ""
+        lines.append(f"{entry.approver} said {said} ({entry.response.scope}) by {entry.transport}{why}")
+    elif entry.error:
+        lines.append(visible(entry.error))
+    return lines
