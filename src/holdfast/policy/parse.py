@@ -16,8 +16,8 @@ from holdfast.policy.targets import PATH_ROLES, URL_ROLES
 ROLES: tuple[str, ...] = get_args(Role)
 VERDICTS: tuple[Verdict, ...] = ("deny", "escalate", "stage", "allow")
 _OPERATION = re.compile(r"\*|\*\.[\w-]+|[\w?-]+(\.[\w.?-]+|\.\*)?")
-_POLICY_FIELDS = ("policy", "description", "operations", "trusted", "hosts", "rules", "tools")
-_RULE_FIELDS = (
+POLICY_FIELDS = ("policy", "description", "operations", "trusted", "hosts", "rules", "tools")
+RULE_FIELDS = (
     "name", *VERDICTS, "because", "instead", "roles", "paths", "within", "inside", "outside", "hosts",
     "names", "arguments", "examples",
 )  # fmt: skip
@@ -34,7 +34,7 @@ class _Parser:
 
     def document(self, node: Node, source: str) -> PolicyDocument:
         fields = node.fields()
-        only(fields, _POLICY_FIELDS, "a policy")
+        only(fields, POLICY_FIELDS, "a policy")
         if "policy" not in fields:
             node.fail("a policy needs a name; expected `policy: NAME`")
         if "rules" not in fields:
@@ -60,7 +60,7 @@ class _Parser:
 
     def _rule(self, node: Node) -> Rule:
         fields = node.fields()
-        only(fields, _RULE_FIELDS, "a rule")
+        only(fields, RULE_FIELDS, "a rule")
         verdicts: list[Verdict] = [verdict for verdict in VERDICTS if verdict in fields]
         if len(verdicts) != 1:
             node.fail("a rule says one of deny, escalate, stage and allow, with the operations it is for")
