@@ -1,5 +1,6 @@
 """Guests: untrusted code and the engines that run it, behind one contract. Engines load when a guest first runs."""
 
+from holdfast.guests.auto import AutoEngine
 from holdfast.guests.contract import Capabilities, Engine, Guest, GuestLimits, OnCall, Run, RunRequest
 from holdfast.guests.python import python_engine
 from holdfast.guests.scripted import ScriptedEngine, script
@@ -7,6 +8,7 @@ from holdfast.guests.seal import Seal
 from holdfast.guests.stubs import render_stubs
 
 __all__ = [
+    "AutoEngine",
     "Capabilities",
     "Engine",
     "Guest",

@@ -62,6 +62,12 @@ class Run(Value):
     """Files changed without passing the gate, where the engine works on a folder."""
     steps: int = 0
     """What the run used of `GuestLimits.steps`, where the engine counts them."""
+    is_unsupported: bool = False
+    """Of a refused run: the code may be fine, but this engine does not have what it uses."""
+    engine: str = ""
+    """Which engine ran it, where one was chosen for this code; empty where there was no choice."""
+    engine_reason: str = ""
+    """Why that one was chosen."""
 
 
 class Guest(Protocol):

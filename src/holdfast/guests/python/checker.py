@@ -6,6 +6,7 @@ Python itself would let pass (a wrong annotation on a variable) is let pass.
 """
 
 import asyncio
+import builtins
 import json
 import re
 from collections import OrderedDict
@@ -14,10 +15,11 @@ from typing import Any
 
 import pydantic_monty as monty
 
-from holdfast.core import Tool, digest
+from holdfast.core import Tool, Value, digest
 from holdfast.core.errors import GuestError
 from holdfast.guests.contract import GuestLimits
-from holdfast.guests.python.worker import Worker, WorkerTimeout
+from holdfast.guests.python.losses import WorkerLost, WorkerTimeout
+from holdfast.guests.python.worker import Worker
 from holdfast.guests.stubs import class_name, python_name, render_stubs
 
 Open = Callable[[GuestLimits, str], Awaitable[Worker]]
@@ -60,6 +62,14 @@ _THERE = frozenset(
 )
 
 
+class Complaint(Value):
+    """What speaks against running some code."""
+
+    text: str
+    is_unsupported: bool = False
+    """The code may be fine, but this interpreter does not have what it uses."""
+
+
 class Checker:
     """Checks code for all guests of an engine; keeps a few sessions, one a set of tools."""
 
@@ -67,29 +77,31 @@ class Checker:
         self._open = open_worker
         self._desks: OrderedDict[str, _Desk] = OrderedDict()
 
-    async def complaints(self, code: str, tools: tuple[Tool, ...], names: frozenset[str]) -> str:
-        """Why this code is not to run, in words that a model can act on; empty where nothing speaks against it."""
+    async def complaint(self, code: str, tools: tuple[Tool, ...], names: frozenset[str]) -> Complaint | None:
+        """Why this code is not to run, in words that a model can act on; None where nothing speaks against it."""
         if len(code) > _MAX_CODE:
-            return f"SyntaxError: the code is longer than {_MAX_CODE} characters; split it"
+            return Complaint(text=f"SyntaxError: the code is longer than {_MAX_CODE} characters; split it")
         for _ in range(_ATTEMPTS):
             desk = await self._desk(tools)
             async with desk.lock:
                 try:
                     diagnostics = await desk.examine(code)
                 except _Unreadable as unreadable:
-                    return str(unreadable)
+                    return unreadable.complaint
                 except WorkerTimeout:
                     await self._drop(desk)
                     break
-                except monty.MontyCrashedError:
+                except (monty.MontyCrashedError, WorkerLost):
                     await self._drop(desk)
                     continue
                 except BaseException:
                     await self._drop(desk)
                     raise
             fatal = [each for each in diagnostics if _is_fatal(each, names, desk.classes)]
-            return _rendered(fatal, desk.groups)
-        return "The code could not be checked: it is too large or nested too deeply. Split it."
+            return _complaint(fatal, desk.groups) if fatal else None
+        return Complaint(
+            text="The code could not be checked: it is too large or nested too deeply. Split it."
+        )
 
     async def close(self) -> None:
         """Give all workers back."""
@@ -118,6 +130,9 @@ class Checker:
 
 class _Unreadable(Exception):
     """The code does not parse, or uses what the interpreter does not have."""
+
+    def __init__(self, complaint: Complaint) -> None:
+        self.complaint = complaint
 
 
 class _Desk:
@@ -150,7 +165,11 @@ class _Desk:
         except monty.MontyTypingError as error:
             return list(json.loads(error.display()))[1:]
         except (monty.MontySyntaxError, monty.MontyRuntimeError) as error:
-            raise _Unreadable(_without_sentinel(error.display())) from None
+            if isinstance(error.exception(), MemoryError):
+                raise WorkerLost(str(error)) from error
+            text = _without_sentinel(error.display())
+            is_unsupported = isinstance(error.exception(), NotImplementedError)
+            raise _Unreadable(Complaint(text=text, is_unsupported=is_unsupported)) from None
         # INVARIANT: the sentinel keeps everything from running. An engine that lets it pass is not to be trusted.
         raise GuestError("the type checker let pass what cannot pass; this engine version is not usable")
 
@@ -175,11 +194,27 @@ def _is_fatal(diagnostic: dict[str, Any], names: frozenset[str], classes: frozen
     return any(name.partition(".")[0] in classes for name in quoted)
 
 
-def _rendered(diagnostics: list[dict[str, Any]], groups: frozenset[str]) -> str:
+def _complaint(diagnostics: list[dict[str, Any]], groups: frozenset[str]) -> Complaint:
     lines = [_line(diagnostic, groups) for diagnostic in diagnostics[:_MAX_SHOWN]]
     if len(diagnostics) > _MAX_SHOWN:
         lines.append(f"... and {len(diagnostics) - _MAX_SHOWN} more")
-    return "\n".join(lines)
+    return Complaint(
+        text="\n".join(lines), is_unsupported=all(_is_missing(each, groups) for each in diagnostics)
+    )
+
+
+def _is_missing(diagnostic: dict[str, Any], groups: frozenset[str]) -> bool:
+    """Whether the interpreter lacks a module, a part of one or a builtin that Python has."""
+    name = next(iter(_QUOTED.findall(diagnostic["message"])), "")
+    match diagnostic["code"]:
+        case "unresolved-import":
+            return name not in groups
+        case "unresolved-reference":
+            return hasattr(builtins, name)
+        case "unresolved-attribute":
+            return str(diagnostic["message"]).startswith("Module ")
+        case _:
+            return False
 
 
 def _line(diagnostic: dict[str, Any], groups: frozenset[str]) -> str:

@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from holdfast.core.errors import EngineMissing
-from holdfast.guests.contract import Capabilities, Engine
+from holdfast.guests.contract import Capabilities
 from holdfast.guests.python.guest import PythonGuest
 from holdfast.guests.python.workers import Workers
 from holdfast.guests.seal import Seal
@@ -14,11 +14,6 @@ _NOTES = (
     "worker processes run as this user; the interpreter is the wall",
     "memory and time limits of a session are those of its first run, later ones can only be shorter",
 )
-
-
-def python_engine(*, key: bytes, max_workers: int = 64) -> Engine:
-    """Python guests on Monty. Nothing is loaded and no process started before a guest first runs."""
-    return PythonEngine(key=key, max_workers=max_workers)
 
 
 class PythonEngine:
@@ -46,6 +41,11 @@ class PythonEngine:
 
     async def close(self) -> None:
         await self._workers.close()
+
+
+def python_engine(*, key: bytes, max_workers: int = 64) -> PythonEngine:
+    """Python guests on Monty. Nothing is loaded and no process started before a guest first runs."""
+    return PythonEngine(key=key, max_workers=max_workers)
 
 
 def _installed_version() -> str:

@@ -8,21 +8,23 @@ beginning after a wait, with the answers it already has.
 import asyncio
 import time
 from collections.abc import Awaitable
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never
 
 import pydantic_monty as monty
 
 from holdfast.core import Answer, Failed, Json, JsonObject, Parked, Refused, Returned, encode
 from holdfast.guests.contract import OnCall, Run, RunRequest
 from holdfast.guests.python.failures import GuestException, exception_of
+from holdfast.guests.python.losses import WorkerLost, WorkerTimeout
 from holdfast.guests.python.output import Output
 from holdfast.guests.python.plain import NotPlain, plain
 from holdfast.guests.python.progress import ParkedRun, Progress, State
 from holdfast.guests.python.surroundings import Surroundings
 from holdfast.guests.python.toolbox import Toolbox, bind
-from holdfast.guests.python.worker import Worker, WorkerTimeout, grace_seconds
+from holdfast.guests.python.worker import Worker, grace_seconds
 
 _WORKSPACE = "/workspace"
+_UNSUPPORTED = "The monty syntax parser does not yet support"
 _UNDONE = "The run was stopped. Its variables are as they were before it; calls it made are not undone."
 
 
@@ -91,7 +93,7 @@ class Execution:
         await self._settle()
 
     async def _settle_after(self, dump: bytes) -> None:
-        await self._worker.turn(self._worker.session.load_session(dump), seconds=self._limits.wall_seconds)
+        await self._worker.load(dump)
         await self._settle()
 
     async def _settle(self) -> None:
@@ -197,10 +199,15 @@ class Execution:
             if error.timed_out:
                 return await self._stop("limit", f"{self._out_of_time()}\n{_UNDONE}")
             return await self._stop("lost", f"The sandbox process died: {error}.\n{_UNDONE}")
+        except WorkerLost as error:
+            return await self._stop("lost", f"The sandbox process was lost: {error}.\n{_UNDONE}")
         except monty.MontyRuntimeError as error:
             return await self._failed(error)
         except monty.MontyError as error:
-            return Run(status="refused", error=_shown(error))
+            # A syntax error of text that running code gave to eval looks like one of the code itself.
+            has_begun = self._suspended is not None or self._output.text
+            status: Literal["error", "refused"] = "error" if has_begun else "refused"
+            return Run(status=status, error=_shown(error), printed=self._output.text)
         except BaseException:
             await self._worker.kill()
             raise
@@ -213,16 +220,16 @@ class Execution:
             return await self._stop("limit", f"{self._too_much_output()}\n{_UNDONE}")
         if isinstance(cause, TimeoutError) and "time limit exceeded" in str(cause):
             return await self._stop("limit", f"{text}\n{self._out_of_time()}\n{_UNDONE}")
-        if isinstance(cause, MemoryError) and "memory limit exceeded" in str(cause):
+        if isinstance(cause, MemoryError) and "memory limit" in str(cause):
             return await self._stop("limit", f"{text}\n{self._out_of_memory()}\n{_UNDONE}")
         has_begun = self._suspended is not None or self._output.text
-        if not has_begun and isinstance(cause, (NotImplementedError, SyntaxError)):
-            return Run(status="refused", error=text)
+        if not has_begun and str(cause).startswith(_UNSUPPORTED):
+            return Run(status="refused", error=text, is_unsupported=True)
         return Run(status="error", error=text, printed=self._output.text)
 
     async def _park(self) -> Run:
         suspended = self._suspended
-        dump = await self._worker.session.dump() if suspended is None else suspended.dump()  # type: ignore[union-attr]
+        dump = await self._worker.dump() if suspended is None else suspended.dump()  # type: ignore[union-attr]
         self._progress.printed = self._output.text
         self._progress.wall_seconds = self._limits.wall_seconds - self._wall_left()
         self.parked = ParkedRun(

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.core import Answer, Parked
+from holdfast.core import Answer, JsonObject, Parked
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
+from holdfast.guests.python.handover import handover_code, read_handover, refuse_all
+from holdfast.guests.python.losses import WorkerLost
 from holdfast.guests.python.progress import (
     ParkedRun,
     Progress,
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _MAX_NAMES = 20_000
-_STATE_SECONDS = 60.0
 
 
 class PythonGuest:
@@ -40,8 +41,7 @@ class PythonGuest:
         self._state: State | None = None
         """The variables at rest; None where nothing was ever run."""
         self._worker: Worker | None = None
-        self._next: State | None = None
-        """What the warm worker will be dumped as: everything but the dump. None while it holds nothing new."""
+        """Holds exactly `_state`, or nothing where that is None."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -49,13 +49,16 @@ class PythonGuest:
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
         async with self._lock:
-            known = self._next or self._state
-            names = frozenset(known.names) if known else frozenset()
-            complaints = await self._workers.checker().complaints(request.code, request.tools, names)
-            if complaints:
-                return Run(status="refused", error=complaints)
-            worker = await self._warm(request.limits)
-            await self._save()
+            names = frozenset(self._state.names) if self._state else frozenset()
+            complaint = await self._workers.checker().complaint(request.code, request.tools, names)
+            if complaint is not None:
+                return Run(status="refused", error=complaint.text, is_unsupported=complaint.is_unsupported)
+            try:
+                worker = await self._warm(request.limits)
+            except WorkerLost as error:
+                return Run(
+                    status="lost", error=f"The variables of this session could not be loaded: {error}."
+                )
             carried = self._state.limits if self._state else request.limits
             state = State(dump=b"", names=_names(names, request.code), limits=carried)
             return await self._finish(self._execution(worker, request, on_call, state, Progress()))
@@ -65,14 +68,20 @@ class PythonGuest:
         if isinstance(answer, Parked):
             return Run(status="parked", snapshot=snapshot, printed=parked.progress.printed)
         async with self._lock:
-            await self._cool()
+            await self._forget()
             worker = self._worker = await self._workers.open(request.limits)
             execution = self._execution(worker, request, on_call, parked.state, parked.progress)
             return await self._finish(execution, parked=parked, answer=answer)
 
+    async def variables(self) -> JsonObject:
+        """Those variables that are plain data, for another engine to go on with."""
+        if self._state is None:
+            return {}
+        ended = await self.run(RunRequest(code=handover_code(self._state.names)), refuse_all)
+        return read_handover(ended)
+
     async def snapshot(self) -> bytes:
         async with self._lock:
-            await self._save()
             if self._state is None:
                 return b""
             return self._seal.close(f"{self._tag} state", encode_record(self._state))
@@ -90,7 +99,7 @@ class PythonGuest:
     async def cool(self) -> None:
         """Give the worker back and keep the variables."""
         async with self._lock:
-            await self._cool()
+            await self._forget()
 
     def _execution(
         self, worker: "Worker", request: RunRequest, on_call: OnCall, state: State, progress: Progress
@@ -114,43 +123,43 @@ class PythonGuest:
             await self._forget()
             sealed = self._seal.close(f"{self._tag} parked", encode_record(execution.parked))
             return msgspec.structs.replace(run, snapshot=sealed)
-        if run.status not in ("ok", "error"):
+        return await self._kept(run, execution.state)
+
+    async def _kept(self, run: Run, state: State) -> Run:
+        """Keep the variables that a run left; without them it counts as not run."""
+        if run.status not in ("ok", "error") or self._worker is None:
             await self._forget()
             return run
-        self._next = execution.state
+        try:
+            dump = await self._worker.dump()
+        except WorkerLost as error:
+            await self._forget()
+            told = f"{run.error}\nThe variables cannot be kept: {error}. They are as they were before the run.".strip()
+            return msgspec.structs.replace(run, status="limit", value=None, error=told)
+        except BaseException:
+            await self._forget()
+            raise
+        self._state = msgspec.structs.replace(state, dump=dump)
         self._workers.rest(self)
         return run
 
     async def _warm(self, limits: GuestLimits) -> "Worker":
         """The worker that holds the variables."""
-        if self._worker is not None:
-            self._workers.wake(self)
-            return self._worker
-        worker = await self._workers.open(limits)
-        if self._state is not None:
-            try:
-                await worker.turn(worker.session.load_session(self._state.dump), seconds=_STATE_SECONDS)
-            except BaseException:
-                await worker.kill()
-                raise
-        self._worker = worker
-        return worker
-
-    async def _save(self) -> None:
-        """Dump what the warm worker holds, if that is new."""
-        if self._worker is None or self._next is None:
-            return
-        dump = await self._worker.turn(self._worker.session.dump(), seconds=_STATE_SECONDS)
-        self._state, self._next = msgspec.structs.replace(self._next, dump=dump), None
-
-    async def _cool(self) -> None:
-        await self._save()
-        await self._forget()
+        self._workers.wake(self)
+        if self._worker is None:
+            self._worker = await self._workers.open(limits)
+            if self._state is not None:
+                try:
+                    await self._worker.load(self._state.dump)
+                except BaseException:
+                    await self._forget()
+                    raise
+        return self._worker
 
     async def _forget(self) -> None:
-        """Give the worker back; what it holds that is not saved is gone."""
+        """Give the worker back."""
         self._workers.wake(self)
-        worker, self._worker, self._next = self._worker, None, None
+        worker, self._worker = self._worker, None
         if worker is not None:
             await worker.close()
 

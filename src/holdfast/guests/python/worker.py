@@ -10,16 +10,14 @@ from typing import TypeVar
 import pydantic_monty as monty
 
 from holdfast.guests.contract import GuestLimits
+from holdfast.guests.python.losses import WorkerLost, WorkerTimeout
 
 T = TypeVar("T")
 _KILL_SECONDS = 10.0
 _GRACE_SECONDS = 1.0
+_STATE_SECONDS = 60.0
 # Calls and sleeps are counted and bounded by the run itself; the engine's own counters only must not come first.
 _UNBOUNDED = 1_000_000_000
-
-
-class WorkerTimeout(Exception):
-    """The worker did not come back in time and was killed."""
 
 
 class Worker:
@@ -58,7 +56,9 @@ class Worker:
         return cls(session, release=release)
 
     async def turn(self, step: Awaitable[T], *, seconds: float) -> T:
-        """Await one turn of the interpreter. Raises WorkerTimeout; kills the worker then, and when cancelled."""
+        """Await one turn of the interpreter. Raises WorkerLost; a worker that takes too long is killed, also when
+        the caller is cancelled.
+        """
         future = asyncio.ensure_future(step)
         try:
             await asyncio.wait({future}, timeout=seconds)
@@ -67,8 +67,19 @@ class Worker:
             raise
         if not future.done():
             await asyncio.shield(self._abandon(future))
-            raise WorkerTimeout
-        return future.result()
+            raise WorkerTimeout(f"the sandbox process did not answer within {seconds:g} s")
+        try:
+            return future.result()
+        except RuntimeError as error:
+            raise WorkerLost(str(error)) from error
+
+    async def dump(self) -> bytes:
+        """The variables between runs. Raises WorkerLost; the worker is of no more use then."""
+        return await self._keeping(self.session.dump())
+
+    async def load(self, dump: bytes) -> None:
+        """Take up variables. Raises WorkerLost; the worker is of no more use then."""
+        await self._keeping(self.session.load_session(dump))
 
     async def close(self) -> None:
         """Give the worker back to the pool, which clears it. Idempotent."""
@@ -87,6 +98,12 @@ class Worker:
         if self._is_open:
             self._signal()
             await self.close()
+
+    async def _keeping(self, step: Awaitable[T]) -> T:
+        try:
+            return await self.turn(step, seconds=_STATE_SECONDS)
+        except monty.MontyError as error:
+            raise WorkerLost(str(error)) from error
 
     async def _abandon(self, future: asyncio.Future[T]) -> None:
         self._signal()

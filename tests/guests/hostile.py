@@ -1,0 +1,83 @@
+"""Hostile code against Python guests: a furnished, watched host, files on a real folder, and how each attack ended."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from tests.guests.engines import KEY
+from tests.guests.wasi.watched import F, Watch, f, watched
+from tests.guests.world_calls import WorldCalls
+
+from holdfast.core import Answer, JsonObject
+from holdfast.guests import GuestLimits, Run, RunRequest, python_engine
+from holdfast.world import FolderWorld, Quota
+
+LIMITS = GuestLimits(seconds=1, wall_seconds=2, memory_bytes=128 << 20, calls=1000)
+DATA = Path(__file__).parent / "data"
+
+Ending = Literal["refused", "stopped by an error", "harmless", "limit", "process ended"]
+_ENDINGS: dict[str, Ending] = {
+    "refused": "refused",
+    "error": "stopped by an error",
+    "ok": "harmless",
+    "limit": "limit",
+    "lost": "process ended",
+}
+
+
+def attacks() -> dict[str, str]:
+    """Every attack by name: the collected ones, and the gadgets and bombs that are about Python."""
+    return dict(_read("guest-attacks.json")) | dict(_read("python-gadgets.json"))
+
+
+def disguised(code: str) -> str:
+    """The same attack as text for `exec`, which no check before the run looks into."""
+    return f"exec({code!r})"
+
+
+class Calls:
+    """Answers the attacks' own tool, and does what the rest wants with the files of the workspace."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._files = WorldCalls(FolderWorld(workspace, quota=Quota(bytes=32 << 20, files=5000)))
+
+    async def __call__(self, operation: str, arguments: JsonObject) -> Answer:
+        return await (f if operation == "f" else self._files)(operation, arguments)
+
+
+async def attack(folder: Path, code: str) -> tuple[Watch, Run]:
+    """Run one attack beside a guest that goes on answering, in an engine of its own."""
+    workspace = folder / "workspace"
+    workspace.mkdir()
+    engine = python_engine(key=KEY, max_workers=4)
+    try:
+        async with watched(workspace, engine.guest(), crowd=30) as watch:
+            guest = engine.guest()
+            request = RunRequest(code=_aimed(code, watch), tools=(F,), limits=LIMITS)
+            ended = await guest.run(request, Calls(workspace))
+            for other in (guest, engine.guest()):
+                assert (await other.run(RunRequest(code="1 + 1"), Calls(workspace))).value == 2
+    finally:
+        await engine.close()
+    return watch, ended
+
+
+def ending(run: Run) -> Ending:
+    """How an attack ended, in a word."""
+    return _ENDINGS[run.status]
+
+
+def _aimed(code: str, watch: Watch) -> str:
+    aimed = (
+        code.replace("{OUT}", str(watch.outside))
+        .replace("{TAG}", watch.tag)
+        .replace("{PORT}", str(watch.port))
+    )
+    return aimed.replace("{{", "{").replace("}}", "}")
+
+
+def _read(name: str) -> Iterator[tuple[str, str]]:
+    for attack_name, code in json.loads((DATA / name).read_text()).items():
+        # Some are too long to write down; they are an expression of strings and numbers of our own.
+        yield attack_name, code if isinstance(code, str) else eval(code["source_is"], {"__builtins__": {}})

@@ -1,0 +1,96 @@
+"""Code that the quick engine does not support runs in the complete one, and nothing runs twice."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.guests.engines import ECHO, KEY
+from tests.guests.test_guest_contract import Echo
+from tests.guests.wasi.conftest import cache, workspace  # noqa: F401  (fixtures)
+
+from holdfast.core import EscalationId, Parked, Returned
+from holdfast.core.errors import SnapshotRefused
+from holdfast.guests import AutoEngine, Guest, Run, RunRequest, python_engine
+from holdfast.guests.wasi import wasi_engine
+
+GENERATOR = "def count():\n    yield from range(3)\nlist(count())"
+
+
+@pytest.fixture
+async def engine(cache: Path, workspace: Path) -> AsyncIterator[AutoEngine]:  # noqa: F811
+    made = AutoEngine(
+        python=python_engine(key=KEY), wasi=wasi_engine(key=KEY, cache=cache, workspace=workspace)
+    )
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def guest(engine: AutoEngine) -> Guest:
+    return engine.guest()
+
+
+async def run(guest: Guest, code: str, echo: Echo | None = None) -> Run:
+    return await guest.run(RunRequest(code=code, tools=(ECHO,)), echo or Echo())
+
+
+async def test_supported_code_runs_in_the_quick_engine(guest: Guest) -> None:
+    ended = await run(guest, "1 + 1")
+    assert (ended.value, ended.engine) == (2, "python")
+
+
+async def test_unsupported_code_runs_in_the_complete_engine_and_says_why(guest: Guest) -> None:
+    ended = await run(guest, GENERATOR)
+    assert (ended.value, ended.engine) == ([0, 1, 2], "wasi")
+    assert "yield" in ended.engine_reason
+
+
+async def test_a_module_that_is_missing_in_one_is_found_in_the_other(guest: Guest) -> None:
+    ended = await run(guest, "import statistics\nstatistics.mean([1, 3])")
+    assert (ended.value, ended.engine) == (2, "wasi")
+
+
+async def test_calls_before_the_unsupported_line_are_made_once(guest: Guest) -> None:
+    echo = Echo()
+    ended = await run(guest, f"echo.say(text='a')\n{GENERATOR}", echo)
+    assert ended.engine == "wasi"
+    assert echo.calls == [("echo.say", {"text": "a"})]
+
+
+async def test_plain_data_moves_along_and_stays(guest: Guest) -> None:
+    await run(guest, "x = {'a': [1, None]}\nname = 'n'\ndef f():\n    return 1\nodd = {1, 2}")
+    assert (await run(guest, f"{GENERATOR}\n[x, name]")).value == [{"a": [1, None]}, "n"]
+    ended = await run(guest, "x['a'].append(2)\nx")
+    assert (ended.value, ended.engine) == ({"a": [1, None, 2]}, "wasi")
+
+
+@pytest.mark.parametrize("code", ["print(misspelt)", "echo.say(text=3)", "x = [", "import echo"])
+async def test_code_that_is_wrong_goes_back_to_its_author(guest: Guest, code: str) -> None:
+    ended = await run(guest, code)
+    assert (ended.status, ended.engine) == ("refused", "python")
+
+
+async def test_an_error_at_run_time_is_no_reason_to_move(guest: Guest) -> None:
+    ended = await run(guest, "raise NotImplementedError('the monty syntax parser does not support this')")
+    assert (ended.engine, ended.status) == ("python", "error")
+
+
+async def test_the_state_remembers_which_engine_it_is_in(engine: AutoEngine, guest: Guest) -> None:
+    await run(guest, f"{GENERATOR}\ny = 5")
+    other = engine.guest()
+    await other.restore(await guest.snapshot())
+    ended = await run(other, "y")
+    assert (ended.value, ended.engine) == (5, "wasi")
+    await other.restore(b"")
+    assert (await run(other, "1 + 1")).engine == "python"
+    with pytest.raises(SnapshotRefused):
+        await other.restore(b"9 anything")
+
+
+async def test_a_parked_run_goes_on_where_it_began(guest: Guest) -> None:
+    waits = Echo(Parked(escalation=EscalationId("e-1")))
+    request = RunRequest(code="echo.say(text='a') + '!'", tools=(ECHO,))
+    parked = await guest.run(request, waits)
+    assert parked.snapshot is not None
+    ended = await guest.resume(parked.snapshot, Returned(value="yes"), request, Echo())
+    assert (ended.value, ended.engine) == ("yes!", "python")
