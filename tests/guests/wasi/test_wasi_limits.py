@@ -149,3 +149,35 @@ async def test_a_guest_that_breaks_itself_is_lost_and_the_session_goes_on(guest:
     await run(guest, "x = 1")
     assert (await run(guest, code)).status == "lost"
     assert (await run(guest, "x")).value == 1
+
+
+@pytest.mark.parametrize("claim", ["5", "{}", "{'status': 'great'}", "{'status': 'ok', 'error': 7}"])
+async def test_a_guest_that_forges_its_report_is_lost(guest: Guest, claim: str) -> None:
+    await run(guest, f"x = 1\nimport guest.entry\nguest.entry._run = lambda told: {claim}")
+    assert (await run(guest, "1")).status == "lost"
+    assert (await run(guest, "x")).value == 1
+
+
+async def test_a_guest_that_forges_its_variables_goes_on_with_those_it_had(guest: Guest) -> None:
+    await run(guest, "x = 1")
+    forged = "import guest.entry as e, json\nreal = json.dumps\njson.dumps = lambda told, **k: real(told) if 'status' in told else 'no'\nx = 2"
+    assert (await run(guest, forged)).status == "ok"
+    assert (await run(guest, "x")).value == 1
+
+
+async def test_an_object_that_never_lets_itself_be_saved_costs_only_its_session(guest: Guest) -> None:
+    code = "x = 2\nclass Sticky:\n    def __reduce__(self):\n        import os\n        os._exit(1)\nkept = Sticky()"
+    await run(guest, "x = 1")
+    assert (await run(guest, code)).status == "ok"
+    assert (await run(guest, "x")).value == 1
+
+
+async def test_code_of_more_than_four_megabytes_is_refused(guest: Guest) -> None:
+    assert (await run(guest, "#" * (5 << 20))).status == "refused"
+
+
+async def test_text_that_utf8_cannot_say_is_shown_escaped_or_refused_where_it_is_caused(guest: Guest) -> None:
+    assert (await run(guest, "'\\ud800'")).value == "'\\ud800'"
+    assert (await run(guest, "print('a\\ud800b')")).printed == "a?b\n"
+    assert "\\ud800" in (await run(guest, "raise ValueError('\\ud800')")).error
+    assert "UnicodeEncodeError" in (await run(guest, "desk.add('\\ud800', 1)")).error

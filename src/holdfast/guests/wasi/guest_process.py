@@ -11,43 +11,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
-from holdfast.core import Answer, Change, Json, Refused, Tool, Value, encode
+from holdfast.core import Answer, Change, Refused
 from holdfast.core.errors import GuestError, SnapshotRefused
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
 from holdfast.guests.seal import Seal
-from holdfast.guests.stubs import parameters, python_name
-from holdfast.guests.wasi import changes, frames, recipe
+from holdfast.guests.wasi import changes, frames, recipe, requests
 from holdfast.guests.wasi.conversation import Completed, Conversation, Ending, Stopped, Waiting
 from holdfast.guests.wasi.staged import StagedView
 from holdfast.guests.wasi.workers import Worker, Workers
 
-_NO_STEP_LIMIT = 1 << 62
-_STATE_LIMITS = GuestLimits(seconds=10, wall_seconds=10, calls=0)
-"""Saving and loading variables is our work, but on objects that untrusted code made."""
-_MAX_STATE_BYTES = 16 << 20
-"""More than this is not kept; the guest names what it left out."""
 _FORGOTTEN = "\nThe variables of this session are as they were before this run."
-
-
-class _Verdict(Value):
-    """What the guest claims about its run; checked for its shape, believed about nothing else."""
-
-    status: Literal["ok", "error", "limit", "refused"]
-    value: Json = None
-    error: str = ""
-
-
-class _State(Value):
-    """Variables as the guest pickled them (base64), and the names it could not keep."""
-
-    state: str
-    lost: dict[str, str]
-
-
-_verdicts = msgspec.json.Decoder(_Verdict)
-_states = msgspec.json.Decoder(_State)
 
 
 class GuestProcess:
@@ -77,6 +50,7 @@ class GuestProcess:
         self._saving: Conversation | None = None
         """The worker was asked for its variables, and nobody has listened yet."""
         self._parked: tuple[bytes, Conversation] | None = None
+        self._memory_bytes = GuestLimits().memory_bytes
         self._marks: changes.Marks = {}
         self._turn = asyncio.Lock()
 
@@ -87,6 +61,8 @@ class GuestProcess:
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
         """Run code to its end, to a limit, or to a call that waits. A run that was parked before is given up."""
+        if len(request.code.encode(errors="replace")) > requests.MAX_CODE_BYTES:
+            return Run(status="refused", error=f"the code has more than {requests.MAX_CODE_BYTES} bytes")
         async with self._at_work():
             if self._parked is not None:
                 await self._drop()
@@ -95,7 +71,8 @@ class GuestProcess:
             if isinstance(started, Stopped):
                 return await self._told(started, None)
             conversation = Conversation(started, request.limits)
-            await conversation.begin(self._execute(request))
+            self._memory_bytes = request.limits.memory_bytes
+            await conversation.begin(requests.run(request, is_fresh=not self._keeps_variables))
             return await self._told(await conversation.listen(on_call), conversation)
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
@@ -156,8 +133,8 @@ class GuestProcess:
 
     async def _ask_to_save(self, worker: Worker) -> None:
         """Let the worker save behind the run; the next one is to find what this one left, whatever it does itself."""
-        self._saving = Conversation(worker, _STATE_LIMITS)
-        await self._saving.begin(_request({"do": "save", "most_bytes": _MAX_STATE_BYTES}))
+        self._saving = Conversation(worker, requests.STATE_LIMITS)
+        await self._saving.begin(requests.save(memory_bytes=self._memory_bytes))
 
     async def _save(self) -> None:
         """Listen to what the worker saved. Pickled inside the sandbox, never looked into outside of it."""
@@ -165,16 +142,21 @@ class GuestProcess:
         if saving is None:
             return
         ending = await saving.listen(_no_calls)
-        if isinstance(ending, Completed):
-            self._state = ending.response.encode()
-        else:
-            await self._drop()
+        try:
+            assert isinstance(ending, Completed | Stopped)
+            if isinstance(ending, Stopped):
+                raise requests.Malformed(ending.reason)
+            requests.variables(content := ending.response.encode())
+            self._state = content
+        except requests.Malformed:
+            await self._drop()  # a guest that cannot say what it holds goes on with what it held before
 
     async def _started(self, limits: GuestLimits) -> Worker | Stopped:
         """The worker, or why there can be none. A new one is handed the variables."""
         await self._save()
-        if self._worker is not None:
+        if self._worker is not None and not self._worker.is_gone:
             return self._worker
+        await self._drop()
         worker = await self._workers.start(
             frames.Setup(
                 workspace=str(self._folder), memory_bytes=limits.memory_bytes, file_bytes=self._file_bytes
@@ -192,9 +174,9 @@ class GuestProcess:
         assert isinstance(ready, frames.Ready)
         worker.notes = ready.notes
         if self._state:
-            told = _states.decode(self._state)
-            loading = Conversation(worker, _STATE_LIMITS)
-            await loading.begin(_request({"do": "load", "state": told.state, "lost": dict(told.lost)}))
+            loading = Conversation(worker, requests.STATE_LIMITS)
+            kept = requests.variables(self._state)
+            await loading.begin(requests.load(kept, memory_bytes=limits.memory_bytes))
             ending = await loading.listen(_no_calls)
             if isinstance(ending, Stopped):
                 return ending
@@ -202,6 +184,12 @@ class GuestProcess:
 
     async def _told(self, ending: Ending, conversation: Conversation | None) -> Run:
         """How a conversation ended, as the contract says it."""
+        verdict = None
+        if isinstance(ending, Completed):
+            try:
+                verdict = requests.verdict(ending.response)
+            except requests.Malformed as malformed:
+                ending = Stopped(is_limit=False, reason=str(malformed))
         printed = conversation.printed if conversation else ""
         steps = conversation.steps if conversation else 0
         if isinstance(ending, Stopped):
@@ -224,38 +212,17 @@ class GuestProcess:
                 )
             case Completed():
                 assert conversation is not None
+                assert verdict is not None
                 if self._keeps_variables:
                     await self._ask_to_save(conversation.worker)
-                return self._completed(ending, conversation, changed)
-
-    def _completed(self, ending: Completed, conversation: Conversation, changed: tuple[Change, ...]) -> Run:
-        verdict = _verdicts.decode(ending.response)
-        return Run(
-            status="limit" if conversation.is_over_calls else verdict.status,
-            value=verdict.value,
-            printed=conversation.printed,
-            error=verdict.error[: conversation.limits.output_bytes],
-            changes=changed,
-            steps=conversation.steps,
-        )
-
-    def _execute(self, request: RunRequest) -> frames.Execute:
-        limits = request.limits
-        told = {
-            "do": "run",
-            "code": request.code,
-            "is_fresh": not self._keeps_variables,
-            "output_bytes": limits.output_bytes,
-            "tools": [_named(tool) for tool in request.tools],
-        }
-        return frames.Execute(
-            request=encode(told).decode(),
-            memory_bytes=limits.memory_bytes,
-            seconds=limits.seconds,
-            steps=_NO_STEP_LIMIT if limits.steps is None else limits.steps,
-            seed=request.seed,
-            now_ms=request.now_ms,
-        )
+                return Run(
+                    status="limit" if conversation.is_over_calls else verdict.status,
+                    value=verdict.value,
+                    printed=printed,
+                    error=verdict.error[: conversation.limits.output_bytes],
+                    changes=changed,
+                    steps=steps,
+                )
 
     def _refreshed(self) -> changes.Marks:
         return changes.look(self._folder) if self._view is None else self._view.refresh()
@@ -274,29 +241,6 @@ class GuestProcess:
         worker, self._worker, self._parked, self._saving = self._worker, None, None, None
         if worker is not None:
             await worker.end()
-
-
-def _named(tool: Tool) -> Json:
-    """A tool under the names that its stubs have."""
-    return {
-        "operation": tool.name,
-        "group": python_name(tool.group),
-        "verb": tool.verb and python_name(tool.verb),
-        "parameters": [[parameter.python, parameter.name] for parameter in parameters(tool)],
-        "description": tool.description,
-    }
-
-
-def _request(told: Json) -> frames.Execute:
-    """A request of our own, for which no limit of a run holds."""
-    return frames.Execute(
-        request=encode(told).decode(),
-        memory_bytes=GuestLimits().memory_bytes,
-        seconds=_STATE_LIMITS.seconds,
-        steps=_NO_STEP_LIMIT,
-        seed=0,
-        now_ms=0,
-    )
 
 
 def _tag() -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -43,6 +44,15 @@ class Worker:
     async def read(self) -> frames.FromWorker:
         """The next frame. Raises BrokenFrame."""
         return await frames.read(self._reader)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the process has ended."""
+        if self._handle < 0:
+            return True
+        ended = select.poll()
+        ended.register(self._handle, select.POLLIN)
+        return bool(ended.poll(0))
 
     def kill(self) -> None:
         """End the process now. It is named by handle, so no other process can be hit."""
@@ -126,9 +136,13 @@ class Workers:
         async with self._starting:
             try:
                 worker = await self._fork()
-            except (OSError, EOFError):  # the zygote was killed; a new one is as good
-                await self._stop()
-                worker = await self._fork()
+            except (OSError, EOFError) as problem:
+                if self._zygote is not None and self._zygote.poll() is None:
+                    raise GuestError(
+                        f"no process can be started for the sandbox: {problem}",
+                        hint="Close sessions, or raise the limits on processes and open files (ulimit -u, ulimit -n).",
+                    ) from None
+                worker = await self._fork()  # the zygote was killed; a new one is as good
         await worker.send(setup)
         return worker
 
@@ -216,5 +230,5 @@ async def _received_handle(loop: asyncio.AbstractEventLoop, report: socket.socke
     finally:
         loop.remove_reader(report)
     if not message or not descriptors:
-        raise EOFError("the zygote is gone")
+        raise EOFError("the system has no room for another one")
     return descriptors[0]

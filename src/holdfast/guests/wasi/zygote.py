@@ -7,6 +7,7 @@ on, one over which it reports the worker's pidfd and, when the worker is gone, h
 import contextlib
 import gc
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -26,6 +27,8 @@ def main(control_descriptor: int, image_descriptor: int) -> NoReturn:
     except Exception as problem:
         control.send(f"{type(problem).__name__}: {problem}".encode()[:1000])
         os._exit(1)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     gc.collect()
     gc.freeze()  # a collection in a worker would copy the pages that all of them share
     control.send(READY)
@@ -53,9 +56,18 @@ class _Zygote:
         message, descriptors, _, _ = socket.recv_fds(self._control, 1, 2)
         if not message:
             os._exit(0)  # every worker dies with us
+        if len(descriptors) != 2:  # no room for more: the host sees its own end close
+            for descriptor in descriptors:
+                os.close(descriptor)
+            return
         connection, report = (socket.socket(fileno=descriptor) for descriptor in descriptors)
         zygote = os.getpid()
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError:
+            connection.close()
+            report.close()
+            return
         if process == 0:
             report.close()
             self._become_worker(connection, zygote)

@@ -36,13 +36,14 @@ def run(
     try:
         body, last = _compiled(code, name)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-        return Ended("refused", error="".join(traceback.format_exception_only(problem)))
+        text = "".join(traceback.format_exception_only(problem))
+        return Ended("refused", error=text.encode("utf-8", "backslashreplace").decode())
     try:
         _execute(body, namespace)
         value = None if last is None else _execute(last, namespace)
         return Ended("ok", value=_as_json(value, value_bytes))
     except SystemExit as leave:
-        return Ended("ok") if leave.code in (None, 0) else Ended("error", error=f"SystemExit: {leave.code}")
+        return Ended("ok") if leave.code in (None, 0) else Ended("error", error=f"SystemExit: {leave.code!r}")
     except LimitReached as limit:
         return Ended("limit", error=str(limit))
     except MemoryError as problem:
@@ -83,7 +84,7 @@ def _traceback(problem: BaseException) -> str:
     """CPython's own traceback without the frames of this package."""
     told = traceback.TracebackException.from_exception(problem)
     _drop_our_frames(told, depth=0)
-    return "".join(told.format())
+    return "".join(told.format()).encode("utf-8", "backslashreplace").decode()
 
 
 def _drop_our_frames(told: traceback.TracebackException, *, depth: int) -> None:
@@ -109,8 +110,10 @@ def _as_json(value: object, value_bytes: int) -> object:
 
 def _plain(value: object) -> object:
     """Refuses what JSON would bend silently: NaN, integers beyond 64 bits, keys that are no text."""
-    if value is None or isinstance(value, bool | str):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, str):
+        return value.encode().decode()  # a lone surrogate is a ValueError here
     if type(value) is int and -_MAX_JSON_INTEGER <= value < _MAX_JSON_INTEGER:
         return value
     if type(value) is float and math.isfinite(value):

@@ -38,7 +38,10 @@ class Verb:
                 raise TypeError(f"{self._operation}() got multiple values for argument {python!r}")
             arguments[name] = value
         request = {"operation": self._operation, "arguments": arguments}
-        return _settle(json.loads(self._door(json.dumps(request, default=_plain, allow_nan=False))))
+        # Not in ASCII: text that UTF-8 cannot say (a lone surrogate) is then an error here, where it is caused.
+        told = json.dumps(request, default=_plain, allow_nan=False, ensure_ascii=False)
+        told.encode()
+        return _settle(json.loads(self._door(told)))
 
     def __repr__(self) -> str:
         return f"<tool {self._operation}({', '.join(self._parameters)})>"
