@@ -130,6 +130,10 @@ def test_a_rule_that_lets_everything_through_is_reported() -> None:
     assert codes(policy("  - {name: a, allow: world.read, within: [/]}")) == [("too-open", "a")]
 
 
+def test_trusting_what_comes_with_holdfast_is_reported() -> None:
+    assert codes(policy("  []", "trusted: [memory, world]\n")) == [("too-open", "trusted")]
+
+
 def test_slips_of_the_pen_are_reported() -> None:
     assert codes(policy("  - {name: a, deny: world.raed}")) == [("unknown-operation", "a")]
     assert codes(policy("  - {name: a, stage: fs.write}")) == [("cannot-stage", "a")]

@@ -108,6 +108,22 @@ def test_w4_a_url_that_is_rewritten_is_judged_by_where_it_leads(repository: Path
     assert [target.host for target in targets if isinstance(target, UrlTarget)] == ["evil.example"]
 
 
+@needs_git
+def test_w4_without_a_remote_every_remote_is_a_target(repository: Path) -> None:
+    git(repository, "remote", "add", "origin", "https://github.com/o/r")
+    git(repository, "remote", "add", "other", "https://evil.example/o/r")
+    targets = targets_of(PUSH, {"path": "."}, LexicalPaths(str(repository)), remotes=GitRemotes())
+    hosts = [target.host for target in targets if isinstance(target, UrlTarget)]
+    assert hosts == ["github.com", "evil.example"]
+
+
+def test_w4_a_remote_that_is_left_out_is_a_target_with_a_problem() -> None:
+    targets = targets_of(PUSH, {"path": "."}, LexicalPaths())
+    assert [target.problem for target in targets if isinstance(target, UrlTarget)] == [
+        "names no remote, so that git chooses one"
+    ]
+
+
 def test_a_name_that_nobody_resolves_has_a_problem(tmp_path: Path) -> None:
     for remotes in (None, GitRemotes(git="git-that-is-not-there")):
         targets = targets_of(PUSH, {"remote": "origin"}, LexicalPaths(str(tmp_path)), remotes=remotes)

@@ -167,6 +167,20 @@ def test_a_rule_over_a_list_that_is_missing_never_matches(tmp_path: Path) -> Non
         load_policy(str(file))
 
 
+def test_lists_are_read_beside_the_policy(tmp_path: Path) -> None:
+    rule = {"name": "r", "if": {"domains": {"roles": ["fetch-url"], "allowed": ["@news"]}}, "then": "allow"}
+    (tmp_path / "compiled-policy.json").write_text(json.dumps({"rules": [rule]}))
+    listed = {
+        "values": ["a.example", "b.example"],
+        "manualAdditions": ["c.example"],
+        "manualRemovals": ["a.example"],
+    }
+    (tmp_path / "dynamic-lists.json").write_text(json.dumps({"lists": {"news": listed}}))
+    hosts = load_policy(str(tmp_path / "compiled-policy.json")).document.rules[-1].hosts
+    assert hosts is not None
+    assert hosts.patterns == ("b.example", "c.example")
+
+
 def test_a_policy_document_survives_its_json_form(ground: Ground) -> None:
     document = ground.policy.document
     assert msgspec.json.decode(msgspec.json.encode(document), type=type(document)) == document

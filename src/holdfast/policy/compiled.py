@@ -1,8 +1,7 @@
 """Reads IronCurtain's compiled-policy.json and tool-annotations.json, so that its policies can be taken over as they are.
 
 What its engine has built in becomes rules of the document: calls inside the workspace pass, asking which folders are
-open passes. What it keeps elsewhere may stand in the policy file: `domainAllowlists`, `trustedServers` and `lists`
-(its dynamic-lists.json).
+open passes. What it keeps in other places may stand in the policy file: `domainAllowlists`, `trustedServers`, `lists`.
 """
 
 from collections.abc import Mapping
@@ -58,6 +57,10 @@ class _Values(msgspec.Struct, rename="camel"):
     manual_removals: list[str] = []
 
 
+class _Lists(msgspec.Struct):
+    lists: dict[str, _Values]
+
+
 class _Policy(msgspec.Struct, rename="camel"):
     rules: list[_Rule]
     domain_allowlists: dict[str, list[str]] = {}
@@ -102,11 +105,16 @@ _Form = TypeVar("_Form")
 
 
 def parse_compiled(
-    text: str, *, source: str, annotations: str | None = None, values: Mapping[str, str]
+    text: str,
+    *,
+    source: str,
+    tools: dict[str, Tool],
+    lists: dict[str, tuple[str, ...]],
+    values: Mapping[str, str],
 ) -> PolicyDocument:
     """The policy in a compiled-policy.json. Rules keep their order: the first that matches decides."""
     policy = _decode(text, _Policy, source)
-    lists = {name: _resolved(listed) for name, listed in policy.lists.items()}
+    lists = lists | {name: _resolved(listed) for name, listed in policy.lists.items()}
     try:
         rules = [_rule(rule, source, lists, values) for rule in policy.rules]
         gates = {server: _hosts(allowed, lists) for server, allowed in policy.domain_allowlists.items()}
@@ -118,8 +126,13 @@ def parse_compiled(
         trusted_groups=tuple(policy.trusted_servers),
         host_gates=gates,
         rules=(*_BUILT_IN_RULES, *rules),
-        tools=parse_annotations(annotations, source=source) if annotations is not None else {},
+        tools=tools,
     )
+
+
+def parse_lists(text: str, *, source: str) -> dict[str, tuple[str, ...]]:
+    """The lists in a dynamic-lists.json, by name."""
+    return {name: _resolved(listed) for name, listed in _decode(text, _Lists, source).lists.items()}
 
 
 def parse_annotations(text: str, *, source: str) -> dict[str, Tool]:

@@ -6,7 +6,7 @@ from holdfast.policy.catalogue import KNOWN_TOOLS
 from holdfast.policy.contract import Request
 from holdfast.policy.lexical import LexicalPaths
 from holdfast.policy.rule_policy import RulePolicy
-from holdfast.policy.rules import Example, Rule
+from holdfast.policy.rules import Example
 from holdfast.policy.targets import targets_of
 
 
@@ -64,8 +64,3 @@ def judge_example(policy: RulePolicy, example: Example) -> Decision:
 def tool_for(policy: RulePolicy, operation: str) -> Tool | None:
     """The tool as the policy itself annotates it, else as it comes with Holdfast."""
     return policy.document.tools.get(operation) or KNOWN_TOOLS.get(operation)
-
-
-def rules_without_examples(policy: RulePolicy) -> tuple[Rule, ...]:
-    """Rules that show no call they match."""
-    return tuple(rule for rule in policy.document.rules if not rule.matches)

@@ -23,7 +23,8 @@ class Remotes(Protocol):
     """Who knows the remotes of a repository."""
 
     def urls(self, folder: str, remote: str) -> Sequence[str]:
-        """Every URL that a fetch or a push to `remote` would reach; none where it cannot be told."""
+        """Every URL that a fetch or a push to `remote` would reach, to any remote where it is empty; none where it cannot
+        be told."""
         ...
 
 
@@ -51,6 +52,11 @@ class GitConfig(Value):
         rewritten = [(url, self._rewrite(url, "pushinsteadof")) for url in self._urls(remote)]
         moved = tuple(after for before, after in rewritten if after != before)
         return moved or self.fetch_urls(remote)
+
+    def remotes(self) -> tuple[str, ...]:
+        """The names of all remotes."""
+        keys = (name for name, _ in self.entries if name.startswith("remote."))
+        return tuple(dict.fromkeys(key[7:].rpartition(".")[0] for key in keys if key.endswith("url")))
 
     def _urls(self, remote: str) -> tuple[str, ...]:
         return self._values(f"remote.{remote}.url") or (remote,)
@@ -92,7 +98,10 @@ class GitRemotes:
         except (OSError, subprocess.SubprocessError):
             return ()
         config = GitConfig.parse(listed.stdout.decode("utf-8", "surrogateescape"))
-        return tuple(dict.fromkeys(config.push_urls(remote) + config.fetch_urls(remote)))
+        names = (remote,) if remote else config.remotes()
+        return tuple(
+            dict.fromkeys(url for name in names for url in config.push_urls(name) + config.fetch_urls(name))
+        )
 
 
 def canonical_remote(text: str, *, argument: str = "remote") -> UrlTarget:
@@ -101,6 +110,8 @@ def canonical_remote(text: str, *, argument: str = "remote") -> UrlTarget:
     def broken(problem: str) -> UrlTarget:
         return UrlTarget(role="git-remote-url", argument=argument, given=text, problem=problem)
 
+    if not text:
+        return broken("names no remote, so that git chooses one")
     if text.startswith("-"):
         return broken("begins with a dash, which git takes for an option")
     if _HELPER.match(text):

@@ -15,6 +15,7 @@ _LOCAL_SUFFIXES = (
 )  # fmt: skip
 _REBINDING_SUFFIXES = ("nip.io", "sslip.io", "xip.io", "localtest.me", "lvh.me", "vcap.me", "traefik.me")
 """Public names that resolve to whatever address is written in them, private ones included."""
+_MAX_LENGTH = 8192
 _WEB = ("http", "https")
 _UNSAFE = re.compile(r"[\x00-\x20\x7f-\x9f\\\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -27,6 +28,8 @@ def canonical_url(text: str, *, role: Role = "fetch-url", argument: str = "url")
     def broken(problem: str) -> UrlTarget:
         return UrlTarget(role=role, argument=argument, given=text, problem=problem)
 
+    if len(text) > _MAX_LENGTH:
+        return broken(f"is longer than {_MAX_LENGTH} characters")
     if _UNSAFE.search(text):
         return broken("contains white space, a backslash or an invisible character")
     try:

@@ -22,13 +22,22 @@ class Finding(Value):
 def lint(policy: RulePolicy) -> tuple[Finding, ...]:
     """Everything worth telling, in the order of the rules. Only what is certain is called unreachable."""
     document = policy.document
-    found: list[Finding] = []
+    found = list(_trusted(document))
     for number, rule in enumerate(document.rules):
         found += _reachable(document, rule, document.rules[:number])
         found += _open(rule)
         found += _known(document, rule)
         found += _complete(rule)
     return tuple(found)
+
+
+def _trusted(document: PolicyDocument) -> Iterator[Finding]:
+    for group in document.trusted_groups:
+        if any(name.partition(".")[0] == group for name in KNOWN_TOOLS):
+            message = f"`trusted` lets every call of {group!r} through unjudged"
+            yield Finding(
+                code="too-open", level="warning", rule="trusted", source=document.source, message=message
+            )
 
 
 def _reachable(document: PolicyDocument, rule: Rule, earlier: tuple[Rule, ...]) -> Iterator[Finding]:

@@ -36,8 +36,9 @@ def load_policy(
 ) -> RulePolicy:
     """The policy with this name, or in this file: our YAML, or a compiled-policy.json with its tool-annotations.json.
 
-    A name is looked for in the `search` folders first; `values` fills in `{NAME}` in folders. The examples beside the
-    rules are checked unless that is done elsewhere. Raises InvalidPolicy.
+    A name is looked for in the `search` folders first. Annotations and dynamic-lists.json are found beside a compiled
+    policy. `values` fills in `{NAME}` in folders. The examples beside the rules are checked unless that is done
+    elsewhere. Raises InvalidPolicy.
     """
     path = _find(reference, search)
     if path is None:
@@ -46,8 +47,7 @@ def load_policy(
                 "annotations go with a policy file, not with a named policy", source=reference
             )
         return _named(reference)
-    noted = _read(annotations) if annotations is not None else None
-    policy = RulePolicy(_parse(_read(path), path, noted, values or {}))
+    policy = RulePolicy(_parse(path, annotations, values or {}))
     if is_checked:
         check_examples(policy)
     return policy
@@ -62,18 +62,26 @@ def _named(name: str) -> RulePolicy:
     return policy
 
 
-def _parse(text: str, path: Path, annotations: str | None, values: Mapping[str, str]) -> PolicyDocument:
+def _parse(path: Path, annotations: Path | None, values: Mapping[str, str]) -> PolicyDocument:
     # Imported here: YAML is slow to load, and most programs that use a policy load just one.
-    from holdfast.policy.compiled import parse_annotations, parse_compiled
+    from holdfast.policy.compiled import parse_annotations, parse_compiled, parse_lists
     from holdfast.policy.parse import parse_policy
 
-    if path.suffix == ".json":
-        return parse_compiled(text, source=str(path), annotations=annotations, values=values)
-    document = parse_policy(text, source=str(path), values=values)
-    if annotations is None:
-        return document
-    noted = parse_annotations(annotations, source=str(path))
-    return msgspec.structs.replace(document, tools=noted | document.tools)
+    text, source = _read(path), str(path)
+    is_compiled = path.suffix == ".json"
+    annotations = annotations or (_neighbour(path, "tool-annotations.json") if is_compiled else None)
+    tools = parse_annotations(_read(annotations), source=str(annotations)) if annotations is not None else {}
+    if is_compiled:
+        listed = _neighbour(path, "dynamic-lists.json")
+        lists = parse_lists(_read(listed), source=str(listed)) if listed is not None else {}
+        return parse_compiled(text, source=source, tools=tools, lists=lists, values=values)
+    document = parse_policy(text, source=source, values=values)
+    return msgspec.structs.replace(document, tools=tools | document.tools)
+
+
+def _neighbour(path: Path, name: str) -> Path | None:
+    beside = path.with_name(name)
+    return beside if beside.is_file() else None
 
 
 def _find(reference: str, search: Sequence[Path]) -> Path | None:

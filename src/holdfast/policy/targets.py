@@ -38,9 +38,12 @@ def targets_of(
     located: dict[str, Location] = {}
     for name, roles in roles_of(tool, arguments).items():
         judged = tuple(role for role in roles if role != "none")
-        if not judged or arguments.get(name) is None:
+        value = arguments.get(name)
+        if value is None and "git-remote-url" in judged:
+            value = ""  # git chooses a remote by its settings, so none is not nowhere
+        if not judged or value is None:
             continue
-        for element in _elements(arguments[name]):
+        for element in _elements(value):
             for role in judged:
                 if role in PATH_ROLES:
                     found.append(_path_target(role, name, element, paths, located))

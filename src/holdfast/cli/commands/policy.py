@@ -247,7 +247,9 @@ def _request(policy: RulePolicy, arguments: argparse.Namespace) -> Request:
     call = _call(sys.stdin.read() if arguments.call == "-" else arguments.call)
     tool = tool_for(policy, call.operation)
     protected = [os.path.abspath(one) for one in arguments.protected]
-    paths = _ToolPaths(WorldPaths(Path(arguments.workspace).resolve(), protected=protected))
+    paths: Paths = WorldPaths(Path(arguments.workspace).resolve(), protected=protected)
+    if not call.operation.startswith("world."):
+        paths = _ToolPaths(paths)
     targets = targets_of(tool, call.arguments, paths, remotes=GitRemotes()) if tool is not None else ()
     return Request(call=call, tool=tool, targets=targets)
 
