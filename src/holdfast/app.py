@@ -18,7 +18,7 @@ from holdfast.core import (
 )
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import SessionOpened
-from holdfast.guests import Engine, python_engine
+from holdfast.guests import Engines, Sandbox
 from holdfast.models import Model, open_model, resolve_model, secrets
 from holdfast.policy import Policy, load_policy
 from holdfast.session import Approver, Host, Session, Settings, Status, assemble
@@ -29,12 +29,14 @@ from holdfast.world import FolderWorld, WorldPaths, open_folder
 class Runtime:
     """A store, an engine and the sessions that live on them. One a process is enough."""
 
-    def __init__(self, *, home: Home, settings: Settings, store: Store, engine: Engine, clock: Clock) -> None:
+    def __init__(
+        self, *, home: Home, settings: Settings, store: Store, engines: Engines, clock: Clock
+    ) -> None:
         self.home = home
         self.settings = settings
         self.store = store
         self.host = Host()
-        self._engine = engine
+        self._engines = engines
         self._clock = clock
 
     @classmethod
@@ -44,7 +46,7 @@ class Runtime:
         home: str | Path | None = None,
         settings: Settings | None = None,
         store: Store | None = None,
-        engine: Engine | None = None,
+        engines: Engines | None = None,
         clock: Clock | None = None,
     ) -> "Runtime":
         """Open the home and everything below it; close it again with `close`."""
@@ -55,14 +57,14 @@ class Runtime:
             home=place,
             settings=settings or Settings(),
             store=store or await EmbeddedStore.start(place, clock=clock),
-            engine=engine or python_engine(key=place.key()),
+            engines=engines or Engines(key=place.key(), cache=place.cache),
             clock=clock,
         )
 
     async def close(self) -> None:
         """Close every session, then the engine and the store. Idempotent."""
         await self.host.close()
-        await self._engine.close()
+        await self._engines.close()
         await self.store.close()
 
     async def create(
@@ -77,6 +79,7 @@ class Runtime:
         approver: Approver | None = None,
         session: str | None = None,
         can_ask: bool = True,
+        sandbox: Sandbox | None = None,
     ) -> Session:
         """A new session. Without a workspace it gets a folder of its own."""
         judge = self._policy(policy)
@@ -94,7 +97,9 @@ class Runtime:
             name=sanitise_name(name) if name else None,
         )
         journal = await self.store.create(opened, session=SessionId(session) if session is not None else None)
-        return await self._assemble(journal, judge, thinker, toolsets, approver, can_ask)
+        return await self._assemble(
+            journal, judge, thinker, toolsets, approver, can_ask, sandbox or self.settings.sandbox
+        )
 
     async def resume(
         self,
@@ -105,6 +110,7 @@ class Runtime:
         toolsets: Sequence[Toolset] = (),
         approver: Approver | None = None,
         can_ask: bool = True,
+        sandbox: Sandbox | None = None,
     ) -> Session:
         """Take up a session by id, prefix or name, with the policy and the model it had unless others are given."""
         journal = await self.store.open(await self.store.find(reference))
@@ -112,7 +118,9 @@ class Runtime:
             status = Status(journal)
             judge = self._policy(policy or status.policy)
             thinker = self._model(model if model is not None else status.model or None)
-            return await self._assemble(journal, judge, thinker, toolsets, approver, can_ask)
+            return await self._assemble(
+                journal, judge, thinker, toolsets, approver, can_ask, sandbox or self.settings.sandbox
+            )
         except BaseException:
             await journal.release()
             raise
@@ -125,6 +133,7 @@ class Runtime:
         toolsets: Sequence[Toolset],
         approver: Approver | None,
         can_ask: bool,
+        sandbox: Sandbox,
     ) -> Session:
         opened = journal.recorded[0].event
         assert isinstance(opened, SessionOpened), "every journal begins with SessionOpened"
@@ -138,8 +147,8 @@ class Runtime:
             paths=WorldPaths(root, protected=(self.home.root,)),
             policy=policy,
             model=model,
-            guest=self._engine.guest(),
-            toolsets=toolsets,
+            guest=self._engines.guest(sandbox, workspace=root),
+            toolsets=[*self._engines.toolsets(sandbox), *toolsets],
             settings=self.settings,
             secrets=secrets(os.environ),
             clock=self._clock,

@@ -83,6 +83,12 @@ class Conversation(Fold):
         """The number of the next call. Calls of a tool whose return is not recorded yet are asked for again."""
         return self.answered_calls + 1
 
+    def messages_through(self, turn: int) -> tuple[Message, ...]:
+        """The messages of all turns up to and with this one that are not summarised yet, an older summary first."""
+        head = self.messages[:1] if self.summary is not None else ()
+        older = tuple(message for number, message in self._messages if number <= turn)
+        return head + older if older else ()
+
     @property
     def messages(self) -> tuple[Message, ...]:
         """What the model is given: the summary of compacted turns, then every message since."""

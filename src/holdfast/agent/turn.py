@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from holdfast.agent.coderun import CodeRun, Ended
+from holdfast.agent.compaction import compact
 from holdfast.agent.conversation import Conversation
 from holdfast.agent.prompt import (
     EXECUTE_CODE,
@@ -24,6 +25,7 @@ from holdfast.core import (
     Cycle,
     Error,
     Json,
+    Message,
     Needs,
     Nonconverged,
     Ok,
@@ -32,10 +34,11 @@ from holdfast.core import (
     Proposed,
     Returned,
     ToolCallPart,
+    UserMessage,
     call_id,
     encode,
 )
-from holdfast.core.errors import BudgetExceeded, HoldfastError, ModelMissing, StoreError
+from holdfast.core.errors import BudgetExceeded, ContextExceeded, HoldfastError, ModelMissing, StoreError
 from holdfast.core.events import Noted, RunEnded, ToolReturned, TurnEnded
 from holdfast.gate import Gate
 from holdfast.models import Model, OnText, Prompt
@@ -60,6 +63,8 @@ class Turn:
         proposals: Callable[[], tuple[str, ...]],
         mode: Mode = "code",
         max_tokens: int | None = None,
+        is_compacted_when_full: bool = False,
+        max_history_messages: int | None = None,
     ) -> None:
         self._journal = journal
         self._conversation = conversation
@@ -70,6 +75,8 @@ class Turn:
         self._proposals = proposals
         self._mode = mode
         self._max_tokens = max_tokens
+        self._is_compacted_when_full = is_compacted_when_full
+        self._max_history_messages = max_history_messages
         self._worked_seconds = 0.0
 
     async def advance(self, on_text: OnText) -> Outcome:
@@ -83,6 +90,12 @@ class Turn:
             outcome = Nonconverged(value=self._last_words(), reason="budget", dimension=error.dimension)
         except StoreError:
             raise  # what cannot be recorded has not happened; there is nothing to end the turn with
+        except ContextExceeded as error:
+            outcome = Error(
+                message=f"Context window exceeded: {error}",
+                code=error.code,
+                hint="summarise older turns with /compact, fork an earlier turn with /fork, or start a new session",
+            )
         except HoldfastError as error:
             outcome = Error(message=str(error), code=error.code, hint=error.hint)
         except Exception as error:
@@ -124,14 +137,21 @@ class Turn:
             system += LOOP_WARNING
         prompt = Prompt(
             system=system,
-            messages=self._conversation.messages,
+            messages=_newest(self._conversation.messages, self._max_history_messages),
             tools=code_offer() if is_code else tool_offers(tools),
             max_tokens=self._max_tokens,
         )
         state = self._conversation
-        await self._gate.consult(
-            turn=state.turn, step=state.steps + 1, model=self.model, prompt=prompt, on_text=on_text
-        )
+        try:
+            await self._gate.consult(
+                turn=state.turn, step=state.steps + 1, model=self.model, prompt=prompt, on_text=on_text
+            )
+        except ContextExceeded:
+            if not self._is_compacted_when_full or not state.messages_through(state.turn - 1):
+                raise
+            await compact(
+                journal=self._journal, conversation=state, gate=self._gate, model=self.model, keep_turns=1
+            )
         return None
 
     async def _carry_out(self, part: ToolCallPart) -> Outcome | None:
@@ -208,6 +228,13 @@ class Turn:
 
     def _waits(self) -> Needs:
         waiting = self._gate.escalations.waiting()
+        questions = [
+            str(e.call.arguments.get("question", "")) for e in waiting if e.decision.rule == "ask-person"
+        ]
+        if questions and len(questions) == len(waiting):
+            return Needs(
+                need="clarification", description="\n".join(questions), context=[str(e.id) for e in waiting]
+            )
         what = ", ".join(f"{e.call.operation} ({e.decision.reason})" for e in waiting)
         return Needs(
             need="approval", description=f"waits for a person: {what}", context=[str(e.id) for e in waiting]
@@ -229,6 +256,15 @@ def told(ended: RunEnded) -> tuple[str, bool]:
     elif ended.value is not None:
         parts.append(f"=> {_shown(ended.value)}")
     return _cut("\n".join(parts) or "(no output)"), ended.status != "ok"
+
+
+def _newest(messages: tuple[Message, ...], limit: int | None) -> tuple[Message, ...]:
+    """The last messages, from a person's message on, so that no call is parted from its return."""
+    if limit is None or len(messages) <= limit:
+        return messages
+    starts = [n for n, message in enumerate(messages) if isinstance(message, UserMessage)]
+    start = next((n for n in starts if n >= len(messages) - limit), starts[-1])
+    return messages[start:]
 
 
 def _shown(value: Json) -> str:

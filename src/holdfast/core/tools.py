@@ -64,6 +64,8 @@ class Tool(Value):
     is_idempotent: bool = False
     is_read_only: bool = False
     is_destructive: bool = False
+    asks_person: bool = False
+    """Its result is a person's own words: it waits for them whatever the policy allows, and no grant covers it."""
 
     @property
     def group(self) -> str:

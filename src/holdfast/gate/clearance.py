@@ -65,7 +65,7 @@ class Clearance:
             return self._follow(asked, judged, offer)
         if isinstance(asked, Escalation):
             return Parked(escalation=asked.id)
-        if grant := self._grants.covering(judged.request):
+        if not offer.tool.asks_person and (grant := self._grants.covering(judged.request)):
             return Cleared(call, decision, offer, grant=grant.id)
         if not self._can_ask:
             return _no(decision, "no-handler", "it needs a person's yes and nobody can be asked here")

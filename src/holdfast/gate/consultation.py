@@ -53,6 +53,16 @@ class Consultation:
             self._budget.release(reservation)
         return reply
 
+    async def ask_aside(self, *, turn: int, model: Model, prompt: Prompt) -> Reply:
+        """A reply that is no part of the conversation; step 0 marks its intent in the journal."""
+        amount, allowed = self._wanted(model, prompt)
+        reservation = self._budget.reserve(amount)
+        try:
+            await self._journal.append(ModelAsked(turn=turn, step=0, model=model.name, reserved=amount))
+            return await model.ask(msgspec.structs.replace(prompt, max_tokens=allowed), lambda _: None)
+        finally:
+            self._budget.release(reservation)
+
     def _wanted(self, model: Model, prompt: Prompt) -> tuple[Amount, int | None]:
         """What to reserve, and how long the reply may be: what is left of the tokens after the prompt."""
         given = self._prompt_tokens(prompt)

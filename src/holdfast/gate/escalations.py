@@ -84,6 +84,11 @@ class Escalations(Fold):
             return None
         return self._open[asked].call if asked in self._open else self._ruled[asked].escalation.call
 
+    def response_to(self, call: Call) -> Response | None:
+        """What a person answered about this call."""
+        asked = self.of(call)
+        return asked.response if isinstance(asked, Ruling) else None
+
     async def open(self, escalation: Escalation) -> None:
         """Put a call before a person."""
         await self._record.append(EscalationOpened(escalation=escalation))

@@ -123,6 +123,11 @@ class Gate:
         """The tools whose calls are not all denied: what a model is shown."""
         return tuple(tool for tool in self._offers.tools() if self.policy.could_allow(tool))
 
+    def tool(self, operation: str) -> Tool | None:
+        """The tool behind an operation, None where nobody offers it."""
+        offer = self._offers.get(operation)
+        return offer.tool if offer is not None else None
+
     async def submit(self, call: Call) -> Answer:
         """Turn a wish into an answer. Asked again under the same id, a call gets the answer it got before."""
         recorded = self.calls.answer(call)
@@ -168,6 +173,10 @@ class Gate:
         )
         await self._warn()
         return reply
+
+    async def summarise(self, *, turn: int, model: Model, prompt: Prompt) -> Reply:
+        """Ask the model aside from the conversation; whoever asks records the reply and its usage."""
+        return await self._consultation.ask_aside(turn=turn, model=model, prompt=prompt)
 
     async def resolve(
         self, id: EscalationId, response: Response, *, principal: Principal, transport: str

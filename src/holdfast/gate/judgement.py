@@ -79,7 +79,10 @@ class Judge:
         if self._calls.repeats(call) >= self._repeats:
             reason = f"the same call was made {self._repeats} times in this turn; do something else"
             return Judged(request, deny("circuit-breaker", reason), offer)
-        return Judged(request, self.policy.judge(request), offer)
+        decision = self.policy.judge(request)
+        if offer.tool.asks_person and decision.verdict != "deny":
+            decision = Decision(verdict="escalate", rule="ask-person", reason="it asks you", source="gate")
+        return Judged(request, decision, offer)
 
 
 def deny(rule: str, reason: str) -> Decision:

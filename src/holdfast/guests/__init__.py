@@ -2,6 +2,7 @@
 
 from holdfast.guests.auto import AutoEngine
 from holdfast.guests.contract import Capabilities, Engine, Guest, GuestLimits, OnCall, Run, RunRequest
+from holdfast.guests.engines import Engines, Sandbox
 from holdfast.guests.python import python_engine
 from holdfast.guests.scripted import ScriptedEngine, script
 from holdfast.guests.seal import Seal
@@ -11,11 +12,13 @@ __all__ = [
     "AutoEngine",
     "Capabilities",
     "Engine",
+    "Engines",
     "Guest",
     "GuestLimits",
     "OnCall",
     "Run",
     "RunRequest",
+    "Sandbox",
     "ScriptedEngine",
     "Seal",
     "python_engine",

@@ -5,14 +5,16 @@ from contextlib import AsyncExitStack
 
 from holdfast.agent import CodeRun, Conversation, Turn
 from holdfast.core import Clock, Paths, SessionId, Toolset
-from holdfast.gate import AuditFile, Gate, GateSettings, GrantBook, Rendezvous, Results
+from holdfast.gate import AuditFile, Gate, GateSettings, GrantBook, Rendezvous, Results, audit_view
 from holdfast.guests import Guest, GuestLimits
 from holdfast.models import Model, ModelToolset
 from holdfast.policy import Policy
+from holdfast.session.person import PersonToolset
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
 from holdfast.session.staging import staged_changes
 from holdfast.session.status import Status
+from holdfast.session.view import ViewToolset, as_json
 from holdfast.store import Home, Journal, Store
 from holdfast.world import StagedWorld, World, WorldToolset
 
@@ -47,7 +49,16 @@ async def assemble(
         change.after: await store.blob(change.after) for change in changes if change.after is not None
     }
     staged.restage(changes, contents.__getitem__)
-    own: list[Toolset] = [WorldToolset(world, staged, keep=store.put_blob)]
+    own: list[Toolset] = [
+        WorldToolset(world, staged, keep=store.put_blob),
+        PersonToolset(lambda call: gate.escalations.response_to(call)),
+        ViewToolset(
+            status=status,
+            gate=lambda: gate,
+            staged=staged,
+            audit=lambda: as_json(audit_view(journal.recorded)),
+        ),
+    ]
     if model is not None:
         own.append(ModelToolset(model))
     book = GrantBook(home.grants) if home is not None else None
@@ -92,6 +103,8 @@ async def assemble(
         proposals=lambda: tuple(proposal.path for proposal in staged.proposals()),
         mode=settings.mode,
         max_tokens=settings.max_tokens,
+        is_compacted_when_full=settings.auto_compact,
+        max_history_messages=settings.max_history_messages,
     )
     return Session(
         journal=journal,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 
-from holdfast.agent import Conversation, Turn
+from holdfast.agent import Conversation, Turn, compact
 from holdfast.core import (
     PERSON,
     Escalation,
@@ -16,7 +16,7 @@ from holdfast.core import (
     Response,
     SessionId,
 )
-from holdfast.core.errors import EscalationUnknown, SessionClosed, SessionNotReady
+from holdfast.core.errors import EscalationUnknown, ModelMissing, SessionClosed, SessionNotReady
 from holdfast.core.events import (
     AnyEvent,
     CodePosted,
@@ -106,6 +106,20 @@ class Session:
         if not self.status.has_open_turn:
             return None
         return await self._drive()
+
+    async def compact(self, *, keep_turns: int = 2) -> str:
+        """Put a summary in the place of older turns, and return it; the originals stay in the journal."""
+        self._check_ready()
+        if self._turn.model is None:
+            raise ModelMissing("this session has no model to summarise with")
+        event = await compact(
+            journal=self._journal,
+            conversation=self._conversation,
+            gate=self._gate,
+            model=self._turn.model,
+            keep_turns=keep_turns,
+        )
+        return event.summary
 
     async def cancel(self) -> None:
         """End the running turn; what was done stays done, and the session is ready again."""

@@ -1,9 +1,8 @@
 """What a session goes by: model, policy, sandbox, limits. Frozen; `config` reads it from a file."""
 
-from typing import Literal
-
 from holdfast.agent import Mode
 from holdfast.core import Limits, Value
+from holdfast.guests import Sandbox
 from holdfast.models import ModelSettings
 
 
@@ -16,11 +15,16 @@ class Settings(Value, forbid_unknown_fields=True):
     """How a model is asked: address, time limits, attempts, size of a reply."""
     policy: str = "project"
     """A named policy or a file."""
-    sandbox: Literal["python", "wasi", "auto"] = "python"
+    sandbox: Sandbox = "python"
+    """Where code runs: a Python subset, CPython in WebAssembly, the second only where the first refuses, or Lisp."""
     mode: Mode = "code"
     """How the model acts: by writing Python, or by calling tools one by one."""
     max_tokens: int | None = None
     """Of one reply."""
+    auto_compact: bool = False
+    """Summarise older turns by itself when the conversation no longer fits the model; else the turn ends and says so."""
+    max_history_messages: int | None = None
+    """Give the model only so many messages, from a person's message on; None gives it all."""
     escalation_seconds: float = 300.0
     """How long a call waits for a person."""
     call_seconds: float = 60.0

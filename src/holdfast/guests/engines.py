@@ -1,0 +1,69 @@
+"""The engines of a process: each made when a session first needs it, shared by all sessions, closed together."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from holdfast.core import Toolset
+from holdfast.guests.auto import AutoEngine
+from holdfast.guests.contract import Engine, Guest
+from holdfast.guests.python import python_engine
+
+if TYPE_CHECKING:
+    from holdfast.guests.wasi import Workers
+
+Sandbox = Literal["python", "wasi", "auto", "lisp"]
+
+
+class Engines:
+    """Opens the guest of a session in the sandbox that was chosen for it."""
+
+    def __init__(self, *, key: bytes, cache: Path) -> None:
+        self._key = key
+        self._cache = cache
+        self._python = python_engine(key=key)
+        self._workers: Workers | None = None
+        self._others: list[Engine] = []
+
+    def guest(self, sandbox: Sandbox, *, workspace: Path) -> Guest:
+        """A fresh guest that sees this workspace. Raises EngineMissing; nothing weaker takes its place."""
+        match sandbox:
+            case "python":
+                return self._python.guest()
+            case "lisp":
+                from holdfast.guests.lisp import lisp_engine
+
+                return self._kept(lisp_engine(key=self._key)).guest()
+            case "wasi":
+                return self._kept(self._wasi(workspace)).guest()
+            case "auto":
+                engine = AutoEngine(python=self._python, wasi=self._kept(self._wasi(workspace)))
+                return engine.guest()
+
+    def toolsets(self, sandbox: Sandbox) -> tuple[Toolset, ...]:
+        """Operations of the language itself that a policy may forbid."""
+        if sandbox != "lisp":
+            return ()
+        from holdfast.guests.lisp import LanguageToolset
+
+        return (LanguageToolset(),)
+
+    async def close(self) -> None:
+        """Stop every worker. Idempotent."""
+        others, self._others = self._others, []
+        for engine in others:
+            await engine.close()
+        if self._workers is not None:
+            await self._workers.close()
+            self._workers = None
+        await self._python.close()
+
+    def _wasi(self, workspace: Path) -> Engine:
+        from holdfast.guests.wasi import Workers, wasi_engine
+
+        if self._workers is None:
+            self._workers = Workers(key=self._key, cache=self._cache)
+        return wasi_engine(key=self._key, cache=self._cache, workspace=workspace, workers=self._workers)
+
+    def _kept(self, engine: Engine) -> Engine:
+        self._others.append(engine)
+        return engine
