@@ -52,7 +52,11 @@ async def test_a_new_session_gets_an_id_of_the_time_and_four_letters(store: Stor
 
 async def test_a_given_id_is_claimed_once(store: Store) -> None:
     id = SessionId("550e8400-e29b-41d4-a716-446655440000")
-    assert (await store.create(opened(), session=id)).session == id
+    journal = await store.create(opened(), session=id)
+    assert journal.session == id
+    with pytest.raises(SessionExists):
+        await store.create(opened(), session=id)
+    await journal.release()
     with pytest.raises(SessionExists):
         await store.create(opened(), session=id)
 

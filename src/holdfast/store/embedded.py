@@ -78,8 +78,12 @@ class EmbeddedStore:
             reader.shutdown()
             raise
         store = cls(home=home, clock=clock, presence=presence, reader=reader, redact=redact, notices=notices)
-        if not await store.reading(index.is_usable):
-            await store._rebuild_index()
+        try:
+            if not await store.reading(index.is_usable):
+                await store._rebuild_index()
+        except BaseException:
+            await store.close()
+            raise
         return store
 
     async def create(self, opened: SessionOpened, *, session: SessionId | None = None) -> EmbeddedJournal:
@@ -268,13 +272,20 @@ class EmbeddedStore:
             tally=tally,
         )
 
+        has_tried = False
+
         def work(transaction: Transaction) -> tuple[int, Head, Recorded]:
+            nonlocal has_tried
             if opened.parent is not None:
                 read_tally(transaction, opened.parent.session)  # gone since it was read: SessionNotFound
-            if transaction.execute(SQL["is_taken"], (session,)).fetchone():
-                raise _IdTaken(f"there is a session {session!r} already", hint="choose another id")
             (record,) = chained(session, [entry], at_ms=at_ms, seq=start.seq, previous=start.hash)
+            if transaction.execute(SQL["is_taken"], (session,)).fetchone():
+                if not (has_tried and self._is_own(transaction, record)):
+                    raise _IdTaken(f"there is a session {session!r} already", hint="choose another id")
+                head = next_head(transaction, session, start, [record])
+                return self._leases.grant(transaction, session), head, record
             check_names(transaction, session, [record])
+            has_tried = True
             append_records(transaction, [record], [entry])
             (rank,) = transaction.execute(SQL["rank_of"], (session, record.seq)).fetchone()
             head = next_head(transaction, session, start, [record])
@@ -287,6 +298,11 @@ class EmbeddedStore:
 
         fence, head, record = await self.writing(work)
         return self._journal(session, fence, head, [*history, record])
+
+    def _is_own(self, transaction: Transaction, first: Recorded) -> bool:
+        """Whether an id is taken by this very creation, whose first commit only seemed to fail."""
+        written = transaction.execute(SQL["event_hash"], (first.session, first.seq)).fetchone()
+        return written == (first.hash,) and self._leases.holder(transaction, first.session) is None
 
     def _let_go(self, session: SessionId, fence: int, is_damaged: bool, transaction: Transaction) -> None:
         self._leases.give_back(transaction, session, fence)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 from holdfast.core import Clock, SessionId, encode
@@ -40,7 +41,8 @@ class EmbeddedJournal:
         self._fence = fence
         self._leases = leases
         self._tape = Tape(history)
-        self._head = head  # belongs to the writer's thread
+        self._head = head  # belongs to the writer's thread, as does the next
+        self._failures = 0
         self._writer = writer
         self._blobs = blobs
         self._clock = clock
@@ -89,18 +91,37 @@ class EmbeddedJournal:
         drafts: Sequence[Draft],
     ) -> list[Recorded]:
         head: Head | None = transaction.staged.get(self)
+        unheard: list[Recorded] = []
         if head is None:
             self._leases.check(transaction, self._session, self._fence)
-            head = self._head
+            head, unheard = self._current(transaction)
         records = chained(self._session, entries, at_ms=at_ms, seq=head.seq, previous=head.hash)
-        check_names(transaction, self._session, records)
-        for draft in drafts:
-            self._blobs.write(transaction, draft)
-        append_records(transaction, records, entries)
-        self._stage(transaction, next_head(transaction, self._session, head, records))
+        if unheard and self._is_written(unheard, at_ms, entries):
+            records, unheard = unheard, []
+        else:
+            check_names(transaction, self._session, records)
+            for draft in drafts:
+                self._blobs.write(transaction, draft)
+            append_records(transaction, records, entries)
+            head = next_head(transaction, self._session, head, records)
+        self._stage(transaction, head)
         if any(is_activity(record) for record in records):
             transaction.moved.add(self._session)
-        return records
+        return [*unheard, *records]
+
+    def _current(self, transaction: Transaction) -> tuple[Head, list[Recorded]]:
+        """Where the journal ends, and events that are on the disk though their commit seemed to fail."""
+        if transaction.failures == self._failures:
+            return self._head, []
+        unheard = read_history(transaction, self._session, after=self._head.seq)
+        head = next_head(transaction, self._session, self._head, unheard)
+        transaction.after_commit.append(partial(setattr, self, "_failures", transaction.failures))
+        return head, unheard
+
+    def _is_written(self, unheard: Sequence[Recorded], at_ms: int, entries: Sequence[Entry]) -> bool:
+        before = self._head
+        wanted = chained(self._session, entries, at_ms=at_ms, seq=before.seq, previous=before.hash)
+        return [one.hash for one in unheard] == [one.hash for one in wanted]
 
     def _stage(self, transaction: Transaction, head: Head) -> None:
         if self not in transaction.staged:

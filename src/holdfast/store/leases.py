@@ -15,6 +15,8 @@ class Leases:
     def __init__(self, presence: Presence, clock: Clock) -> None:
         self._presence = presence
         self._clock = clock
+        self._granted: set[tuple[SessionId, int]] = set()
+        """What somebody in this process knows to have; a grant whose commit seemed to fail is nobody's."""
 
     def holder(self, connection: Connection, session: SessionId) -> Holder | None:
         """Who writes a session now; one that died or was stopped does not. Raises SessionNotFound."""
@@ -22,7 +24,9 @@ class Leases:
         row = connection.execute(SQL["lease_of"], (session,)).fetchone()
         if row is None or row[1] is None:
             return None
-        _, instance, pid, host, since_ms = row
+        fence, instance, pid, host, since_ms = row
+        if instance == self._presence.token and (session, fence) not in self._granted:
+            return None
         if not self._presence.is_alive(instance, pid, host):
             return None
         return Holder(pid=pid, host=host, since_ms=since_ms)
@@ -47,6 +51,7 @@ class Leases:
         """The number of a new lease on a session that nobody else can hold."""
         mine = (self._presence.token, self._presence.pid, self._presence.host, self._clock.now_ms())
         (fence,) = transaction.execute(SQL["grant_lease"], (session, *mine)).fetchone()
+        transaction.after_commit.append(lambda: self._granted.add((session, fence)))
         return int(fence)
 
     def check(self, transaction: Transaction, session: SessionId, fence: int) -> None:
@@ -61,3 +66,4 @@ class Leases:
     def give_back(self, transaction: Transaction, session: SessionId, fence: int) -> None:
         """End a lease; one that was taken over is left alone."""
         transaction.execute(SQL["release_lease"], (session, fence, self._presence.token))
+        transaction.after_commit.append(lambda: self._granted.discard((session, fence)))

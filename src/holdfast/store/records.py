@@ -3,7 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from holdfast.core import SessionId
+from holdfast.core.errors import InvalidInput
 from holdfast.core.events import AnyEvent, Recorded, chain, decode_event, encode_event
 from holdfast.store.naming import named
 
@@ -22,7 +25,14 @@ class Entry:
 def encode_entry(event: AnyEvent, redact: Redact) -> Entry:
     """Fix an event: what the caller still holds and may change is not what is recorded."""
     body = redact(encode_event(named(event)))
-    return Entry(event=decode_event(body), body=body)
+    try:
+        return Entry(event=decode_event(body), body=body)
+    except msgspec.MsgspecError as problem:
+        # Fail closed: with the secret it may not be written, and without it, it is no event.
+        raise InvalidInput(
+            f"a known secret is a word that a {type(event).__name__} is made of, so that it cannot be recorded",
+            hint="change the secret for one that nobody could guess",
+        ) from problem
 
 
 def chained(

@@ -25,7 +25,9 @@ LOCK_TIMEOUT_SECONDS = 10.0
 class Transaction:
     """What the jobs of one group share: the connection, and what is to be done before and after the commit."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, failures: int = 0) -> None:
+        self.failures = failures
+        """How often the disk has failed so far; what was remembered before the last time may not be what is on it."""
         self.execute = connection.execute
         self.executemany = connection.executemany
         self.staged: dict[object, Any] = {}
@@ -62,6 +64,7 @@ class Writer:
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._is_closed = False
         self._connection: sqlite3.Connection | None = None
+        self._failures = 0
         self._thread = threading.Thread(target=self._run, name="holdfast-writer", daemon=True)
         self._thread.start()
 
@@ -109,7 +112,7 @@ class Writer:
                 return group, False
         return group, True
 
-    def _commit(self, group: list[_Job[Any]]) -> None:
+    def _commit(self, group: list[_Job[Any]], *, is_second_try: bool = False) -> None:
         try:
             self._attempt(group)
         except Exception as problem:
@@ -118,14 +121,17 @@ class Writer:
                 # One job's failure must not be another's: each gets a transaction of its own.
                 for job in group:
                     self._commit([job])
-                return
-            (job,) = group
-            job.problem = self._explain(problem) if isinstance(problem, sqlite3.Error) else problem
+            elif isinstance(problem, sqlite3.Error) and not is_second_try:
+                # A commit that failed on its way to the disk may be there all the same. The second try finds out.
+                self._commit(group, is_second_try=True)
+            else:
+                (job,) = group
+                job.problem = self._explain(problem) if isinstance(problem, sqlite3.Error) else problem
 
     def _attempt(self, group: list[_Job[Any]]) -> None:
         if self._connection is None:
             self._connection = self._connect()
-        transaction = Transaction(self._connection)
+        transaction = Transaction(self._connection, failures=self._failures)
         self._begin(self._connection)
         for job in group:
             job.problem = None
@@ -155,14 +161,13 @@ class Writer:
 
     def _rollback(self, problem: Exception) -> None:
         connection = self._connection
-        if connection is None:
-            return
         try:
-            if connection.in_transaction:
+            if connection is not None and connection.in_transaction:
                 connection.execute("ROLLBACK")
         except sqlite3.Error:
             self._disconnect()
         if isinstance(problem, sqlite3.Error):
+            self._failures += 1
             self._disconnect()  # a connection that met a disk error may remember what is not on the disk
 
     def _disconnect(self) -> None:
