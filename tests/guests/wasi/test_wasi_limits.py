@@ -151,6 +151,15 @@ async def test_a_guest_that_breaks_itself_is_lost_and_the_session_goes_on(guest:
     assert (await run(guest, "x")).value == 1
 
 
+async def test_many_files_are_stopped_at_what_a_run_may_write(cache: Path, workspace: Path) -> None:
+    engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, disk_bytes=8 << 20)
+    code = "n = 0\nwhile True:\n    n += 1\n    open(f'f{n % 9}', 'wb').write(bytes(1 << 20))"
+    ended = await run(engine.guest(), code, seconds=20)
+    assert ended.status == "limit"
+    assert "wrote more than 8388608 bytes" in ended.error
+    await engine.close()
+
+
 @pytest.mark.parametrize("claim", ["5", "{}", "{'status': 'great'}", "{'status': 'ok', 'error': 7}"])
 async def test_a_guest_that_forges_its_report_is_lost(guest: Guest, claim: str) -> None:
     await run(guest, f"x = 1\nimport guest.entry\nguest.entry._run = lambda told: {claim}")

@@ -119,7 +119,8 @@ async def attack(engine: Engine, watch: Watch, code: str) -> Run:
         .replace("{TAG}", watch.tag)
         .replace("{PORT}", str(watch.port))
     )
-    source = source.replace("{{", "{").replace("}}", "}")
+    if "{{" in source:  # written for str.format
+        source = source.replace("{{", "{").replace("}}", "}")
     guest = engine.guest()
     ended = await guest.run(RunRequest(code=source, tools=(F,), limits=LIMITS), f)
     await guest.close()

@@ -46,14 +46,18 @@ class _Limit(Value, tag_field="kind", tag="limit"):
     reason: str
 
 
+_LOOK_SECONDS = 0.05
 _wishes = msgspec.json.Decoder(_Wish)
 
 
 class Conversation:
     """Talks with a worker until it answers, waits or is stopped."""
 
-    def __init__(self, worker: Worker, limits: GuestLimits) -> None:
+    def __init__(self, worker: Worker, limits: GuestLimits, *, disk_bytes: int | None = None) -> None:
         self.worker = worker
+        self._disk_bytes = disk_bytes
+        self._written_before = worker.written_bytes() if disk_bytes is not None else 0
+        self._is_over_disk = False
         self.limits = limits
         self.steps = 0
         self.is_over_calls = False
@@ -84,6 +88,22 @@ class Conversation:
 
     async def listen(self, on_call: OnCall) -> Ending:
         """Answer the guest until it is done, waits or is stopped."""
+        watch = asyncio.create_task(self._watch_disk())
+        try:
+            return await self._answer_calls(on_call)
+        finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+
+    async def _watch_disk(self) -> None:
+        """Stop a guest that fills the disk: it writes past the gate, and the kernel bounds one file only."""
+        while self._disk_bytes is not None and not self._is_over_disk:
+            await asyncio.sleep(_LOOK_SECONDS)
+            self._is_over_disk = self.worker.written_bytes() - self._written_before > self._disk_bytes
+        if self._is_over_disk:
+            self.worker.kill()
+
+    async def _answer_calls(self, on_call: OnCall) -> Ending:
         while True:
             try:
                 frame = await self._next_frame()
@@ -144,6 +164,11 @@ class Conversation:
     async def _died(self, reason: str) -> Stopped:
         """The process is gone; its exit status says why."""
         status = await self.worker.end()
+        if self._is_over_disk:
+            return Stopped(
+                is_limit=True,
+                reason=f"the code wrote more than {self._disk_bytes} bytes to files and was stopped",
+            )
         if status == -signal.SIGPROF:
             return Stopped(
                 is_limit=True, reason=f"the code ran longer than {self.limits.seconds:g} s and was stopped"

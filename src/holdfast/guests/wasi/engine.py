@@ -18,13 +18,15 @@ def wasi_engine(
     staged_view: Path | None = None,
     keeps_variables: bool = True,
     file_bytes: int = 64 << 20,
+    disk_bytes: int = 256 << 20,
     workers: Workers | None = None,
     progress: component.Progress = lambda _: None,
 ) -> Engine:
     """An engine for one workspace. Raises EngineMissing.
 
     `workers` is shared by all engines of a process; without it the engine has its own. With `staged_view`, a folder of
-    ours, guests work on a copy of the workspace there and report staged changes. `file_bytes` bounds one file.
+    ours, guests work on a copy of the workspace there and report staged changes. `file_bytes` bounds one file, `disk_bytes`
+    what one run writes in all.
     """
     component.check_installed()
     return WasiEngine(
@@ -33,6 +35,7 @@ def wasi_engine(
         staged_view=None if staged_view is None else staged_view.resolve(),
         keeps_variables=keeps_variables,
         file_bytes=file_bytes,
+        disk_bytes=disk_bytes,
         workers=workers or Workers(key=key, cache=cache, progress=progress),
         owns_workers=workers is None,
     )
@@ -49,6 +52,7 @@ class WasiEngine:
         staged_view: Path | None,
         keeps_variables: bool,
         file_bytes: int,
+        disk_bytes: int,
         workers: Workers,
         owns_workers: bool,
     ) -> None:
@@ -57,6 +61,7 @@ class WasiEngine:
         self._staged_view = staged_view
         self._keeps_variables = keeps_variables
         self._file_bytes = file_bytes
+        self._disk_bytes = disk_bytes
         self._workers = workers
         self._owns_workers = owns_workers
         self._guests: list[GuestProcess] = []
@@ -85,6 +90,7 @@ class WasiEngine:
             view=view,
             keeps_variables=self._keeps_variables,
             file_bytes=self._file_bytes,
+            disk_bytes=self._disk_bytes,
             workers=self._workers,
         )
         self._guests.append(made)

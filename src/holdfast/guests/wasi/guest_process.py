@@ -35,6 +35,7 @@ class GuestProcess:
         view: StagedView | None,
         keeps_variables: bool,
         file_bytes: int,
+        disk_bytes: int,
         workers: Workers,
     ) -> None:
         self._capabilities = capabilities
@@ -43,6 +44,7 @@ class GuestProcess:
         self._view = view
         self._keeps_variables = keeps_variables
         self._file_bytes = file_bytes
+        self._disk_bytes = disk_bytes
         self._workers = workers
         self._worker: Worker | None = None
         self._state: bytes = b""
@@ -70,7 +72,7 @@ class GuestProcess:
             started = await self._started(request.limits)
             if isinstance(started, Stopped):
                 return await self._told(started, None)
-            conversation = Conversation(started, request.limits)
+            conversation = Conversation(started, request.limits, disk_bytes=self._disk_bytes)
             self._memory_bytes = request.limits.memory_bytes
             await conversation.begin(requests.run(request, is_fresh=not self._keeps_variables))
             return await self._told(await conversation.listen(on_call), conversation)
