@@ -17,7 +17,7 @@ from holdfast.core import Change, Value
 from holdfast.core.errors import CommitConflict, HoldfastError, JournalDamaged, PathRefused
 from holdfast.world.contract import World
 from holdfast.world.fingerprints import NOTHING, fingerprint_of
-from holdfast.world.names import parent_and_name
+from holdfast.world.names import folders_above
 
 
 class Step(Value):
@@ -180,7 +180,7 @@ class Commit(Value):
         missing: set[str] = set(self.made_folders)
         for step in self.steps:
             if step.after is not None:
-                missing.update(parents(step.path))
+                missing.update(folders_above(step.path))
         return tuple(sorted(folder for folder in missing if not is_folder(base, folder)))
 
 
@@ -190,14 +190,6 @@ def is_folder(base: World, path: str) -> bool:
         return base.exists(path) and base.stat(path).kind == "folder"
     except PathRefused:
         return True
-
-
-def parents(path: str) -> list[str]:
-    """The folders above a path, the workspace itself left out."""
-    above = []
-    while (path := parent_and_name(path)[0]) != ".":
-        above.append(path)
-    return above
 
 
 def put_back(base: World, old: Iterable[OldFile], new_folders: Iterable[str]) -> None:

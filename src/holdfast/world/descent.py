@@ -77,11 +77,22 @@ class Root:
 
     def resolve(self, path: str) -> str:
         """Where a normal path leads when its links are followed, relative to the root. Raises PathRefused."""
-        real = follow(self.real if path == "." else f"{self.real}/{path}")
-        inside = relative_to(real, self.real)
+        if path == "." or not self._has_links(path):
+            return path
+        inside = relative_to(follow(f"{self.real}/{path}"), self.real)
         if inside is None:
             raise PathRefused(f"{path!r} leads out of the workspace through a link")
         return inside
+
+    def _has_links(self, path: str) -> bool:
+        parent, _, name = path.rpartition("/")
+        try:
+            with self.folder(parent or ".") as folder:
+                return stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode)
+        except LinkInTheWay:
+            return True
+        except (FileNotFoundError, NotADirectoryError):
+            return False  # what is missing is no link, and up to there none was met
 
 
 def best_opener() -> Opener:

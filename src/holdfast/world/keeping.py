@@ -63,7 +63,7 @@ class Keeper:
 
     def _read(self, look: Look) -> _Read | None:
         """The entry of one look; a large file has no content yet."""
-        path, mode = look.path, look.sign.mode
+        path, mode = look.path, look.mode
         permissions = mode & PERMISSIONS
         try:
             if stat.S_ISDIR(mode):
@@ -72,8 +72,8 @@ class Keeper:
                 return _Read(Entry(path=path, kind="link", target=self._target(path)))
             if not stat.S_ISREG(mode):
                 return _Read(Entry(path=path, kind="other"))
-            file = Entry(path=path, kind="file", mode=permissions, size=look.sign.size)
-            if look.sign.size > CHUNK_BYTES:
+            file = Entry(path=path, kind="file", mode=permissions, size=look.size)
+            if look.size > CHUNK_BYTES:
                 return _Read(file)
             content = self._files.read(path)
             whole = structs.replace(file, size=len(content), fingerprint=digest_bytes(content))

@@ -47,18 +47,28 @@ Tree = dict[str, Entry]
 """Everything in a workspace by its path; names that are no Unicode carry surrogates, as Python gives them."""
 
 
+Delta = dict[str, Entry | None]
+"""What is new or different by its path; None is what is gone."""
+
+
 def pack(manifest: Manifest) -> bytes:
     """The blob of a manifest."""
     return encode(manifest)
 
 
-def changed_between(before: Tree, after: Tree) -> tuple[Change, ...]:
-    """The files created, modified and deleted from one tree to another, sorted by path."""
+def difference(before: Tree, after: Tree) -> Delta:
+    """What leads from one tree to another."""
+    delta: Delta = {path: entry for path, entry in after.items() if before.get(path) != entry}
+    delta.update({path: None for path in before if path not in after})
+    return delta
+
+
+def changes_in(delta: Delta, before: Tree) -> tuple[Change, ...]:
+    """The files that a delta creates, modifies and deletes, sorted by path."""
     changes: list[Change] = []
-    for path in sorted(before.keys() | after.keys()):
-        old, new = _content(before.get(path)), _content(after.get(path))
-        is_same_mode = path in before and path in after and before[path].mode == after[path].mode
-        if old == new and (is_same_mode or old is None):
+    for path, entry in sorted(delta.items()):
+        old, new = _content(before.get(path)), _content(entry)
+        if old is None and new is None:
             continue
         changes.append(
             Change(
@@ -66,24 +76,21 @@ def changed_between(before: Tree, after: Tree) -> tuple[Change, ...]:
                 kind="created" if old is None else "deleted" if new is None else "modified",
                 before=old,
                 after=new,
-                mode=after[path].mode if new is not None else None,
+                mode=entry.mode if entry is not None and new is not None else None,
             )
         )
     return tuple(changes)
 
 
-def manifest_of(tree: Tree, before: Tree, base: str | None, chain: int) -> Manifest:
-    """The manifest of a tree: whole, or as the difference to the one before where that is shorter."""
-    entries = [entry for path, entry in tree.items() if before.get(path) != entry]
-    removed = [path for path in before if path not in tree]
-    is_whole = base is None or chain + 1 >= MAX_CHAIN or len(entries) + len(removed) > len(tree) // 2
-    if is_whole:
-        return Manifest(entries=tuple(_written(entry) for entry in tree.values()))
+def manifest_of(tree: Tree, delta: Delta, base: str | None, chain: int) -> Manifest:
+    """The manifest of a tree: the delta that led to it, or the whole where that is shorter or the chain too long."""
+    if base is None or chain + 1 >= MAX_CHAIN or len(delta) > len(tree) // 2:
+        return Manifest(entries=tuple(_written(entry) for _, entry in sorted(tree.items())))
     return Manifest(
         base=base,
         chain=chain + 1,
-        entries=tuple(_written(entry) for entry in entries),
-        removed=tuple(escape(path) for path in removed),
+        entries=tuple(_written(entry) for _, entry in sorted(delta.items()) if entry is not None),
+        removed=tuple(escape(path) for path, entry in sorted(delta.items()) if entry is None),
     )
 
 

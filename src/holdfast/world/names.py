@@ -104,6 +104,12 @@ def parent_and_name(path: str) -> tuple[str, str]:
     return parent or ".", name
 
 
+def folders_above(path: str) -> tuple[str, ...]:
+    """The folders that a normal path lies in, the innermost first, the workspace itself left out."""
+    parts = path.split("/")
+    return tuple("/".join(parts[:length]) for length in range(len(parts) - 1, 0, -1))
+
+
 def is_within(path: str, folder: str) -> bool:
     """Whether a normal path is a folder or lies in it."""
     return path == folder or path.startswith(f"{folder}/")

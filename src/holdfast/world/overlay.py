@@ -5,15 +5,16 @@ For each changed file it keeps the fingerprint that the base had when the file w
 
 import errno
 import os
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from holdfast.core import Change, Clock, SystemClock
 from holdfast.core.errors import PathRefused, QuotaExceeded
 from holdfast.world.contract import NOT_EMPTY, Hit, Stat, World
 from holdfast.world.fingerprints import NOTHING, fingerprint_of, tree_fingerprint
-from holdfast.world.names import is_within, parent_and_name
+from holdfast.world.names import folders_above, is_within, parent_and_name
 from holdfast.world.patterns import compile_pattern
 from holdfast.world.search import search_files
 
@@ -39,6 +40,8 @@ class Overlay:
         self._files: dict[str, Staged] = {}
         self._folders: set[str] = set()
         self._gone_folders: set[str] = set()
+        self._written_in: Counter[str] = Counter()
+        self._held_bytes = 0
 
     def resolve(self, path: str) -> str:
         return self.base.resolve(path)
@@ -48,12 +51,9 @@ class Overlay:
         staged = self._files.get(real)
         if staged is not None and staged.content is not None:
             return staged.content
-        if self._is_folder(real):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), real)
-        self._check_parents(real)
-        if staged is not None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), real)
-        return self.base.read(real)
+        if staged is None and not self._is_gone(real) and not self._is_made(real):
+            return self.base.read(real)
+        return self._refuse(real)
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
         matches = compile_pattern(pattern).fullmatch
@@ -65,52 +65,31 @@ class Overlay:
         return tuple(sorted(staged.union(set(self.base.files()) - self._files.keys())))
 
     def entries(self, path: str = ".") -> tuple[Stat, ...]:
-        real = self.resolve(path)
-        if not self._is_folder(real):
-            self._check_parents(real)
-            self.read(real)
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), real)
-        in_base = self.base.entries(real) if self._base_has_folder(real) else ()
-        names = {each.path for each in in_base} | self._staged_below(real)
-        return tuple(self.stat(each) for each in sorted(names) if self.exists(each))
+        folder = self.stat(path)
+        if folder.kind == "file":
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder.path)
+        in_base = self.base.entries(folder.path) if self._base_has_folder(folder.path) else ()
+        names = {each.path for each in in_base} | self._staged_below(folder.path)
+        return tuple(found for each in sorted(names) if (found := self._find(each)) is not None)
 
     def exists(self, path: str) -> bool:
-        try:
-            self.stat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return True
+        return self._find(self.resolve(path)) is not None
 
     def stat(self, path: str) -> Stat:
         real = self.resolve(path)
-        staged = self._files.get(real)
-        if staged is not None and staged.content is not None:
-            return Stat(
-                path=real,
-                kind="file",
-                size=len(staged.content),
-                modified_ms=staged.modified_ms,
-                mode=0o644 if staged.mode is None else staged.mode,
-            )
-        if self._is_folder(real):
-            if self._base_has_folder(real):
-                return self.base.stat(real)
-            return Stat(path=real, kind="folder", modified_ms=self._clock.now_ms(), mode=0o755)
-        self._check_parents(real)
-        if staged is not None or real in self._gone_folders:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), real)
-        return self.base.stat(real)
+        return self._find(real) or self._refuse(real)
 
     def write(self, path: str, content: bytes, *, overwrite: bool = True, mode: int | None = None) -> Change:
         real = self.resolve(path)
         parent_and_name(real)
-        if self._is_folder(real):
+        there = self._find(real)
+        if there is None:
+            self._check_parents(real)
+        elif there.kind == "folder":
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), real)
-        self._check_parents(real)
-        is_there = self.exists(real)
-        if is_there and not overwrite:
+        elif not overwrite:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), real)
-        kept = mode if mode is not None else self.stat(real).mode if is_there else None
+        kept = mode if mode is not None else there.mode if there else None
         return self._stage(real, bytes(content), kept)
 
     def append(self, path: str, content: bytes) -> Change:
@@ -119,11 +98,10 @@ class Overlay:
 
     def make_folder(self, path: str) -> None:
         real = self.resolve(path)
-        if self.exists(real) and not self._is_folder(real):
+        there = self._find(real)
+        if there is not None and there.kind == "file":
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), real)
         self._check_parents(real)
-        if not self._is_folder(real):
-            self.base.exists(real)  # refuses what the base would refuse
         while real != "." and not self._is_folder(real):
             self._folders.add(real)
             real, _ = parent_and_name(real)
@@ -184,15 +162,14 @@ class Overlay:
         known = self._files.get(path)
         before = known.before if known else self.base.fingerprint(path)
         after = NOTHING if content is None else fingerprint_of(content)
-        held = sum(len(each.content or b"") for name, each in self._files.items() if name != path)
+        held = self._held_bytes - (len(known.content or b"") if known else 0)
         if content and held + len(content) > self._max_bytes:
             raise QuotaExceeded(
                 f"staged changes may hold {self._max_bytes} bytes together",
                 hint="commit or reject what is staged",
             )
-        self._files.pop(path, None)
-        if after != before or (content is not None and self._has_other_mode(path, mode)):
-            self._files[path] = Staged(content, before, mode, self._clock.now_ms())
+        is_effect = after != before or (content is not None and self._has_other_mode(path, mode))
+        self._put(path, Staged(content, before, mode, self._clock.now_ms()) if is_effect else None)
         return Change(
             path=path,
             kind="deleted" if content is None else "modified" if before else "created",
@@ -202,19 +179,69 @@ class Overlay:
             mode=mode,
         )
 
+    def _put(self, path: str, staged: Staged | None) -> None:
+        """The only place where the overlay changes: it keeps count of what it holds."""
+        for each, sign in ((self._files.pop(path, None), -1), (staged, 1)):
+            if each is not None and each.content is not None:
+                self._held_bytes += sign * len(each.content)
+                for folder in folders_above(path):
+                    self._written_in[folder] += sign
+        if staged is not None:
+            self._files[path] = staged
+
+    def _clear(self) -> None:
+        self._files.clear()
+        self._folders.clear()
+        self._gone_folders.clear()
+        self._written_in.clear()
+        self._held_bytes = 0
+
     def _has_other_mode(self, path: str, mode: int | None) -> bool:
         return mode is not None and self.base.stat(path).mode != mode
 
+    def _find(self, path: str) -> Stat | None:
+        """What is at a resolved path as the overlay shows it. Raises PathRefused where the base does."""
+        staged = self._files.get(path)
+        if staged is not None and staged.content is not None:
+            return Stat(
+                path=path,
+                kind="file",
+                size=len(staged.content),
+                modified_ms=staged.modified_ms,
+                mode=0o644 if staged.mode is None else staged.mode,
+            )
+        in_base = None if staged is not None or self._is_gone(path) else self._base_stat(path)
+        if in_base is None and self._is_made(path):
+            return Stat(path=path, kind="folder", modified_ms=self._clock.now_ms(), mode=0o755)
+        return in_base
+
+    def _refuse(self, path: str) -> NoReturn:
+        """Say why there is no file at a path."""
+        if self._is_made(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        self._check_parents(path)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    def _is_made(self, path: str) -> bool:
+        """Whether a folder is there because of the overlay."""
+        return path in self._folders or self._written_in[path] > 0
+
+    def _is_gone(self, path: str) -> bool:
+        return any(is_within(path, gone) for gone in self._gone_folders)
+
     def _is_folder(self, path: str) -> bool:
-        if path == "." or path in self._folders or self._staged_below(path):
-            return True
-        return self._base_has_folder(path)
+        return path == "." or self._is_made(path) or self._base_has_folder(path)
+
+    def _base_stat(self, path: str) -> Stat | None:
+        try:
+            return self.base.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     def _base_has_folder(self, path: str) -> bool:
-        """Whether the base has the folder and it was not removed here; a folder that was filled anew is there again."""
-        if any(is_within(path, gone) for gone in self._gone_folders):
-            return False
-        return self.base.exists(path) and self.base.stat(path).kind == "folder"
+        """Whether the base has the folder and it was not removed here."""
+        found = None if self._is_gone(path) else self._base_stat(path)
+        return found is not None and found.kind == "folder"
 
     def _staged_below(self, path: str) -> set[str]:
         """The names directly in a folder that exist because of the overlay."""
@@ -227,15 +254,14 @@ class Overlay:
         return tuple(each for each in self.files() if is_within(each, folder))
 
     def _check_parents(self, path: str) -> None:
-        while path != ".":
-            path, _ = parent_and_name(path)
-            staged = self._files.get(path)
-            is_file = staged.content is not None if staged else self._base_has_file(path)
-            if is_file:
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        for folder in folders_above(path):
+            staged = self._files.get(folder)
+            if staged.content is not None if staged else self._base_has_file(folder):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
 
     def _base_has_file(self, path: str) -> bool:
         try:
-            return self.base.exists(path) and self.base.stat(path).kind == "file"
+            found = self._base_stat(path)
         except PathRefused:
             return False  # on the way to a path that is judged itself, such as `.git` of `.git/HEAD`
+        return found is not None and found.kind == "file"

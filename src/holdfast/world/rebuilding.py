@@ -8,7 +8,7 @@ from contextlib import suppress
 from holdfast.core.errors import PathRefused
 from holdfast.world.descent import LinkInTheWay, Root
 from holdfast.world.files import PlainFiles, write_all
-from holdfast.world.manifests import Entry, Fetch, Tree
+from holdfast.world.manifests import Delta, Entry, Fetch, Tree
 from holdfast.world.names import parent_and_name
 
 BATCH_FILES = 64
@@ -22,34 +22,30 @@ class Rebuild:
         self._files = PlainFiles(root, allows_hard_links=True)
         self._fetch = fetch
 
-    async def apply(self, now: Tree, target: Tree) -> None:
-        """Make the folder equal to the target. May be repeated after it was cut off."""
-        different = [entry for path, entry in target.items() if now.get(path) != entry]
-        await asyncio.to_thread(self._clear, now, target)
-        folders = sorted((entry for entry in different if entry.kind == "folder"), key=lambda each: each.path)
-        await asyncio.to_thread(self._make_folders, folders)
-        files = [entry for entry in different if entry.kind == "file"]
+    async def apply(self, now: Tree, delta: Delta) -> None:
+        """Make the changes of a delta to what is there. May be repeated after it was cut off."""
+        await asyncio.to_thread(self._clear, now, delta)
+        wanted = [entry for _, entry in sorted(delta.items()) if entry is not None]
+        await asyncio.to_thread(self._make_folders, [entry for entry in wanted if entry.kind == "folder"])
+        files = [entry for entry in wanted if entry.kind == "file"]
         small = [entry for entry in files if not entry.chunks]
         for start in range(0, len(small), BATCH_FILES):
             batch = small[start : start + BATCH_FILES]
             contents = await asyncio.gather(*(self._fetch(entry.fingerprint) for entry in batch))
-            await asyncio.to_thread(self._write_all, batch, contents)
+            await asyncio.to_thread(self._write_all, now, batch, contents)
         for entry in files:
             if entry.chunks:
                 await self._write_pieces(entry)
-        links = [entry for entry in different if entry.kind == "link"]
-        await asyncio.to_thread(self._make_links, links)
+        await asyncio.to_thread(self._make_links, [entry for entry in wanted if entry.kind == "link"])
 
-    def _clear(self, now: Tree, target: Tree) -> None:
-        """Remove what the target does not have, or has as something else; the innermost first."""
-        for path in sorted(now, reverse=True):
-            wanted = target.get(path)
-            if wanted is not None and wanted.kind == now[path].kind and wanted.kind != "link":
-                continue
-            if wanted == now[path]:
+    def _clear(self, now: Tree, delta: Delta) -> None:
+        """Remove what is to go, and what is to become something else; the innermost first."""
+        for path, wanted in sorted(delta.items(), reverse=True):
+            there = now.get(path)
+            if there is None or (wanted is not None and wanted.kind == there.kind and wanted.kind != "link"):
                 continue
             with suppress(FileNotFoundError, NotADirectoryError):
-                if now[path].kind == "folder":
+                if there.kind == "folder":
                     self._files.remove_folder(path)
                 else:
                     self._files.remove(path)
@@ -59,9 +55,14 @@ class Rebuild:
             self._files.make_folder(entry.path)
             self._set_mode(entry)
 
-    def _write_all(self, entries: Sequence[Entry], contents: Sequence[bytes]) -> None:
+    def _write_all(self, now: Tree, entries: Sequence[Entry], contents: Sequence[bytes]) -> None:
         for entry, content in zip(entries, contents, strict=True):
-            self._files.replace(entry.path, content, mode=entry.mode)
+            there = now.get(entry.path)
+            if there is None or there.kind != "file":
+                # Half of a new file is no worse than none: a repeated attempt finds it different and replaces it.
+                self._files.create(entry.path, content, mode=entry.mode)
+            else:
+                self._files.replace(entry.path, content, mode=entry.mode)
 
     async def _write_pieces(self, entry: Entry) -> None:
         with self._files.replacing(entry.path, mode=entry.mode) as opened:

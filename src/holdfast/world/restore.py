@@ -12,7 +12,17 @@ from pathlib import Path
 from holdfast.core import Change, Value
 from holdfast.world.descent import Root
 from holdfast.world.keeping import Keep, Keeper
-from holdfast.world.manifests import Fetch, Tree, changed_between, load, manifest_of, pack, readable
+from holdfast.world.manifests import (
+    Delta,
+    Fetch,
+    Tree,
+    changes_in,
+    difference,
+    load,
+    manifest_of,
+    pack,
+    readable,
+)
 from holdfast.world.names import is_within
 from holdfast.world.rebuilding import Rebuild
 from holdfast.world.scan import Look, look_at, look_everywhere
@@ -58,28 +68,30 @@ class RestorePoints:
         self._last = last
         self._chain = 0
         self._tree: Tree | None = None if last else {}
+        self._skipped: tuple[str, ...] = ()
 
     async def make(self, paths: Sequence[str] | None = None) -> RestorePoint:
         """A restore point of now. `paths` are all that can have changed, where that is known; else everything is looked at."""
         before = await self._known()
-        tree = await self._look(before, paths, self._keeper)
-        skipped = tuple(sorted(readable(path) for path, entry in tree.items() if entry.kind == "other"))
-        if self._last is not None and tree == before:
-            return RestorePoint(manifest=self._last, skipped=skipped)
-        manifest = manifest_of(tree, before, self._last, self._chain)
+        delta = await self._look(before, paths, self._keeper)
+        if self._last is not None and not delta:
+            return RestorePoint(manifest=self._last, skipped=self._skipped)
+        tree = _applied(before, delta)
+        manifest = manifest_of(tree, delta, self._last, self._chain)
         digest = await self._keep(pack(manifest))
-        self._tree, self._last, self._chain = tree, digest, manifest.chain
-        return RestorePoint(manifest=digest, changes=changed_between(before, tree), skipped=skipped)
+        self._set(tree, digest, manifest.chain)
+        return RestorePoint(manifest=digest, changes=changes_in(delta, before), skipped=self._skipped)
 
     async def restore(self, manifest: str) -> Restored:
         """Bring the folder back to a restore point, byte by byte."""
-        now_point = await self.make()
+        point = await self.make()
         now = await self._known()
         target, chain = await load(manifest, self._fetch)
-        await Rebuild(self._root, self._fetch).apply(now, target)
+        delta = difference(now, target)
+        await Rebuild(self._root, self._fetch).apply(now, delta)
         self._keeper.knows(target)
-        self._tree, self._last, self._chain = target, manifest, chain
-        return Restored(changes=changed_between(now, target), before=now_point.manifest)
+        self._set(target, manifest, chain)
+        return Restored(changes=changes_in(delta, now), before=point.manifest)
 
     async def diff(self, manifest: str, to: str | None = None) -> tuple[Change, ...]:
         """What changes on the way from one restore point to another, or to what is there now. It keeps nothing."""
@@ -87,8 +99,9 @@ class RestorePoints:
         if to is not None:
             after, _ = await load(to, self._fetch)
         else:
-            after = await self._look(await self._known(), None, Keeper(self._root, _forget))
-        return changed_between(before, after)
+            known = await self._known()
+            after = _applied(known, await self._look(known, None, Keeper(self._root, _forget)))
+        return changes_in(difference(before, after), before)
 
     def save(self) -> None:
         """Remember what the files look like, for the next process; to be called when the session is put away."""
@@ -98,31 +111,51 @@ class RestorePoints:
         """The tree of the last restore point."""
         if self._tree is None:
             assert self._last is not None
-            self._tree, self._chain = await load(self._last, self._fetch)
-            self._keeper.knows(self._tree)
+            tree, chain = await load(self._last, self._fetch)
+            self._keeper.knows(tree)
+            self._set(tree, self._last, chain)
+            return tree
         return self._tree
 
-    async def _look(self, before: Tree, paths: Sequence[str] | None, keeper: Keeper) -> Tree:
-        """The tree as it is now; only what may have changed is read."""
-        if paths is None:
-            looks = await asyncio.to_thread(lambda: list(look_everywhere(self._root)))
-            tree: Tree = {}
-        else:
-            looks = await asyncio.to_thread(lambda: list(look_at(self._root, paths)))
-            tree = {path: entry for path, entry in before.items() if not _is_among(path, paths)}
-        unread: list[Look] = []
-        for look in looks:
-            known = before.get(look.path)
-            if known is not None and self._signs.vouch_for(look, known):
-                tree[look.path] = known
-            else:
-                unread.append(look)
-        for look, entry in (await keeper.entries(unread)).items():
-            tree[look.path] = entry
-            self._signs.note(look, entry)
+    def _set(self, tree: Tree, manifest: str, chain: int) -> None:
+        self._tree, self._last, self._chain = tree, manifest, chain
+        self._skipped = tuple(sorted(readable(path) for path, entry in tree.items() if entry.kind == "other"))
+
+    async def _look(self, before: Tree, paths: Sequence[str] | None, keeper: Keeper) -> Delta:
+        """What is different now from the tree before; only what may have changed is read."""
+        seen, unread = await asyncio.to_thread(self._compare, before, paths)
+        delta: Delta = {}
+        entries = await keeper.entries(unread)
+        for look in unread:
+            entry = entries.get(look)
+            if entry is not None:
+                self._signs.note(look, entry)
+            if before.get(look.path) != entry:
+                delta[look.path] = entry
+        looked_for = before if paths is None else [path for path in before if _is_among(path, paths)]
+        delta.update({path: None for path in looked_for if path not in seen})
         if len(unread) >= MANY_CHANGES:
             await asyncio.to_thread(self._signs.save)
-        return dict(sorted(tree.items()))
+        return delta
+
+    def _compare(self, before: Tree, paths: Sequence[str] | None) -> tuple[set[str], list[Look]]:
+        """All that is there, and what of it has to be read."""
+        seen: set[str] = set()
+        unread: list[Look] = []
+        for look in look_everywhere(self._root) if paths is None else look_at(self._root, paths):
+            seen.add(look.path)
+            known = before.get(look.path)
+            if known is None or not self._signs.vouch_for(look, known):
+                unread.append(look)
+        return seen, unread
+
+
+def _applied(tree: Tree, delta: Delta) -> Tree:
+    after = {**tree, **{path: entry for path, entry in delta.items() if entry is not None}}
+    for path, entry in delta.items():
+        if entry is None:
+            after.pop(path, None)
+    return after
 
 
 async def _forget(content: bytes) -> str:

@@ -5,22 +5,17 @@ It may be lost at any time; then everything is read once more. A file to remembe
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from holdfast.world.manifests import Entry, escape, unescape
 from holdfast.world.scan import Look, Sign
 
-
-class _Known(NamedTuple):
-    sign: Sign
-    looked_ns: int
-    fingerprint: str
+_Known = tuple[Sign, str]
 
 
 class Signs:
-    """The signs of files at their last reading."""
+    """The signs of files at their last reading, with the fingerprint of what was read."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
@@ -29,16 +24,14 @@ class Signs:
     def vouch_for(self, look: Look, entry: Entry) -> bool:
         """Whether what was looked at is certainly still the file of an entry."""
         known = self._known.get(look.path)
-        return (
-            known is not None
-            and known.sign == look.sign
-            and known.fingerprint == entry.fingerprint
-            and known.sign.is_settled(known.looked_ns)
-        )
+        return known is not None and known[0] == look.sign and known[1] == entry.fingerprint
 
     def note(self, look: Look, entry: Entry) -> None:
         """A file was read right after this look."""
-        self._known[look.path] = _Known(look.sign, look.looked_ns, entry.fingerprint)
+        if look.is_settled:
+            self._known[look.path] = (look.sign, entry.fingerprint)
+        else:
+            self._known.pop(look.path, None)
 
     def save(self) -> None:
         """Remember for the next process."""

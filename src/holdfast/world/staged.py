@@ -66,9 +66,7 @@ class StagedWorld(Overlay):
 
     def restage(self, changes: Iterable[Change], content: Callable[[str], bytes]) -> None:
         """Build the overlay anew from recorded staged changes; `content` fetches the blob that `after` names."""
-        self._files.clear()
-        self._folders.clear()
-        self._gone_folders.clear()
+        self._clear()
         last = {change.path: change for change in changes if change.is_staged}
         for path, change in last.items():
             before = change.before or NOTHING
@@ -77,7 +75,7 @@ class StagedWorld(Overlay):
             ):
                 continue  # withdrawn again, or committed before its record was written
             text = None if change.after is None else content(change.after)
-            self._files[path] = Staged(text, before, change.mode, self._clock.now_ms())
+            self._put(path, Staged(text, before, change.mode, self._clock.now_ms()))
 
     def has_staged(self, path: str) -> bool:
         """Whether a change is staged at a path, or in the folder that it names."""
@@ -130,4 +128,4 @@ class StagedWorld(Overlay):
 
     def _drop(self, paths: Iterable[str]) -> None:
         for path in paths:
-            del self._files[path]
+            self._put(path, None)
