@@ -5,6 +5,15 @@ The libraries of the providers load when a real model is opened, not with this p
 
 from holdfast.models.contract import Model, OnText, Prompt, Reply, ToolOffer
 from holdfast.models.keys import DEFAULTS, find_key, keys_present, resolve_model, secrets
+from holdfast.models.local import (
+    QWEN_CODER,
+    WEIGHTS,
+    LocalModel,
+    Weights,
+    install_file,
+    install_weights,
+    models_folder,
+)
 from holdfast.models.opening import open_model
 from holdfast.models.patience import Patience
 from holdfast.models.prices import Price, PriceList, price, price_list, price_of
@@ -16,6 +25,9 @@ from holdfast.models.toolset import ModelToolset
 
 __all__ = [
     "DEFAULTS",
+    "QWEN_CODER",
+    "WEIGHTS",
+    "LocalModel",
     "LocalServer",
     "Model",
     "ModelSettings",
@@ -30,9 +42,13 @@ __all__ = [
     "ScriptedModel",
     "ScriptedReply",
     "ToolOffer",
+    "Weights",
     "find_key",
+    "install_file",
+    "install_weights",
     "keys_present",
     "local_servers",
+    "models_folder",
     "open_model",
     "parse_spec",
     "price",

@@ -20,19 +20,23 @@ from holdfast.core import UserMessage
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import (
     DEFAULTS,
+    QWEN_CODER,
+    WEIGHTS,
     LocalServer,
     ModelSettings,
     PriceList,
     Prompt,
     ToolOffer,
+    install_file,
+    install_weights,
     keys_present,
     local_servers,
+    models_folder,
     open_model,
     price,
     price_list,
     resolve_model,
 )
-from holdfast.models.local import QWEN_CODER, WEIGHTS, install_file, install_weights, models_folder
 from holdfast.store import Home
 
 _TOOL = ToolOffer(

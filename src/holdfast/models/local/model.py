@@ -3,8 +3,6 @@
 from decimal import Decimal
 from pathlib import Path
 
-from pydantic_core import from_json
-
 from holdfast.core import Finish, Json, JsonObject, ModelMessage, Part, TextPart, ToolCallPart, Usage
 from holdfast.core.errors import ContextExceeded, ModelRefused, ModelUnavailable
 from holdfast.models.contract import OnText, Prompt, Reply
@@ -141,6 +139,8 @@ class _Growing:
     def _said(self) -> JsonObject:
         if not self._is_shaped:
             return {"answer": self.text}
+        from pydantic_core import from_json
+
         try:
             said = from_json(self.text, allow_partial="trailing-strings")
         except ValueError:

@@ -1,0 +1,134 @@
+"""Record a whole session with a real model on this machine: sandbox, gate, escalation, and what came of it.
+
+    pip install 'holdfast[local]'
+    holdfast model install
+    python scripts/record_local_run.py docs/recorded/local-run.md
+
+Nothing is scripted but the task and the person, who says yes to what is asked. The model may do something else the next
+time, or on another machine; whatever it does is what gets written down.
+"""
+
+import argparse
+import asyncio
+import os
+import platform
+import tempfile
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from holdfast.app import Runtime
+from holdfast.cli.audit_table import audit_table
+from holdfast.cli.narrator import Narrator
+from holdfast.core import Escalation, Ok, Outcome, Proposed, Response
+from holdfast.models import QWEN_CODER, ModelSettings, open_model
+
+TASK = "How many lines has /workspace/notes.txt? Write only that number into /workspace/count.txt."
+NOTES = "buy rope\nmend the net\npaint the hull\ncall the harbour\nsharpen the knives\n"
+POLICY = """\
+policy: recorded
+description: Reads inside pass, writes inside ask, everything else is denied.
+rules:
+  - name: read-inside
+    allow: "*"
+    roles: [read-path]
+    inside: true
+    because: reading inside the project is harmless
+  - name: look-around
+    allow: [world.list, world.search]
+    because: looking around inside the project is harmless
+  - name: ask-before-writing
+    escalate: "*"
+    roles: [write-path, delete-path]
+    inside: true
+    because: the person wants to see every change first
+"""
+
+
+async def record(spec: str) -> str:
+    """Run the task in a home of its own and return the page."""
+    lines: list[str] = []
+
+    def say(text: str, _tone: str = "plain") -> None:
+        print(text, flush=True)
+        lines.append(text)
+
+    async def approve(escalation: Escalation) -> Response:
+        say(f"  person  reads: {escalation.call.operation} {escalation.call.arguments}, and says yes, once")
+        return Response(verdict="approve")
+
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch)
+        workspace = place / "project"
+        workspace.mkdir()
+        (workspace / "notes.txt").write_text(NOTES)
+        (place / "policy.yaml").write_text(POLICY)
+        model = open_model(spec, settings=ModelSettings(total_seconds=3600, max_tokens=300))
+        runtime = await Runtime.start(home=place / "home")
+        started = time.monotonic()
+        try:
+            session = await runtime.create(
+                model=model, workspace=workspace, policy=str(place / "policy.yaml"), approver=approve
+            )
+            session.follow(Narrator(say, shows_code=True))
+            say(f"person  {TASK}")
+            outcome = await session.send(TASK)
+            say(f"outcome {_told(outcome)}")
+            audit = list(audit_table(session.audit(), width=110))
+            spent = session.budget.spent
+        finally:
+            await runtime.close()
+            await model.close()
+        seconds = time.monotonic() - started
+        count = workspace / "count.txt"
+        written = repr(count.read_text()) if count.exists() else "not there"
+    return _page(
+        spec, lines, audit, written, f"{spent.tokens} tokens, {spent.cost_usd} USD, {seconds:.0f} seconds"
+    )
+
+
+def _told(outcome: Outcome) -> str:
+    kind = type(outcome).__name__.lower()
+    return f"{kind}: {outcome.value}" if isinstance(outcome, Ok | Proposed) else f"{kind}: {outcome}"
+
+
+def _page(spec: str, lines: list[str], audit: list[str], written: str, spent: str) -> str:
+    transcript, table = "\n".join(lines), "\n".join(audit)
+    day = datetime.now(UTC).date().isoformat()
+    return f"""\
+# A recorded run with a local model
+
+Made on {day} by `scripts/record_local_run.py`, which anyone can run. The model is {QWEN_CODER.title} (`{spec}`, SHA-256
+`{QWEN_CODER.digest}`), run by xllamacpp {version("xllamacpp")} on {os.cpu_count()} processors, {platform.system()}
+{platform.machine()}. No part of its replies is scripted. The person is: they read what is asked and say yes.
+
+```text
+{transcript}
+```
+
+`count.txt` afterwards: {written}. `notes.txt` has {len(NOTES.splitlines())} lines. Spent: {spent}.
+
+What was asked, judged and done:
+
+```text
+{table}
+```
+"""
+
+
+def main() -> None:
+    """Record, and write the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--model", default=f"local:{QWEN_CODER.name}")
+    arguments = parser.parse_args()
+    page = asyncio.run(record(arguments.model))
+    arguments.page.parent.mkdir(parents=True, exist_ok=True)
+    arguments.page.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
