@@ -1,0 +1,53 @@
+"""Hostile Python on a watched host: it gets nothing, harms nothing, and the other sessions go on."""
+
+from pathlib import Path
+
+import pytest
+from tests.guests.hostile import attack, attacks, disguised
+
+ATTACKS = attacks()
+SHORT = (
+    "argument_repr", "attribute_walk_match", "builtins_getattr_import", "calls_wide", "carriage_return", "cb_cyclic_arg",
+    "cb_deep_arg", "cb_flood", "cb_private_names", "decorator_exec", "deep_parse_unary", "dotdot_relative", "env",
+    "eval_nested", "exception_context", "exception_frame", "fifo_write", "format_walk", "fstring_walk",
+    "generator_frame", "hardlink_out", "integer_power", "json_deep", "loop_except", "memory_dict", "memory_multiply",
+    "mount_proc_self_root", "nfkc_builtin", "nfkc_import", "null_byte", "open_abs_secret", "output_flood", "proc_environ",
+    "read_huge_file", "recursion_function", "recursion_repr", "regex_nested", "socket_connect", "subclasses_walk",
+    "symlink_folder_write", "symlink_read", "symlink_rename_out", "tool_walk", "trailing_slash_symlink", "write_outside",
+)  # fmt: skip
+"""One of each kind; the few that run to their limit take a second each."""
+MAX_GAP_SECONDS = 1.0
+"""Of the event loop. Generous, because other tests run beside this one; a host that hangs is silent for longer."""
+MAX_GROWN_BYTES = 640 << 20
+"""A call's arguments are on their way through the host as the interpreter sent them: a few times the guest's memory."""
+
+
+async def survive(folder: Path, code: str) -> None:
+    watch, ended = await attack(folder, code)
+    assert watch.escapes(ended) == []
+    assert watch.longest_gap < MAX_GAP_SECONDS
+    assert watch.grown_bytes < MAX_GROWN_BYTES
+
+
+@pytest.mark.parametrize("name", SHORT)
+async def test_an_attack_gets_nothing_and_others_go_on(tmp_path: Path, name: str) -> None:
+    await survive(tmp_path, ATTACKS[name])
+
+
+@pytest.mark.parametrize(
+    "name", ["attribute_walk", "builtins_getattr_import", "fork", "mount_dev", "nfkc_import"]
+)
+async def test_an_attack_that_no_check_has_seen_gets_nothing(tmp_path: Path, name: str) -> None:
+    await survive(tmp_path, disguised(ATTACKS[name]))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sorted(ATTACKS))
+async def test_each_attack_gets_nothing_and_others_go_on(tmp_path: Path, name: str) -> None:
+    await survive(tmp_path, ATTACKS[name])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sorted(ATTACKS))
+async def test_each_attack_that_no_check_has_seen_gets_nothing(tmp_path: Path, name: str) -> None:
+    await survive(tmp_path, disguised(ATTACKS[name]))
