@@ -16,7 +16,7 @@ from holdfast.core import (
     Toolset,
     sanitise_name,
 )
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.events import SessionOpened
 from holdfast.guests import Engines, Sandbox
 from holdfast.models import Model, open_model, resolve_model, secrets
@@ -80,12 +80,13 @@ class Runtime:
         session: str | None = None,
         can_ask: bool = True,
         sandbox: Sandbox | None = None,
+        needs_model: bool = True,
     ) -> Session:
         """A new session. Without a workspace it gets a folder of its own."""
         judge = self._policy(policy)
         reference = policy if isinstance(policy, str) else judge.name
         folder = open_folder(Path(workspace), self.home.root) if workspace is not None else None
-        thinker = self._model(model)
+        thinker = self._model(model) if needs_model else None
         opened = SessionOpened(
             principal=PERSON,
             folder=os.getcwd(),
@@ -111,13 +112,16 @@ class Runtime:
         approver: Approver | None = None,
         can_ask: bool = True,
         sandbox: Sandbox | None = None,
+        needs_model: bool = True,
     ) -> Session:
         """Take up a session by id, prefix or name, with the policy and the model it had unless others are given."""
         journal = await self.store.open(await self.store.find(reference))
         try:
             status = Status(journal)
             judge = self._policy(policy or status.policy)
-            thinker = self._model(model if model is not None else status.model or None)
+            thinker = (
+                self._model(model if model is not None else status.model or None) if needs_model else None
+            )
             return await self._assemble(
                 journal, judge, thinker, toolsets, approver, can_ask, sandbox or self.settings.sandbox
             )
@@ -165,12 +169,17 @@ class Runtime:
             return load_policy(policy or self.settings.policy, search=(self.home.policies,))
         return policy
 
-    def _model(self, model: Model | str | None) -> Model | None:
+    def _model(self, model: Model | str | None) -> Model:
         if model is not None and not isinstance(model, str):
             return model
         asking = msgspec.structs.replace(self.settings.asking, model=self.settings.model or "")
         name = model or resolve_model(os.environ, asking)
-        return open_model(name, settings=asking) if name is not None else None
+        if name is None:
+            raise ModelMissing(
+                "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start a local server",
+                hint="choose one with --model provider:name, or see a whole session without any: holdfast demo",
+            )
+        return open_model(name, settings=asking)
 
 
 def _absolute(policy: str) -> str:

@@ -12,6 +12,7 @@ from holdfast.cli.exits import ERROR, INTERRUPTED, NO_MODEL, OK, USAGE
 
 COMMANDS: dict[str, str] = {
     "demo": "a whole session without key or network",
+    "exec": "run code as a turn, without a model",
     "sessions": "list sessions, newest first",
     "audit": "what was asked, judged and done in a session",
     "why": "why a call was allowed, denied or asked about",

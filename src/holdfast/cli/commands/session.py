@@ -8,18 +8,15 @@ import sys
 from holdfast.app import Runtime
 from holdfast.cli import exits
 from holdfast.cli.approvals import TerminalApprover
-from holdfast.cli.console import Console, visible
+from holdfast.cli.console import Console
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.narrator import Narrator
+from holdfast.cli.outcomes import report, say_how_it_ended
 from holdfast.config import load_config
-from holdfast.core import Error, Needs, Nonconverged, Ok, Outcome, Proposed, SessionId
-from holdfast.core.errors import ModelMissing, SessionNotFound
+from holdfast.core.errors import SessionNotFound
 from holdfast.models import Model
 from holdfast.session import Session
 from holdfast.store import Home
-
-NO_MODEL = "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start a local server (Ollama)"
-NO_MODEL_HINT = "choose one with --model provider:name, or see a whole session without any: holdfast demo"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-p", "--policy", metavar="NAME|FILE")
     parser.add_argument("-w", "--workspace", metavar="DIR")
     parser.add_argument("-n", "--name")
+    parser.add_argument(
+        "--sandbox", choices=["python", "wasi", "auto", "lisp"], help="where the agent's code runs"
+    )
     parser.add_argument("--json", action="store_true", help="outcome, usage, proposals and audit as JSON")
     parser.add_argument("--no-escalations", action="store_true", help="whatever needs a person's yes is a no")
 
@@ -55,23 +55,17 @@ async def _open(runtime: Runtime, arguments: argparse.Namespace) -> Session:
         reference = arguments.resume or await _last_here(runtime)
         summary = await runtime.store.summary(await runtime.store.find(reference))
         model: Model | str | None = demo_model() if summary.model == DEMO_MODEL else arguments.model
-        return await runtime.resume(summary.id, model=model, policy=arguments.policy, can_ask=can_ask)
-    session = await runtime.create(
+        return await runtime.resume(
+            summary.id, model=model, policy=arguments.policy, can_ask=can_ask, sandbox=arguments.sandbox
+        )
+    return await runtime.create(
         model=arguments.model,
         workspace=arguments.workspace,
         policy=arguments.policy,
         name=arguments.name,
         can_ask=can_ask,
+        sandbox=arguments.sandbox,
     )
-    if session.status.model == "":
-        await runtime.store.delete(await _closed(session))
-        raise ModelMissing(NO_MODEL, hint=NO_MODEL_HINT)
-    return session
-
-
-async def _closed(session: Session) -> SessionId:
-    await session.close()
-    return session.id
 
 
 async def _last_here(runtime: Runtime) -> str:
@@ -111,50 +105,4 @@ async def _talk(session: Session, console: Console) -> int:
         if line:
             outcome = await session.send(line, transport="terminal")
             console.print()
-            _say_how_it_ended(outcome, console)
-
-
-def report(outcome: Outcome, session: Session, is_json: bool, console: Console) -> int:
-    """Print the answer of a task, and return the exit code that fits."""
-    if is_json:
-        console.json(
-            {
-                "session": session.id,
-                "outcome": outcome,
-                "spent": session.budget.spent,
-                "proposals": [{"path": p.path, "kind": p.kind, "diff": p.diff} for p in session.proposals()],
-                "audit": session.audit(),
-            }
-        )
-    elif isinstance(outcome, Ok | Proposed):
-        console.print(visible(str(outcome.value or "")))
-    _say_how_it_ended(outcome, console)
-    return _exit_code(outcome)
-
-
-def _say_how_it_ended(outcome: Outcome, console: Console) -> None:
-    match outcome:
-        case Proposed():
-            console.say(f"proposed, not yet made: {', '.join(outcome.proposals)}", "ask")
-        case Needs():
-            console.say(visible(outcome.description), "ask")
-        case Nonconverged():
-            console.say(f"stopped before it was done: {outcome.reason} {outcome.dimension}".rstrip(), "bad")
-        case Error():
-            console.say(f"error: {visible(outcome.message)}", "bad")
-            if outcome.hint:
-                console.say(f"hint: {outcome.hint}")
-        case _:
-            pass
-
-
-def _exit_code(outcome: Outcome) -> int:
-    match outcome:
-        case Ok() | Proposed():
-            return exits.OK
-        case Needs():
-            return exits.WAITING
-        case Nonconverged():
-            return exits.INTERRUPTED if outcome.reason == "cancelled" else exits.BUDGET
-        case _:
-            return exits.ERROR
+            say_how_it_ended(outcome, console)

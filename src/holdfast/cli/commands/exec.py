@@ -1,0 +1,90 @@
+"""Run code as a turn: same sandbox, same policy, budget, proposals and record; no model is asked.
+
+holdfast exec script.py                  in a new session with a folder of its own
+holdfast exec -w . --lang lisp tidy.lisp
+echo 'print(world.list())' | holdfast exec --session NAME -
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from holdfast.app import Runtime
+from holdfast.cli.approvals import TerminalApprover
+from holdfast.cli.console import Console, visible
+from holdfast.cli.narrator import Narrator
+from holdfast.cli.outcomes import exit_code, report
+from holdfast.config import load_config
+from holdfast.core.errors import InvalidInput
+from holdfast.core.events import Recorded, RunEnded
+from holdfast.store import Home
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What to run, where, and under which policy."""
+    parser.add_argument("file", help="a file with the code, or - for standard input")
+    parser.add_argument(
+        "--lang", choices=["python", "wasi", "auto", "lisp"], help="which sandbox runs it (default: python)"
+    )
+    parser.add_argument("--session", metavar="SESSION", help="in this session; its variables are still there")
+    parser.add_argument("-w", "--workspace", metavar="DIR", help="the folder it works in")
+    parser.add_argument("-p", "--policy", metavar="NAME|FILE")
+    parser.add_argument("--no-escalations", action="store_true", help="whatever needs a person's yes is a no")
+    parser.add_argument("--json", action="store_true", help="outcome, spent, proposals and audit as JSON")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Read the code, run it, and tell what came of it."""
+    console = Console()
+    code = _read(arguments.file)
+    home = Home.default()
+    runtime = await Runtime.start(home=home.root, settings=load_config(home))
+    try:
+        can_ask = not arguments.no_escalations
+        if arguments.session is not None:
+            session = await runtime.resume(
+                arguments.session,
+                policy=arguments.policy,
+                can_ask=can_ask,
+                sandbox=arguments.lang,
+                needs_model=False,
+            )
+        else:
+            session = await runtime.create(
+                workspace=arguments.workspace,
+                policy=arguments.policy,
+                can_ask=can_ask,
+                sandbox=arguments.lang,
+                needs_model=False,
+            )
+        session.follow(Narrator(console.say, after=session.last_seq))
+        session.follow(_Prints(console, after=session.last_seq, is_silent=arguments.json))
+        if console.is_interactive and can_ask:
+            session.approver, session.approver_name = TerminalApprover(console), "terminal"
+        outcome = await session.execute(code, language=arguments.lang or "python")
+        report(outcome, session, arguments.json, console)
+        return exit_code(outcome)
+    finally:
+        await runtime.close()
+
+
+class _Prints:
+    """What the code printed, as data on stdout."""
+
+    def __init__(self, console: Console, *, after: int, is_silent: bool) -> None:
+        self._console = console
+        self._after = after
+        self._is_silent = is_silent
+
+    def __call__(self, entry: Recorded) -> None:
+        if entry.seq > self._after and isinstance(entry.event, RunEnded) and not self._is_silent:
+            self._console.write(visible(entry.event.printed))
+
+
+def _read(file: str) -> str:
+    if file == "-":
+        return sys.stdin.read()
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file!r} cannot be read: {error}") from error

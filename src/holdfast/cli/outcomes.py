@@ -1,0 +1,62 @@
+"""How a turn ended, for a person and for a program: words on stderr, the answer on stdout, one exit code."""
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console, visible
+from holdfast.core import Cycle, Error, Json, Needs, Nonconverged, Ok, Outcome, Proposed, encode
+from holdfast.session import Session
+
+
+def report(outcome: Outcome, session: Session, is_json: bool, console: Console) -> int:
+    """Print the answer of a task, and return the exit code that fits."""
+    if is_json:
+        console.json(
+            {
+                "session": session.id,
+                "outcome": outcome,
+                "spent": session.budget.spent,
+                "proposals": [{"path": p.path, "kind": p.kind, "diff": p.diff} for p in session.proposals()],
+                "audit": session.audit(),
+            }
+        )
+    elif isinstance(outcome, Ok | Proposed):
+        console.print(visible(_shown(outcome.value)))
+    say_how_it_ended(outcome, console)
+    return exit_code(outcome)
+
+
+def say_how_it_ended(outcome: Outcome, console: Console) -> None:
+    """What the person should know besides the answer."""
+    match outcome:
+        case Proposed():
+            console.say(f"proposed, not yet made: {', '.join(outcome.proposals)}", "ask")
+        case Needs():
+            console.say(visible(outcome.description), "ask")
+        case Nonconverged():
+            console.say(f"stopped before it was done: {outcome.reason} {outcome.dimension}".rstrip(), "bad")
+        case Error():
+            console.say(f"error: {visible(outcome.message)}", "bad")
+            if outcome.hint:
+                console.say(f"hint: {outcome.hint}")
+        case Cycle():
+            console.say(f"stopped: it did the same and got the same {outcome.length} times", "bad")
+        case Ok():
+            pass
+
+
+def exit_code(outcome: Outcome) -> int:
+    """The exit code that fits an outcome."""
+    match outcome:
+        case Ok() | Proposed():
+            return exits.OK
+        case Needs():
+            return exits.WAITING
+        case Nonconverged():
+            return exits.INTERRUPTED if outcome.reason == "cancelled" else exits.BUDGET
+        case _:
+            return exits.ERROR
+
+
+def _shown(value: Json) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else encode(value).decode()
