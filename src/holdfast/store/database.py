@@ -12,6 +12,7 @@ from holdfast.core.errors import JournalDamaged, StoreError, StoreUnavailable
 APPLICATION_ID = 0x484F4C44  # "HOLD"
 VERSION = 1
 CHECKPOINT_PAGES = 4000
+LOCK_TIMEOUT_SECONDS = 10.0
 
 
 def load_queries() -> dict[str, str]:
@@ -21,10 +22,10 @@ def load_queries() -> dict[str, str]:
     return {name: _without_comments(body) for name, body in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path, *, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -> sqlite3.Connection:
     """A connection that commits when told to and whose commits are on disk when they return."""
     # check_same_thread is off because the thread that closes a connection may be another than the one that used it.
-    connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+    connection = sqlite3.connect(path, isolation_level=None, timeout=timeout_seconds, check_same_thread=False)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     connection.execute("PRAGMA trusted_schema = OFF")
@@ -37,7 +38,6 @@ def prepare(path: Path) -> None:
     create_private(path)
     connection = connect(path)
     try:
-        connection.execute("PRAGMA busy_timeout = 10000")
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application == APPLICATION_ID and version == VERSION:

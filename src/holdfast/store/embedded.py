@@ -61,7 +61,7 @@ class EmbeddedStore:
         self._reading: sqlite3.Connection | None = None  # belongs to the reader's thread
         self._journals: weakref.WeakSet[EmbeddedJournal] = weakref.WeakSet()
         self._writer = Writer(
-            connect=partial(database.connect, home.database),
+            connect=partial(database.connect, home.database, timeout_seconds=0),
             explain=self._explain,
         )
         self._is_closed = False
@@ -222,7 +222,6 @@ class EmbeddedStore:
         try:
             if self._reading is None:
                 self._reading = database.connect(self._home.database)
-                self._reading.execute("PRAGMA busy_timeout = 10000")
             self._reading.execute("BEGIN")  # one point in time for all that is read
             try:
                 return work(self._reading)

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from holdfast.core.errors import HoldfastError, StoreUnavailable
+from holdfast.store.database import LOCK_TIMEOUT_SECONDS
 
 Result = TypeVar("Result")
 LARGEST_GROUP = 512
-LOCK_TIMEOUT_SECONDS = 10.0
 
 
 class Transaction:
