@@ -39,34 +39,35 @@ def python_name(name: str) -> str:
 def class_name(group: str) -> str:
     """The stub class behind a group's object: `filesystem` -> `FilesystemTools`."""
     words = re.split(r"[\W_]+", group, flags=re.ASCII)
-    return "".join(word[:1].upper() + word[1:] for word in words if word) + "Tools"
+    return python_name("".join(word[:1].upper() + word[1:] for word in words if word) + "Tools")
 
 
 def parameters(tool: Tool) -> tuple[Parameter, ...]:
     """A tool's parameters in call order: the required ones first, each in the order of its schema."""
     properties = _object(tool.parameters.get("properties"))
     required = _strings(tool.parameters.get("required"))
-    found = [
-        Parameter(
-            python=python_name(name),
-            name=name,
-            schema=_object(schema),
-            is_required=name in required,
-        )
-        for name, schema in properties.items()
-    ]
+    taken = {"self"}
+    found = []
+    for name, schema in properties.items():
+        python = python_name(name)
+        while python in taken:
+            python += "_"
+        taken.add(python)
+        is_required = name in required
+        found.append(Parameter(python=python, name=name, schema=_object(schema), is_required=is_required))
     return tuple(sorted(found, key=lambda parameter: not parameter.is_required))
 
 
 def render_stubs(tools: Iterable[Tool]) -> str:
     """Typed Python stubs of tools, grouped by server, sorted by name."""
-    ordered = sorted(tools, key=lambda tool: (tool.group, tool.verb))
+    ordered = sorted(tools, key=lambda tool: (python_name(tool.group), tool.verb, tool.name))
     blocks = ["from typing import Any, Literal\n"]
-    for group, members in groupby(ordered, key=lambda tool: tool.group):
-        listed = [tool for tool in members if tool.verb]
-        blocks += [f"{_function(tool)}\n" for tool in ordered if tool.name == group]
-        if listed:
-            blocks.append(f"{_class(group, listed)}\n{python_name(group)}: {class_name(group)}\n")
+    for group, members in groupby(ordered, key=lambda tool: python_name(tool.group)):
+        listed = list(members)
+        methods = [tool for tool in listed if tool.verb]
+        blocks += [f"{_function(tool)}\n" for tool in listed if not tool.verb]
+        if methods:
+            blocks.append(f"{_class(group, methods)}\n{group}: {class_name(group)}\n")
     return "\n".join(blocks)
 
 
@@ -128,7 +129,8 @@ def _visible(schema: Json, hidden: set[str]) -> str:
 
 def _docstring(text: str) -> str:
     """A string literal of any text: a server's description cannot close it and go on as code."""
-    return json.dumps(text, ensure_ascii=False) if '"' in text or "\\" in text else f'"""{text}"""'
+    is_simple = text.isprintable() and not set(text) & {'"', "\\"}
+    return f'"""{text}"""' if is_simple else json.dumps(text)
 
 
 def _union(options: Iterable[str]) -> str:
