@@ -126,6 +126,10 @@ class LocalProcess:
         return msgspec.json.decode(line, type=dict)
 
     async def _gone(self, process: asyncio.subprocess.Process) -> ModelUnavailable:
+        # Its output has ended, so it is about to; a kill at this moment would race with asyncio for its exit code.
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
         await self.close()
         return ModelUnavailable(
             f"the process of the local model ended (code {process.returncode})",
