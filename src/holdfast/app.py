@@ -144,6 +144,8 @@ class Runtime:
         root = Path(opened.workspace or self.home.workspace(journal.session))
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         world = FolderWorld(root)
+        view = self.home.prepare_session(journal.session) / "view"
+        view.mkdir(mode=0o700, exist_ok=True)
         session = await assemble(
             journal=journal,
             store=self.store,
@@ -151,7 +153,8 @@ class Runtime:
             paths=WorldPaths(root, protected=(self.home.root,)),
             policy=policy,
             model=model,
-            guest=self._engines.guest(sandbox, workspace=root),
+            guest=self._engines.guest(sandbox, workspace=root, view=view),
+            view=FolderWorld(view),
             toolsets=[*self._engines.toolsets(sandbox), *toolsets],
             settings=self.settings,
             secrets=secrets(os.environ),

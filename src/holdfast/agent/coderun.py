@@ -4,6 +4,7 @@ All three take the same road. Calls are numbered, and the gate answers a call it
 running the code a second time from the state before it brings the guest to where it was.
 """
 
+import base64
 from collections.abc import Awaitable, Callable
 
 from holdfast.agent.conversation import Conversation
@@ -13,9 +14,11 @@ from holdfast.core import (
     CallId,
     Clock,
     EscalationId,
+    Failed,
     Json,
     JsonObject,
     Parked,
+    Refused,
     Value,
     call_id,
     digest_bytes,
@@ -24,8 +27,9 @@ from holdfast.core import (
 from holdfast.core.errors import SnapshotRefused
 from holdfast.core.events import RunEnded, RunParked, RunStarted, RunStatus
 from holdfast.gate import Gate
-from holdfast.guests import Guest, GuestLimits, Run, RunRequest
+from holdfast.guests import Guest, GuestLimits, OnCall, Run, RunRequest
 from holdfast.store import Journal
+from holdfast.world import World
 
 Fetch = Callable[[str], Awaitable[bytes]]
 """A blob by its digest."""
@@ -52,6 +56,7 @@ class CodeRun:
         fetch: Fetch,
         clock: Clock,
         limits: GuestLimits,
+        view: World | None = None,
     ) -> None:
         self._journal = journal
         self._conversation = conversation
@@ -60,6 +65,8 @@ class CodeRun:
         self._fetch = fetch
         self._clock = clock
         self._limits = limits
+        self._view = view
+        """Where an engine that works on a folder does its work: a copy, whose changes are judged afterwards."""
         self._state: str | None = None
         """Which recorded state the guest is in now; None is a fresh one."""
         self._waits_for: tuple[CallId, EscalationId] | None = None
@@ -92,28 +99,26 @@ class CodeRun:
         if isinstance(answer, Parked):
             return None
         self._state = _UNKNOWN
+        on_call = self._numbered(started.turn, int(parked.call.partition(".")[2]))
         try:
-            run = await self._guest.resume(
-                await self._fetch(parked.snapshot),
-                answer,
-                self._request(started),
-                self._numbered(started.turn, int(parked.call.partition(".")[2])),
-            )
+            snapshot = await self._fetch(parked.snapshot)
+            run = await self._guest.resume(snapshot, answer, self._request(started), on_call)
         except SnapshotRefused:
             # Another engine version, or a key that changed: the journal still knows how it went.
             return await self._run(started)
-        return await self._record(started, run, printed=parked.printed)
+        return await self._record(started, run, on_call, printed=parked.printed)
 
     async def _run(self, started: RunStarted) -> Ended | None:
         await self._bring_to(started.state)
         self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest anywhere
-        run = await self._guest.run(
-            self._request(started), self._numbered(started.turn, started.first_call - 1)
-        )
-        return await self._record(started, run)
+        on_call = self._numbered(started.turn, started.first_call - 1)
+        return await self._record(started, await self._guest.run(self._request(started), on_call), on_call)
 
-    async def _record(self, started: RunStarted, run: Run, printed: str = "") -> Ended | None:
-        if run.status == "parked":
+    async def _record(
+        self, started: RunStarted, run: Run, on_call: OnCall, printed: str = ""
+    ) -> Ended | None:
+        refusals = await self._submit_changes(run, on_call) if run.changes else ""
+        if run.status == "parked" or refusals is None:
             assert self._waits_for is not None, "a guest parks only when a call was answered with Parked"
             waiting_call, escalation = self._waits_for
             blobs = (run.snapshot,) if run.snapshot is not None else ()
@@ -135,12 +140,27 @@ class CodeRun:
             run=started.run,
             status=_STATUS[run.status],
             value=_bounded(run.value),
-            printed=printed + run.printed,
+            printed=printed + run.printed + refusals,
             error=run.error,
             state=digest_bytes(state) if state else None,
         )
         self._state = ended.state if state else _UNKNOWN
         return Ended(event=ended, blobs=(state,) if state else ())
+
+    async def _submit_changes(self, run: Run, on_call: OnCall) -> str | None:
+        """Put every file that changed in the view before the gate. What was refused, in words; None where one waits."""
+        assert self._view is not None, "an engine that changes files by itself is given a view to do it in"
+        told: list[str] = []
+        for change in run.changes:
+            if change.kind == "deleted":
+                answer = await on_call("world.delete", {"path": change.path})
+            else:
+                answer = await on_call("world.write", _written(change.path, self._view.read(change.path)))
+            if isinstance(answer, Parked):
+                return None
+            if isinstance(answer, Refused | Failed):
+                told.append(f"[{change.path} was not changed: {answer.reason}]\n")
+        return "".join(told)
 
     async def _bring_to(self, state: str | None) -> None:
         """Put the guest into a recorded state, unless it is there already."""
@@ -149,7 +169,7 @@ class CodeRun:
         await self._guest.restore(await self._fetch(state) if state is not None else b"")
         self._state = state
 
-    def _numbered(self, turn: int, last: int) -> Callable[[str, JsonObject], Awaitable[Answer]]:
+    def _numbered(self, turn: int, last: int) -> OnCall:
         number = last
 
         async def on_call(operation: str, arguments: JsonObject) -> Answer:
@@ -186,6 +206,13 @@ _STATUS: dict[str, RunStatus] = {
     "lost": "lost",
     "refused": "error",
 }
+
+
+def _written(path: str, content: bytes) -> JsonObject:
+    try:
+        return {"path": path, "content": content.decode()}
+    except UnicodeDecodeError:
+        return {"path": path, "content": base64.b64encode(content).decode(), "encoding": "base64"}
 
 
 def _bounded(value: Json) -> Json:

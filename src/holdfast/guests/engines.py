@@ -24,8 +24,11 @@ class Engines:
         self._workers: Workers | None = None
         self._others: list[Engine] = []
 
-    def guest(self, sandbox: Sandbox, *, workspace: Path) -> Guest:
-        """A fresh guest that sees this workspace. Raises EngineMissing; nothing weaker takes its place."""
+    def guest(self, sandbox: Sandbox, *, workspace: Path, view: Path) -> Guest:
+        """A fresh guest for this workspace. Raises EngineMissing; nothing weaker takes its place.
+
+        An engine that works on a folder gets a copy of the workspace in `view`, so that its changes can be judged.
+        """
         match sandbox:
             case "python":
                 return self._python.guest()
@@ -34,9 +37,9 @@ class Engines:
 
                 return self._kept(lisp_engine(key=self._key)).guest()
             case "wasi":
-                return self._kept(self._wasi(workspace)).guest()
+                return self._kept(self._wasi(workspace, view)).guest()
             case "auto":
-                engine = AutoEngine(python=self._python, wasi=self._kept(self._wasi(workspace)))
+                engine = AutoEngine(python=self._python, wasi=self._kept(self._wasi(workspace, view)))
                 return engine.guest()
 
     def toolsets(self, sandbox: Sandbox) -> tuple[Toolset, ...]:
@@ -57,12 +60,14 @@ class Engines:
             self._workers = None
         await self._python.close()
 
-    def _wasi(self, workspace: Path) -> Engine:
+    def _wasi(self, workspace: Path, view: Path) -> Engine:
         from holdfast.guests.wasi import Workers, wasi_engine
 
         if self._workers is None:
             self._workers = Workers(key=self._key, cache=self._cache)
-        return wasi_engine(key=self._key, cache=self._cache, workspace=workspace, workers=self._workers)
+        return wasi_engine(
+            key=self._key, cache=self._cache, workspace=workspace, staged_view=view, workers=self._workers
+        )
 
     def _kept(self, engine: Engine) -> Engine:
         self._others.append(engine)

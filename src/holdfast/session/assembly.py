@@ -34,6 +34,7 @@ async def assemble(
     secrets: tuple[str, ...] = (),
     can_ask: bool = True,
     home: Home | None = None,
+    view: World | None = None,
     on_close: Callable[[SessionId], None] = lambda _: None,
 ) -> Session:
     """One live session over these parts; its staged changes are brought back from the journal."""
@@ -92,6 +93,7 @@ async def assemble(
         fetch=store.blob,
         clock=clock,
         limits=GuestLimits(),
+        view=view,
     )
     turn = Turn(
         journal=journal,
