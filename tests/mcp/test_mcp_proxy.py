@@ -120,7 +120,7 @@ async def test_a_denied_call_is_a_tool_error_with_its_reason(stand: Stander, era
     assert text_of(result).startswith("DENIED: ")
     assert hidden.is_error
     assert it.recorded(CallIntended) == []
-    assert len(it.recorded(CallRefused)) == 1
+    assert len(it.recorded(CallRefused)) == 2
 
 
 @era

@@ -4,6 +4,7 @@ Importing this package loads no protocol library; that happens when the first se
 """
 
 from holdfast.mcp.annotations import Annotations, ToolRoles, kind_of, known_roles
+from holdfast.mcp.clients import FileChange, Installation, plan
 from holdfast.mcp.contract import (
     Follower,
     Keeper,
@@ -15,20 +16,26 @@ from holdfast.mcp.contract import (
     ServerStarted,
     ToolsHeld,
 )
-from holdfast.mcp.definitions import Definition, Refusal, visible
+from holdfast.mcp.definitions import Definition, Refusal, has_hidden, visible
 from holdfast.mcp.environment import secrets_of
+from holdfast.mcp.foreign import SILENT_TOOLS, ForeignTools, written_out
 from holdfast.mcp.pins import Comparison, PinnedServer, Pins
 from holdfast.mcp.proposals import Proposal, propose_roles
 from holdfast.mcp.proxy import Proxy
 from holdfast.mcp.results import present_plainly, present_wholly
 from holdfast.mcp.specs import ServerSpec, load_servers
 from holdfast.mcp.toolset import McpToolset, start_servers
+from holdfast.mcp.trusted import TrustedClients
 
 __all__ = [
+    "SILENT_TOOLS",
     "Annotations",
     "Comparison",
     "Definition",
+    "FileChange",
     "Follower",
+    "ForeignTools",
+    "Installation",
     "Keeper",
     "ListChanged",
     "McpToolset",
@@ -45,13 +52,17 @@ __all__ = [
     "ServerStarted",
     "ToolRoles",
     "ToolsHeld",
+    "TrustedClients",
+    "has_hidden",
     "kind_of",
     "known_roles",
     "load_servers",
+    "plan",
     "present_plainly",
     "present_wholly",
     "propose_roles",
     "secrets_of",
     "start_servers",
     "visible",
+    "written_out",
 ]

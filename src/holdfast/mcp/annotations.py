@@ -65,6 +65,10 @@ class Annotations:
             {name: self._servers.get(name, {}) | other._servers.get(name, {}) for name in servers}
         )
 
+    def server(self, name: str) -> Mapping[str, ToolRoles]:
+        """Everything known of one server's tools."""
+        return self._servers.get(name, {})
+
     def of(self, spec: ServerSpec, definition: Definition) -> ToolRoles | None:
         """The roles of a tool; None where nobody has said what one of its arguments means."""
         for server in (spec.name, spec.roles, kind_of(spec)):

@@ -9,7 +9,7 @@ from mcp.shared.exceptions import MCPError
 
 from holdfast.core.errors import HoldfastError
 from holdfast.mcp.connection import MAX_PAGES, Connection
-from holdfast.mcp.toolset import McpToolset
+from holdfast.mcp.toolset import McpToolset, start_servers
 
 _Item = TypeVar("_Item")
 
@@ -20,6 +20,13 @@ class Catalogue:
     def __init__(self, servers: Sequence[McpToolset]) -> None:
         self._servers = tuple(servers)
         self._owners: dict[str, set[str]] = {}
+        self._starting: asyncio.Future[dict[str, HoldfastError]] | None = None
+
+    async def ready(self) -> None:
+        """Have every server that was never seen started, once; one that fails has said so and is left out."""
+        if self._starting is None:
+            self._starting = asyncio.ensure_future(start_servers(self._servers))
+        await asyncio.shield(self._starting)
 
     async def resources(self) -> list[mcp_types.Resource]:
         """Every resource that one server alone claims."""

@@ -6,16 +6,14 @@ but lists. A refusal comes back as a tool error with its reason, so that the mod
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import Any
 
 import mcp_types
-import msgspec
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
-from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import (
     PromptsListChanged,
     ResourcesListChanged,
@@ -28,15 +26,11 @@ from holdfast.core import (
     EXTERNAL,
     Answer,
     Call,
-    CallId,
-    Failed,
     Json,
     JsonObject,
     Parked,
-    Refused,
-    Returned,
-    Tool,
 )
+from holdfast.mcp.answers import as_offered, result_value, text_result, tool_result
 from holdfast.mcp.asking import Asking, Ticket
 from holdfast.mcp.catalogue import Catalogue
 from holdfast.mcp.contract import (
@@ -50,10 +44,10 @@ from holdfast.mcp.contract import (
 )
 from holdfast.mcp.extras import EXTRAS, GET_PROMPT, READ_RESOURCE
 from holdfast.mcp.permissions import PERMISSION_TOOL, operation_for, permission_answer
+from holdfast.mcp.reporting import Reports
 from holdfast.mcp.toolset import McpToolset
 
 NAME = "holdfast"
-PROGRESS_BACKLOG = 64
 Context = ServerRequestContext[Any, Any]
 
 
@@ -74,7 +68,7 @@ class Front:
         self._asking = Asking(keeper, trusted_clients=trusted_clients, can_ask_elsewhere=can_ask_elsewhere)
         self._answers_permissions = answers_permissions
         self._bus = InMemorySubscriptionBus()
-        self._progress: dict[CallId, asyncio.Queue[Progressed]] = {}
+        self._reports = Reports()
         self._listeners: dict[int, Context] = {}
         self._telling: set[asyncio.Task[None]] = set()
         self.server: Server[Any] = Server(
@@ -107,7 +101,8 @@ class Front:
         self, context: Context, params: mcp_types.PaginatedRequestParams | None
     ) -> mcp_types.ListToolsResult:
         self._remember(context)
-        tools = [_as_offered(tool) for tool in self._tools().values()]
+        await self._catalogue.ready()
+        tools = [as_offered(tool) for tool in self._keeper.tools() if tool.verb not in EXTRAS]
         return mcp_types.ListToolsResult(
             tools=[*tools, PERMISSION_TOOL] if self._answers_permissions else tools
         )
@@ -118,11 +113,10 @@ class Front:
         self._remember(context)
         if self._answers_permissions and params.name == PERMISSION_TOOL.name:
             return await self._answer_permission(context, params)
-        tool = self._tools().get(params.name)
-        if tool is None:
-            return _error(f"DENIED: there is no tool {params.name!r}, or no call of it could be allowed")
-        settled = await self._settle(context, tool.name, params.arguments or {}, params)
-        return settled if isinstance(settled, mcp_types.InputRequiredResult) else _tool_result(settled)
+        # A tool that is not on offer is asked for all the same: the refusal is on record and gives its reason.
+        operation = params.name.replace("__", ".", 1)
+        settled = await self._settle(context, operation, params.arguments or {}, params)
+        return settled if isinstance(settled, mcp_types.InputRequiredResult) else tool_result(settled)
 
     async def _answer_permission(
         self, context: Context, params: mcp_types.CallToolRequestParams
@@ -131,13 +125,7 @@ class Front:
         settled = await self._settle(context, operation_for(asked), _object(asked.get("input")), params)
         if isinstance(settled, mcp_types.InputRequiredResult):
             return settled
-        return _text(permission_answer(settled, _object(asked.get("input"))))
-
-    def _tools(self) -> dict[str, Tool]:
-        """By the name a client may use. A dot is not allowed by every client, so `git.git_log` is `git__git_log`."""
-        return {
-            tool.name.replace(".", "__", 1): tool for tool in self._keeper.tools() if tool.verb not in EXTRAS
-        }
+        return text_result(permission_answer(settled, _object(asked.get("input"))))
 
     # -- resources and prompts
 
@@ -165,7 +153,7 @@ class Front:
         settled = await self._settle(context, f"{server}.{READ_RESOURCE}", {"uri": str(params.uri)}, params)
         if isinstance(settled, mcp_types.InputRequiredResult):
             return settled
-        return mcp_types.ReadResourceResult.model_validate(_value(settled))
+        return mcp_types.ReadResourceResult.model_validate(result_value(settled))
 
     async def _get_prompt(
         self, context: Context, params: mcp_types.GetPromptRequestParams
@@ -175,7 +163,7 @@ class Front:
         settled = await self._settle(context, f"{server}.{GET_PROMPT}", arguments, params)
         if isinstance(settled, mcp_types.InputRequiredResult):
             return settled
-        return mcp_types.GetPromptResult.model_validate(_value(settled))
+        return mcp_types.GetPromptResult.model_validate(result_value(settled))
 
     # -- the one road
 
@@ -187,6 +175,7 @@ class Front:
         params: mcp_types.InputResponseRequestParams,
     ) -> Answer | mcp_types.InputRequiredResult:
         """Submit a call until it is settled, asking the client's human in between where that counts."""
+        await self._catalogue.ready()
         ticket = Ticket.read(params.request_state)
         call = Call(
             id=ticket.call if ticket else self._keeper.next_call(),
@@ -196,7 +185,7 @@ class Front:
         )
         if ticket is not None:
             await self._asking.take(context, ticket, params.input_responses or {})
-        async with _reporting(context, self._progress, call.id):
+        async with self._reports.passed_on(context, call.id):
             answer = await self._keeper.submit(call)
             while isinstance(answer, Parked):
                 asked = await self._asking.ask(context, call, answer.escalation)
@@ -210,9 +199,7 @@ class Front:
     def _heard(self, news: News) -> None:
         match news:
             case Progressed():
-                queue = self._progress.get(news.call)
-                if queue is not None and not queue.full():
-                    queue.put_nowait(news)
+                self._reports.hear(news)
             case ServerStarted() | ToolsHeld() | ListChanged(what="tools"):
                 self._tell(ToolsListChanged(), mcp_types.ToolListChangedNotification())
             case ListChanged(what="resources"):
@@ -242,88 +229,6 @@ class Front:
         """Clients of the older era are told of changes unasked; one context a connection is kept for that."""
         if context.protocol_version < "2026" and context.session.client_params is not None:
             self._listeners[id(context.session.client_params)] = context
-
-
-class _reporting:
-    """Passes a call's progress on to its client while the block runs."""
-
-    def __init__(
-        self, context: Context, queues: dict[CallId, "asyncio.Queue[Progressed]"], call: CallId
-    ) -> None:
-        self._context, self._queues, self._call = context, queues, call
-        self._queue: asyncio.Queue[Progressed] = asyncio.Queue(PROGRESS_BACKLOG)
-
-    async def __aenter__(self) -> None:
-        self._queues[self._call] = self._queue
-        self._task = asyncio.create_task(self._pass_on())
-
-    async def __aexit__(self, *_: object) -> None:
-        del self._queues[self._call]
-        while not self._queue.empty():
-            await self._report(self._queue.get_nowait())
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _pass_on(self) -> None:
-        while True:
-            await self._report(await self._queue.get())
-
-    async def _report(self, news: Progressed) -> None:
-        await self._context.session.report_progress(news.progress, news.total, news.message or None)
-
-
-def _as_offered(tool: Tool) -> mcp_types.Tool:
-    return mcp_types.Tool(
-        name=tool.name.replace(".", "__", 1),
-        description=tool.description,
-        input_schema=tool.parameters or {"type": "object"},
-        output_schema=tool.returns or None,
-        annotations=mcp_types.ToolAnnotations(
-            read_only_hint=tool.is_read_only,
-            destructive_hint=tool.is_destructive,
-            idempotent_hint=tool.is_idempotent,
-        ),
-    )
-
-
-def _tool_result(answer: Answer) -> mcp_types.CallToolResult:
-    match answer:
-        case Returned(value=dict(value)) if "content" in value:
-            return mcp_types.CallToolResult.model_validate(value)
-        case Returned():
-            return _text(
-                answer.value if isinstance(answer.value, str) else msgspec.json.encode(answer.value).decode()
-            )
-        case Refused():
-            return _error(f"DENIED: {answer.reason} (rule {answer.rule})")
-        case Failed():
-            return _error(answer.reason or answer.error)
-        case Parked():
-            return _error("DENIED: it waits for a person")
-        case _:
-            assert_never(answer)
-
-
-def _value(answer: Answer) -> Json:
-    match answer:
-        case Returned():
-            return answer.value
-        case Refused():
-            raise MCPError(mcp_types.INVALID_REQUEST, f"DENIED: {answer.reason} (rule {answer.rule})")
-        case Failed():
-            raise MCPError(mcp_types.INTERNAL_ERROR, answer.reason or answer.error)
-        case Parked():
-            raise MCPError(mcp_types.INVALID_REQUEST, "DENIED: it waits for a person")
-        case _:
-            assert_never(answer)
-
-
-def _text(text: str) -> mcp_types.CallToolResult:
-    return mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text=text)])
-
-
-def _error(text: str) -> mcp_types.CallToolResult:
-    return mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text=text)], is_error=True)
 
 
 def _object(value: Json) -> JsonObject:

@@ -18,6 +18,7 @@ from holdfast.core.errors import InvalidConfig
 RESERVED_NAMES = frozenset(
     [
         "agent",
+        "claude",
         "external",
         "files",
         "holdfast",

@@ -230,6 +230,7 @@ class McpToolset:
             self.spec.name, self.spec.source, definitions, protocol=connection.protocol, offers=self.offers
         )
         self._offer(found.offered)
+        self.is_known = True
         if not found.is_clean:
             self._tell(
                 ToolsHeld(

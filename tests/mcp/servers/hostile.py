@@ -45,6 +45,8 @@ def tools() -> list[JsonObject]:
                 tool("x" * 200),
                 tool(""),
             ]
+        case "quiet":
+            return [tool("save", "Saves.", path={"type": "string"}, thing={"type": "string"})]
         case "many":
             return [tool(f"tool_{n}") for n in range(5000)]
         case _:

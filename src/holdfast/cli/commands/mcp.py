@@ -1,0 +1,287 @@
+"""Your MCP servers: which there are, what they offer, and what of it you have accepted.
+
+holdfast mcp add git -- uvx mcp-server-git      add a server, look at its tools, accept them
+holdfast mcp list                               every server and its tools
+holdfast mcp diff git                           tools that changed since you accepted them
+holdfast mcp trust git                          accept them as they are now
+holdfast mcp annotate git                       say what the arguments of its tools mean
+holdfast mcp doctor                             start every server and tell what is wrong
+holdfast mcp remove git
+"""
+
+import argparse
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from holdfast.cli import exits
+from holdfast.cli.commands.proxy import annotations_of, servers_of
+from holdfast.cli.console import Console
+from holdfast.core import Tool
+from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.mcp import (
+    Annotations,
+    McpToolset,
+    Pins,
+    Proposal,
+    ServerSpec,
+    ToolRoles,
+    has_hidden,
+    load_servers,
+    propose_roles,
+    visible,
+)
+from holdfast.store import Home
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """One word says what to do."""
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    listing = verbs.add_parser("list", help="every server and its tools")
+    listing.add_argument("--json", action="store_true")
+    for verb, what in (
+        ("diff", "tools that changed since you accepted them"),
+        ("trust", "accept changed and added tools"),
+        ("remove", "forget a server"),
+        ("annotate", "say what the arguments of its tools mean"),
+    ):
+        verbs.add_parser(verb, help=what).add_argument("server")
+    verbs.choices["trust"].add_argument("tools", nargs="*", help="only these")
+    verbs.choices["trust"].add_argument("--yes", action="store_true", help="do not ask")
+    verbs.choices["annotate"].add_argument("--yes", action="store_true", help="take the proposal as it is")
+    adding = verbs.add_parser("add", help="add a server")
+    adding.add_argument("server")
+    adding.add_argument("--url", help="of a streamable HTTP server")
+    adding.add_argument(
+        "--variable", action="append", default=[], metavar="NAME", help="hand this variable on"
+    )
+    adding.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND [ARGUMENT...]")
+    verbs.add_parser("doctor", help="start every server and tell what is wrong").add_argument(
+        "server", nargs="?"
+    )
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Do what the word says."""
+    home = Home.default()
+    home.prepare()
+    desk = _Desk(home, Console())
+    match arguments.verb:
+        case "list":
+            return desk.list_servers(as_json=arguments.json)
+        case "diff":
+            return await desk.diff(arguments.server)
+        case "trust":
+            return await desk.trust(arguments.server, arguments.tools, is_sure=arguments.yes)
+        case "add":
+            return await desk.add(arguments)
+        case "remove":
+            return desk.remove(arguments.server)
+        case "annotate":
+            return await desk.annotate(arguments.server, is_sure=arguments.yes)
+        case _:
+            return await desk.examine(arguments.server)
+
+
+class _Desk:
+    """The verbs, at one home."""
+
+    def __init__(self, home: Home, console: Console) -> None:
+        self._home = home
+        self._console = console
+        self._file = home.root / "mcp-servers.json"
+        self._pins = Pins(home.root / "mcp-pins.json")
+
+    def list_servers(self, *, as_json: bool) -> int:
+        """From the configuration and the pins; starts nothing."""
+        specs, annotations = servers_of(self._home, None), annotations_of(self._home)
+        if as_json:
+            self._console.json([{"server": spec, "pins": self._pins.server(spec.name)} for spec in specs])
+            return exits.OK
+        if not specs:
+            self._console.say(f"no servers in {self._file}")
+            self._console.say("hint: holdfast mcp add NAME -- COMMAND")
+        for spec in specs:
+            known = self._pins.server(spec.name)
+            state = "never started" if known is None else f"{len(known.tools)} tools, {len(known.held)} held"
+            self._console.print(
+                f"{spec.name}  {visible(spec.url or ' '.join((spec.command, *spec.args)))}  ({state})"
+            )
+            for note in spec.notes:
+                self._console.print(f"  note: {note}")
+            for definition in known.tools.values() if known else ():
+                self._show_tool(annotations.apply(spec, definition))
+        return exits.OK
+
+    async def diff(self, name: str) -> int:
+        """What the server offers now against what was accepted."""
+        async with self._running(self._spec(name)):
+            pass
+        difference = self._pins.diff(name)
+        self._console.write(difference)
+        if not difference:
+            self._console.say(f"{name}: every tool is as you accepted it")
+        return exits.OK
+
+    async def trust(self, name: str, tools: list[str], *, is_sure: bool) -> int:
+        """Show the difference, ask, accept."""
+        await self.diff(name)
+        known = self._pins.server(name)
+        if known is None or not known.held:
+            return exits.OK
+        if not is_sure and not self._agrees("accept these definitions?"):
+            self._console.say("nothing was accepted")
+            return exits.DENIED
+        self._console.say(f"accepted: {', '.join(self._pins.trust(name, tools or None))}", "good")
+        return exits.OK
+
+    async def add(self, arguments: argparse.Namespace) -> int:
+        """Put an entry into mcp-servers.json once the server has answered."""
+        words = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+        entry: dict[str, object] = (
+            {"url": arguments.url} if arguments.url else {"command": "", "args": words[1:]}
+        )
+        if words:
+            entry["command"] = words[0]
+        if arguments.variable:
+            entry["variables"] = arguments.variable
+            entry["env"] = {name: f"${{{name}}}" for name in arguments.variable}
+        document = self._document()
+        entries = document.setdefault("mcpServers", {})
+        if not isinstance(entries, dict) or arguments.server in entries:
+            raise InvalidInput(
+                f"there is a server {arguments.server!r}", hint=f"holdfast mcp remove {arguments.server}"
+            )
+        specs = load_servers({"mcpServers": {**entries, arguments.server: entry}})
+        async with self._running(specs[-1]) as toolset:
+            for tool in toolset.tools():
+                self._show_tool(tool)
+        entries[arguments.server] = entry
+        self._write(self._file, msgspec.json.format(msgspec.json.encode(document), indent=2))
+        self._console.say(f"added {arguments.server} to {self._file}", "good")
+        return exits.OK
+
+    def remove(self, name: str) -> int:
+        """Take an entry out, and forget what was accepted of it."""
+        document = self._document()
+        entries = document.get("mcpServers", document)
+        if not isinstance(entries, dict) or name not in entries:
+            raise InvalidInput(f"there is no server {name!r}", hint="holdfast mcp list")
+        del entries[name]
+        self._write(self._file, msgspec.json.format(msgspec.json.encode(document), indent=2))
+        self._pins.forget(name)
+        self._console.say(f"removed {name}", "good")
+        return exits.OK
+
+    async def annotate(self, name: str, *, is_sure: bool) -> int:
+        """Propose roles for tools that have none, and keep what the person confirms."""
+        spec, annotations = self._spec(name), annotations_of(self._home)
+        async with self._running(spec):
+            pass
+        known = self._pins.server(name)
+        open_ones = [
+            each for each in (known.tools.values() if known else ()) if annotations.of(spec, each) is None
+        ]
+        proposals = [propose_roles(definition) for definition in open_ones]
+        for proposal in proposals:
+            self._show_proposal(name, proposal)
+        if not proposals:
+            self._console.say(f"{name}: the arguments of every tool have roles")
+            return exits.OK
+        if not is_sure and not self._agrees("are these right? Edit tool-annotations.json for single ones."):
+            self._console.say("nothing was kept")
+            return exits.DENIED
+        path = self._home.root / "tool-annotations.json"
+        mine = Annotations.load(path) if path.exists() else Annotations({})
+        fresh = Annotations({name: {each.tool: ToolRoles(arguments=each.roles) for each in proposals}})
+        self._write(path, mine.merged(fresh).document())
+        self._console.say(f"kept in {path}", "good")
+        return exits.OK
+
+    async def examine(self, name: str | None) -> int:
+        """Start each server and tell what a person should know of it."""
+        specs = [self._spec(name)] if name else list(servers_of(self._home, None))
+        is_well = True
+        for spec in specs:
+            try:
+                async with self._running(spec) as toolset:
+                    problems = self._problems(spec, toolset)
+            except HoldfastError as error:
+                problems = [f"does not start: {error}" + (f" (hint: {error.hint})" if error.hint else "")]
+            is_well = is_well and not problems
+            self._console.print(f"{'ok ' if not problems else 'BAD'} {spec.name}")
+            for problem in problems:
+                self._console.print(f"    {problem}")
+        return exits.OK if is_well else exits.ERROR
+
+    def _problems(self, spec: ServerSpec, toolset: McpToolset) -> list[str]:
+        known = self._pins.server(spec.name)
+        found = [f"tool {each.name!r} is refused: {each.reason}" for each in toolset.refused]
+        if known is not None and known.held:
+            found.append(f"held: {', '.join(known.held)} (hint: holdfast mcp diff {spec.name})")
+        for tool in toolset.tools():
+            if has_hidden(tool.description):
+                found.append(f"{tool.name}: its description holds characters that are not seen")
+            if tool.roles is None:
+                found.append(
+                    f"{tool.name}: denied, its arguments have no roles (hint: holdfast mcp annotate {spec.name})"
+                )
+        return found
+
+    def _show_tool(self, tool: Tool) -> None:
+        lines = visible(tool.description).strip().splitlines() or [""]
+        self._console.print(f"  {tool.name}  {lines[0][:100]}")
+        for name, roles in (tool.roles or {}).items():
+            if roles.default != ("none",):
+                self._console.print(f"    {name}: {', '.join(roles.default)}")
+        if tool.roles is None:
+            self._console.print(
+                f"    denied: its arguments have no roles; holdfast mcp annotate {tool.group}"
+            )
+
+    def _show_proposal(self, server: str, proposal: Proposal) -> None:
+        self._console.print(f"{server}.{proposal.tool}")
+        for name, roles in proposal.roles.items():
+            doubt = "   (unsure: look)" if name in proposal.unsure else ""
+            self._console.print(f"  {visible(name)}: {', '.join(roles.default)}{doubt}")
+
+    def _agrees(self, question: str) -> bool:
+        if not self._console.is_interactive:
+            self._console.say("there is nobody to ask here; --yes takes it as it is", "ask")
+            return False
+        self._console.say(f"{question} Type yes:", "ask")
+        return input().strip().lower() == "yes"
+
+    def _spec(self, name: str) -> ServerSpec:
+        for spec in servers_of(self._home, None):
+            if spec.name == name:
+                return spec
+        raise InvalidInput(f"there is no server {name!r}", hint="holdfast mcp list")
+
+    def _document(self) -> dict[str, object]:
+        if not self._file.exists():
+            return {}
+        load_servers(self._file)
+        return msgspec.json.decode(self._file.read_bytes(), type=dict[str, object])
+
+    @asynccontextmanager
+    async def _running(self, spec: ServerSpec) -> AsyncIterator[McpToolset]:
+        """The server, working in an empty folder."""
+        annotations = annotations_of(self._home)
+        with tempfile.TemporaryDirectory(prefix="holdfast-mcp-") as folder:
+            async with McpToolset(
+                spec, workspace=Path(folder), pins=self._pins, annotations=annotations
+            ) as toolset:
+                await toolset.start()
+                yield toolset
+
+    def _write(self, path: Path, content: bytes) -> None:
+        draft = path.with_name(f".{path.name}.new")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        draft.replace(path)

@@ -1,0 +1,345 @@
+"""`holdfast proxy`, `hook`, `install` and `mcp` as people and other programs run them: as processes."""
+
+import asyncio
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mcp_types
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from tests.mcp.bench import SERVERS
+from watchfiles import awatch
+
+from holdfast.cli.main import main
+from holdfast.core.errors import InvalidConfig
+from holdfast.mcp import plan
+
+POLICY = """\
+policy: lab
+rules:
+  - name: ask
+    escalate: friendly.echo
+    because: it echoes
+  - name: rest
+    allow: "*"
+tools:
+  friendly.echo: {text: none}
+"""
+
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Place:
+    """A home of Holdfast and a folder to work in."""
+
+    def __init__(self, root: Path) -> None:
+        self.home, self.folder = root / "home", root / "work"
+        self.home.mkdir(mode=0o700)
+        self.folder.mkdir()
+        self.environment = {"PATH": os.environ["PATH"], "HOLDFAST_HOME": str(self.home), "HOME": str(root)}
+
+    def configure(self, **servers: list[str]) -> None:
+        """Write mcp-servers.json and tool annotations for the friendly server."""
+        entries = {name: {"command": command[0], "args": command[1:]} for name, command in servers.items()}
+        (self.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": entries}))
+        roles = {"toolName": "echo", "args": {"text": ["none"]}}
+        count = {"toolName": "wait_forever", "args": {"marker": ["none"]}}
+        annotations = {"servers": {"friendly": {"tools": [roles, count]}}}
+        (self.home / "tool-annotations.json").write_text(json.dumps(annotations))
+        (self.home / "lab.yaml").write_text(POLICY)
+
+    def run(self, *words: str, stdin: str = "") -> Done:
+        """A command, run to its end in this process."""
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            for name, value in self.environment.items():
+                patch.setenv(name, value)
+            patch.chdir(self.folder)
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+            code = main(list(words))
+        return Done(code, out.getvalue(), err.getvalue())
+
+    def spawn(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        """A command, run to its end in a process of its own."""
+        return subprocess.run(
+            [sys.executable, "-m", "holdfast", *words],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=self.environment,
+            check=False,
+            timeout=50,
+        )
+
+    @asynccontextmanager
+    async def proxied(self, *words: str, era: str = "auto", **callbacks: Any) -> AsyncIterator[Client]:
+        """The official client over stdio, with `holdfast proxy` at the other end."""
+        server = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "holdfast", "proxy", "-p", str(self.home / "lab.yaml"), *words],
+            env=self.environment,
+            cwd=self.folder,
+        )
+        info = mcp_types.Implementation(name="desk", version="1")
+        async with Client(stdio_client(server), mode=era, client_info=info, **callbacks) as client:
+            yield client
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+FRIENDLY = [sys.executable, str(SERVERS / "friendly.py")]
+
+
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+async def test_the_proxy_serves_a_client_that_starts_it(place: Place, era: str) -> None:
+    place.configure(friendly=FRIENDLY)
+    marker = place.home / "mcp-clients.json"
+    marker.write_text('{"clients": ["desk"]}')
+    shown: list[str] = []
+
+    async def yes(context: object, params: mcp_types.ElicitRequestParams) -> mcp_types.ElicitResult:
+        shown.append(params.message)
+        return mcp_types.ElicitResult(action="accept", content={"approve": True})
+
+    async with place.proxied(era=era, elicitation_callback=yes) as client:
+        assert "friendly__echo" in [tool.name for tool in (await client.list_tools()).tools]
+        result = await client.call_tool("friendly__echo", {"text": "hello"})
+        without_roles = await client.call_tool("friendly__add", {"a": 1, "b": 2})
+    assert result.content[0].text == "hello"  # type: ignore[union-attr]
+    assert without_roles.is_error
+    assert "it echoes" in shown[0]
+    audit = json.loads((await asyncio.to_thread(place.run, "audit", "--json")).stdout)
+    assert [entry["operation"] for entry in audit] == ["friendly.echo", "friendly.add"]
+
+
+async def test_a_file_in_the_escalation_folder_approves(place: Place, tmp_path: Path) -> None:
+    place.configure(friendly=FRIENDLY)
+    folder = tmp_path / "escalations"
+    folder.mkdir()
+    place.environment["ESCALATION_DIR"] = str(folder)
+    async with place.proxied() as client:
+        appearing = asyncio.create_task(_appearing(folder, "request-*.json"))
+        calling = asyncio.create_task(client.call_tool("friendly__echo", {"text": "hello"}))
+        request = await appearing
+        asked = json.loads(request.read_text())
+        assert (asked["serverName"], asked["toolName"]) == ("friendly", "echo")
+        draft = folder / "answer"
+        draft.write_text('{"decision": "approved"}')
+        draft.rename(folder / f"response-{asked['escalationId']}.json")
+        result = await calling
+    assert result.content[0].text == "hello"  # type: ignore[union-attr]
+
+
+def test_the_end_of_its_input_ends_the_proxy_and_its_servers_at_once(place: Place) -> None:
+    place.configure(friendly=[sys.executable, str(SERVERS / "clinging.py"), "plain", str(place.folder)])
+    proxy = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "proxy", "-p", str(place.home / "lab.yaml")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=place.folder,
+        env=place.environment,
+    )
+    assert proxy.stdin is not None
+    assert proxy.stdout is not None
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    for message in (
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+    ):
+        proxy.stdin.write(json.dumps(message).encode() + b"\n")
+        proxy.stdin.flush()
+    answers = [json.loads(proxy.stdout.readline()) for _ in range(2)]
+    assert "tools" in answers[1].get("result", {}) or answers[1].get("method")
+    while not (place.folder / "plain.pid").exists():
+        proxy.stdout.readline()
+    pid = int((place.folder / "plain.pid").read_text())
+    os.kill(pid, 0)
+    proxy.stdin.close()
+    assert proxy.wait(timeout=10) == 0
+    proxy.stdout.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+
+
+async def test_claude_codes_permission_prompt_is_answered(place: Place) -> None:
+    place.configure()
+    (place.home / "lab.yaml").write_text(
+        'policy: lab\nrules:\n  - name: reads\n    allow: "*"\n    roles: [read-path]\n    inside: true\n'
+    )
+    async with place.proxied("--permission-prompt") as client:
+        inside = {
+            "tool_name": "Read",
+            "input": {"file_path": str(place.folder / "a.txt")},
+            "tool_use_id": "t1",
+        }
+        yes = await client.call_tool("permission_prompt", inside)
+        no = await client.call_tool(
+            "permission_prompt", {"tool_name": "Bash", "input": {"command": "rm -rf /"}}
+        )
+    assert json.loads(yes.content[0].text) == {"behavior": "allow", "updatedInput": inside["input"]}  # type: ignore[union-attr]
+    assert json.loads(no.content[0].text)["behavior"] == "deny"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "decision"),
+    [
+        ("Read", {"file_path": "{folder}/a.txt"}, "allow"),
+        ("Grep", {"pattern": "x"}, "allow"),
+        ("Bash", {"command": "ls"}, "ask"),
+        ("Write", {"file_path": "/etc/passwd", "content": "x"}, "deny"),
+        ("Read", {"file_path": "{home}/holdfast.db"}, "deny"),
+        ("BrandNew", {"x": 1}, "deny"),
+    ],
+)
+def test_the_hook_judges_built_in_tools(
+    place: Place, tool: str, given: dict[str, object], decision: str
+) -> None:
+    filled = json.loads(
+        json.dumps(given).replace("{folder}", str(place.folder)).replace("{home}", str(place.home))
+    )
+    asked = {"session_id": "c0ffee", "cwd": str(place.folder), "tool_name": tool, "tool_input": filled}
+    done = place.run("hook", "claude", stdin=json.dumps(asked))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["hookSpecificOutput"]["permissionDecision"] == decision
+    audit = json.loads(place.run("audit", "claude-c0ffee", "--json").stdout)
+    assert [entry["operation"] for entry in audit] == [f"claude.{tool}"]
+
+
+@pytest.mark.parametrize(
+    "stdin",
+    [
+        "",
+        "{",
+        "[]",
+        '{"tool_name": "Bash"}',
+        '{"session_id": "../x", "cwd": "/", "tool_name": "Bash", "tool_input": {}}',
+    ],
+)
+def test_a_hook_that_cannot_judge_blocks(place: Place, stdin: str) -> None:
+    done = place.run("hook", "claude", stdin=stdin)
+    assert done.returncode == 2
+    assert "it is a no" in done.stderr
+    assert done.stdout == ""
+
+
+async def test_hooks_asked_at_the_same_time_all_answer(place: Place) -> None:
+    asked = json.dumps(
+        {
+            "session_id": "many",
+            "cwd": str(place.folder),
+            "tool_name": "Read",
+            "tool_input": {"file_path": "a"},
+        }
+    )
+    answers = await asyncio.gather(
+        *(asyncio.to_thread(place.spawn, "hook", "claude", stdin=asked) for _ in range(3))
+    )
+    assert [answer.returncode for answer in answers] == [0] * 3, [answer.stderr for answer in answers]
+    audit = await asyncio.to_thread(place.run, "audit", "claude-many", "--json")
+    assert len(json.loads(audit.stdout)) == 3
+
+
+def test_a_server_is_added_looked_at_annotated_and_removed(place: Place) -> None:
+    added = place.run("mcp", "add", "quiet", "--", sys.executable, str(SERVERS / "hostile.py"), "quiet")
+    assert added.returncode == 0, added.stderr
+    assert "quiet.save  Saves." in added.stdout
+    assert "holdfast mcp annotate quiet" in place.run("mcp", "doctor").stdout
+    assert place.run("mcp", "annotate", "quiet").returncode == 3  # nobody there to confirm
+    proposed = place.run("mcp", "annotate", "quiet", "--yes")
+    assert proposed.stdout == "quiet.save\n  path: write-path\n  thing: none   (unsure: look)\n"
+    assert place.run("mcp", "doctor").stdout == "ok  quiet\n"
+    listed = json.loads(place.run("mcp", "list", "--json").stdout)
+    assert listed[0]["server"]["name"] == "quiet"
+    assert place.run("mcp", "remove", "quiet").returncode == 0
+    assert place.run("mcp", "remove", "quiet").returncode == 2
+
+
+def test_a_changed_tool_is_shown_and_accepted(place: Place) -> None:
+    switch = place.folder / "switch"
+    assert (
+        place.run(
+            "mcp", "add", "rug", "--", sys.executable, str(SERVERS / "hostile.py"), "rug", str(switch)
+        ).returncode
+        == 0
+    )
+    assert place.run("mcp", "diff", "rug").stdout == ""
+    switch.touch()
+    difference = place.run("mcp", "diff", "rug").stdout
+    assert '-  "description": "Adds numbers."' in difference
+    assert '+  "description": "Deletes everything."' in difference
+    assert place.run("mcp", "trust", "rug").returncode == 3
+    assert "accepted: work, extra" in place.run("mcp", "trust", "rug", "--yes").stderr
+    assert place.run("mcp", "diff", "rug").stdout == ""
+
+
+def test_install_shows_before_it_writes(place: Place) -> None:
+    (place.folder / ".mcp.json").write_text('{"mcpServers": {"old": {"command": "x"}}}')
+    dry = place.run("install", "claude", "--dry-run")
+    assert '+    "holdfast": {' in dry.stdout
+    assert "past the gate: old" in dry.stderr
+    assert not (place.folder / ".claude").exists()
+    assert place.run("install", "claude").returncode == 0
+    servers = json.loads((place.folder / ".mcp.json").read_text())["mcpServers"]
+    assert list(servers) == ["old", "holdfast"]
+    hooks = json.loads((place.folder / ".claude" / "settings.json").read_text())["hooks"]["PreToolUse"]
+    assert hooks[0]["hooks"][0]["command"].endswith("hook claude || exit 2")
+    assert "it is installed" in place.run("install", "claude").stderr
+
+
+@pytest.mark.parametrize(
+    ("client", "file"),
+    [("codex", ".codex/config.toml"), ("cursor", ".cursor/mcp.json"), ("vscode", ".vscode/mcp.json")],
+)
+def test_every_client_gets_its_own_file(tmp_path: Path, client: str, file: str) -> None:
+    planned = plan(client, command=("holdfast",), folder=tmp_path, home=tmp_path, is_for_user=False)
+    (change,) = planned.changes
+    assert change.path == str(tmp_path / file)
+    assert "holdfast" in change.after
+    assert "proxy" in change.after
+
+
+def test_what_stands_in_a_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_text('model = "x"  # mine\n[mcp_servers.other]\ncommand = "y"')
+    (change,) = plan("codex", command=("holdfast",), folder=tmp_path, home=tmp_path, is_for_user=True).changes
+    assert change.after.startswith(change.before + "\n\n[mcp_servers.holdfast]\n")
+    path.write_text(change.after)
+    assert (
+        plan("codex", command=("holdfast",), folder=tmp_path, home=tmp_path, is_for_user=True).changes == ()
+    )
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', "// comment\n{}"])
+def test_a_file_that_is_not_understood_is_left_alone(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".mcp.json").write_text(text)
+    with pytest.raises(InvalidConfig):
+        plan("claude", command=("holdfast",), folder=tmp_path, home=tmp_path, is_for_user=False)
+
+
+async def _appearing(folder: Path, pattern: str) -> Path:
+    async for _ in awatch(folder):
+        if found := list(folder.glob(pattern)):
+            return found[0]
+    raise AssertionError("the folder is gone")
