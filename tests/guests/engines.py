@@ -1,11 +1,13 @@
 """Every engine that has to keep the contract, with the same small programs in its own language."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.core import Tool
 from holdfast.guests import Engine, ScriptedEngine, python_engine, script
+from holdfast.guests.wasi import wasi_engine
 
 KEY = b"a key for tests, and only for them"
 ECHO = Tool(
@@ -93,7 +95,21 @@ SCRIPTED = Programs(
     floods=script({"print": "x" * 5000}),
 )
 
+
+def _wasi(folder: Path) -> Engine:
+    workspace = folder / "workspace"
+    workspace.mkdir(exist_ok=True)
+    return wasi_engine(key=KEY, cache=component_cache(), workspace=workspace)
+
+
+def component_cache() -> Path:
+    """Where the WASI component lies between test runs; building it takes half a minute once."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "holdfast-tests" / "wasi"
+
+
 ENGINES: dict[str, Candidate] = {
     "scripted": Candidate(make=lambda _: ScriptedEngine(key=KEY), programs=SCRIPTED),
     "python": Candidate(make=lambda _: python_engine(key=KEY), programs=PYTHON),
+    "wasi": Candidate(make=_wasi, programs=PYTHON),
 }
