@@ -81,9 +81,9 @@ def _history() -> None:
     call = Call(id=call_id(1, 1), operation="world.read", arguments={"path": "src/deep/down/a.py"})
     decision = policy.judge(Request(call=call, tool=KNOWN_TOOLS["world.read"]))
     history = [RecordedCall(call, decision)] * 100_000
-    begun = time.perf_counter()
+    begun = time.process_time()
     backtest(policy, history, paths=LexicalPaths())
-    print(f"\nbacktest of 100,000 recorded calls: {time.perf_counter() - begun:.2f} s")
+    print(f"\nbacktest of 100,000 recorded calls: {time.process_time() - begun:.2f} s of CPU")
 
 
 # -- Holdfast

@@ -218,7 +218,9 @@ def test_the_catalogue_says_what_the_toolsets_say() -> None:
 
 
 def test_a_policy_annotates_tools_that_say_nothing_and_no_others() -> None:
-    one = policy("  []", "tools: {fs.read: {path: read-path}, world.write: {path: none}}\n")
+    data = {"path": ArgumentRoles(default=("none",))}
+    one = policy("  []", "tools: {fs.read: {path: read-path}}\n")
+    one.document.tools["world.write"] = Tool(name="world.write", roles=data)
     silent = annotate(Tool(name="fs.read"), one)
     assert silent.roles == {"path": ArgumentRoles(default=("read-path",))}
     assert annotate(Tool(name="fs.read"), tighten(FixedPolicy(), one)).roles == silent.roles

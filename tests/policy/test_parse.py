@@ -70,6 +70,7 @@ ERRORS = [
     ("policy: x\nrules: &a []\ndescription: *a", 2, 8, "anchors"),
     ("policy: x\nrules: []\ndescription: !!python/object:os.system x", 3, 14, "expected text"),
     ("policy: x\nrules: []\ntools: {a.b: {path: [read-pth]}}", 3, 22, "no role"),
+    ("policy: x\nrules: []\ntools: {world.write: {path: none}}", 3, 9, "says by itself"),
     ("policy: x\nrules: []\ntools: {a.b: {path: {when: []}}}", 3, 21, "expected `default:`"),
 ]
 
@@ -230,19 +231,37 @@ def test_a_policy_that_is_not_there_is_an_error_that_says_so(reference: str) -> 
         load_policy(reference)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        '{"rules": [{"name": "r"}]}',
-        '{"rules": 3}',
-        '{"rules":[{"name":"r","then":"allow","if":{"pahts":1}}]}',
-    ],
-)
-def test_a_broken_compiled_policy_is_refused(text: str, tmp_path: Path) -> None:
+RULE = '{"name": "r", "if": {}, "then": "allow"}'
+COMPILED_ERRORS = [
+    ("", 1, 1, "is no JSON"),
+    ('{\n "rules": [}', 2, 12, "is no JSON"),
+    ("[]", 1, 1, "Expected `object`, got `array`"),
+    ('{"rules": 3}', 1, 11, "Expected `array`, got `int`"),
+    ('{"rules": [\n  ' + RULE + ',\n  {"name": "r"}]}', 3, 3, "missing required field `if`"),
+    ('{"rules": [\n{"name": "r", "if": {"pahts": 1}, "then": "allow"}]}', 2, 21, "unknown field `pahts`"),
+    ('{"rules": [\n{"name": "r", "if": {}, "then": "maybe"}]}', 2, 33, "Invalid enum value 'maybe'"),
+    (
+        '{"rules": [\n{"name":"r","if":{"paths":{"roles":[],"within":"x"}},"then":"deny"}]}',
+        2,
+        1,
+        "no absolute folder",
+    ),
+    (
+        '{"rules": [\n{"name":"r","if":{"domains":{"roles":[],"allowed":["a b"]}},"then":"deny"}]}',
+        2,
+        1,
+        "no host",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "column", "words"), COMPILED_ERRORS)
+def test_a_broken_compiled_policy_is_refused_with_its_place(
+    text: str, line: int, column: int, words: str, tmp_path: Path
+) -> None:
     file = tmp_path / "compiled-policy.json"
     file.write_text(text)
-    with pytest.raises(InvalidPolicy):
+    with pytest.raises(InvalidPolicy) as caught:
         load_policy(str(file))
+    assert words in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (line, column), str(caught.value)

@@ -1,5 +1,6 @@
 """`holdfast policy`: the decision, the reasons, and the effect of a change, at the command line."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,19 @@ import pytest
 from tests.policy.test_ironcurtain_cases import DATA, Ground, cases
 
 from holdfast.cli import main
+from holdfast.core import (
+    PERSON,
+    Call,
+    Decision,
+    Escalation,
+    EscalationId,
+    FakeClock,
+    JsonObject,
+    Verdict,
+    call_id,
+)
+from holdfast.core.events import AnyEvent, CallIntended, CallRefused, EscalationOpened, SessionOpened
+from holdfast.store import EmbeddedStore, Home
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +114,49 @@ def test_show_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_backtest_without_history_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "backtest", "project")["calls"] == 0
+
+
+async def record(events: list[AnyEvent]) -> None:
+    home = Home.default()
+    home.prepare()
+    store = await EmbeddedStore.start(home, clock=FakeClock())
+    opened = SessionOpened(principal=PERSON, folder="", workspace="", policy="p", policy_digest="", model="")
+    journal = await store.create(opened)
+    await journal.append(*events)
+    await journal.release()
+    await store.close()
+
+
+def intended(number: int, operation: str, arguments: JsonObject, verdict: Verdict = "allow") -> CallIntended:
+    call = Call(id=call_id(1, number), operation=operation, arguments=arguments)
+    decision = Decision(verdict=verdict, rule="r", reason="")
+    return CallIntended(call=call, decision=decision, digest=call.digest, tool_digest="")
+
+
+def test_backtest_judges_the_calls_on_record_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    wish = Call(id=call_id(1, 4), operation="net.fetch", arguments={"url": "https://example.com/"})
+    asked = Escalation(
+        id=EscalationId("e"), call=wish, decision=Decision(verdict="escalate", rule="r", reason=""), digest="",
+        tool_digest="", policy_digest="", opened_ms=0, expires_ms=1,
+    )  # fmt: skip
+    refused = Call(id=call_id(1, 3), operation="world.read", arguments={"path": "a"})
+    asyncio.run(
+        record(
+            [
+                intended(1, "world.read", {"path": "a"}),
+                intended(2, "world.write", {"path": "/etc/x", "content": ""}),
+                CallRefused(call=refused, decision=Decision(verdict="deny", rule="r", reason="")),
+                EscalationOpened(escalation=asked),
+                intended(4, "net.fetch", {"url": "https://example.com/"}, "escalate"),
+            ]
+        )
+    )
+    told = said(capsys, "backtest", "project")
+    assert (told["calls"], told["changed"], told["looser"]) == (4, 2, 1)
+    assert main(["policy", "backtest", "project"]) == 0
+    out = capsys.readouterr().out
+    assert "1  allow -> deny  world.write" in out
+    assert "1  deny -> allow  world.read" in out
 
 
 @pytest.mark.parametrize("call", ["", "[]", "{}", '{"operation": 3}', '{"arguments": {}}'])

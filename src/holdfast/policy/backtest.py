@@ -61,7 +61,7 @@ def backtest(
     policy: Policy, history: Iterable[RecordedCall], *, paths: Paths, tools: Mapping[str, Tool] | None = None
 ) -> Backtest:
     """Judge recorded calls anew. Tools that are not given are those that come with Holdfast."""
-    known = KNOWN_TOOLS | dict(tools or {})
+    known = dict(tools or {}) | KNOWN_TOOLS
     counts: Counter[tuple[str, Verdict, Verdict]] = Counter()
     samples: list[Shift] = []
     calls = 0

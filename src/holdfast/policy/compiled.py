@@ -4,6 +4,7 @@ What its engine has built in becomes rules of the document: calls inside the wor
 open passes. What it keeps in other places may stand in the policy file: `domainAllowlists`, `trustedServers`, `lists`.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Literal, TypeVar
 
@@ -13,6 +14,7 @@ from holdfast.core import ArgumentRoles, Condition, ConditionalRoles, Json, Json
 from holdfast.core.errors import InvalidPolicy
 from holdfast.policy.folders import resolve_folder
 from holdfast.policy.hosts import canonical_pattern
+from holdfast.policy.nodes import Node, read_nodes
 from holdfast.policy.rules import HostTest, NameTest, PathTest, PolicyDocument, Rule
 
 _CONTAINED: tuple[Role, ...] = ("read-path", "write-path", "delete-path", "write-history")
@@ -115,11 +117,17 @@ def parse_compiled(
     """The policy in a compiled-policy.json. Rules keep their order: the first that matches decides."""
     policy = _decode(text, _Policy, source)
     lists = lists | {name: _resolved(listed) for name, listed in policy.lists.items()}
+    place = ".domainAllowlists"
     try:
-        rules = [_rule(rule, source, lists, values) for rule in policy.rules]
         gates = {server: _hosts(allowed, lists) for server, allowed in policy.domain_allowlists.items()}
+        rules: list[Rule] = []
+        for number, (rule, node) in enumerate(
+            zip(policy.rules, _node_at(text, source, ".rules").items(), strict=True)
+        ):
+            place = f".rules[{number}]"
+            rules.append(_rule(rule, node.place, lists, values))
     except ValueError as error:
-        raise InvalidPolicy(str(error), source=source) from None
+        _node_at(text, source, place).fail(str(error))
     return PolicyDocument(
         name="compiled-policy",
         source=source,
@@ -173,10 +181,25 @@ _BUILT_IN_RULES = (
 def _decode(text: str, form: type[_Form], source: str) -> _Form:
     try:
         return msgspec.json.decode(text, type=form)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `$")
+        _node_at(text, source, path.rstrip("`")).fail(message)
     except msgspec.DecodeError as error:
-        raise InvalidPolicy(
-            f"is no {form.__name__.strip('_').lower()} file: {error}", source=source
-        ) from None
+        found = re.search(r"byte (\d+)", str(error))
+        before = text.encode()[: int(found[1]) if found else 0].decode(errors="replace")
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise InvalidPolicy(f"is no JSON: {error}", source=source, line=line, column=column) from None
+
+
+def _node_at(text: str, source: str, path: str) -> Node:
+    """The place that a path of msgspec (`.rules[3].if`) speaks of; JSON is YAML, and our nodes know where they stand."""
+    node = read_nodes(text, source)
+    for key, index in re.findall(r"\.(\w+)|\[(\d+)\]", path):
+        if index:
+            node = next(item for number, item in enumerate(node.items()) if number == int(index))
+        elif key in (fields := node.fields()):
+            node = fields[key].node
+    return node
 
 
 def _rule(rule: _Rule, source: str, lists: dict[str, tuple[str, ...]], values: Mapping[str, str]) -> Rule:

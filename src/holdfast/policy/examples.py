@@ -62,5 +62,5 @@ def judge_example(policy: RulePolicy, example: Example) -> Decision:
 
 
 def tool_for(policy: RulePolicy, operation: str) -> Tool | None:
-    """The tool as the policy itself annotates it, else as it comes with Holdfast."""
-    return policy.document.tools.get(operation) or KNOWN_TOOLS.get(operation)
+    """The tool as it comes with Holdfast, else as the policy annotates it."""
+    return KNOWN_TOOLS.get(operation) or policy.document.tools.get(operation)

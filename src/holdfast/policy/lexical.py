@@ -13,9 +13,9 @@ class LexicalPaths:
     def __init__(
         self, root: str = GUEST_ROOT, *, home: str = "/home/user", protected: tuple[str, ...] = ()
     ) -> None:
-        self._root = root
+        self._root = root.rstrip("/")
         self._home = home
-        self._protected = protected
+        self._protected = tuple(one.rstrip("/") for one in protected)
 
     def locate(self, given: str) -> Location:
         if not given or "\0" in given or "\\" in given:
@@ -23,11 +23,11 @@ class LexicalPaths:
         path = self._home + given[1:] if given == "~" or given.startswith("~/") else given
         if path == GUEST_ROOT or path.startswith(GUEST_ROOT + "/"):
             path = self._root + path[len(GUEST_ROOT) :]
-        real = posixpath.normpath(posixpath.join(self._root, path))
+        real = posixpath.normpath(posixpath.join(self._root + "/", path))
         protected = next((one for one in self._protected if _lies_in(real, one)), None)
-        inside = posixpath.relpath(real, self._root) if _lies_in(real, self._root) else None
+        inside = real[len(self._root) + 1 :] or "." if _lies_in(real, self._root) else None
         return Location(given=given, real=real, inside=inside, protected=protected)
 
 
 def _lies_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+    return path == folder or path.startswith(folder + "/")

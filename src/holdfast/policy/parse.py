@@ -55,7 +55,7 @@ class _Parser:
             host_gates={group: field.node.each(_host) for group, field in gates.items()},
             # Deny beats whatever else is said of a call, so it is asked first; the rest keeps its order.
             rules=tuple(sorted(rules, key=lambda rule: rule.verdict != "deny")),
-            tools={name: _annotation(name, field.node) for name, field in tools.items()},
+            tools={name: _annotation(field) for name, field in tools.items()},
         )
 
     def _rule(self, node: Node) -> Rule:
@@ -189,10 +189,11 @@ def _example(node: Node) -> Example:
     return Example(operation=operation, arguments=arguments, line=node.line, column=node.column)
 
 
-def _annotation(name: str, node: Node) -> Tool:
-    roles = {argument: _argument_roles(field.node) for argument, field in node.fields().items()}
-    known = KNOWN_TOOLS.get(name)
-    return Tool(name=name, parameters=known.parameters if known is not None else {}, roles=roles)
+def _annotation(field: Field) -> Tool:
+    if field.key in KNOWN_TOOLS:
+        field.key_node.fail(f"{field.key!r} comes with Holdfast and says by itself what its arguments mean")
+    roles = {argument: _argument_roles(one.node) for argument, one in field.node.fields().items()}
+    return Tool(name=field.key, roles=roles)
 
 
 def _argument_roles(node: Node) -> ArgumentRoles:

@@ -36,6 +36,8 @@ class RulePolicy:
         self._digest = digest(document)
         rules = [CompiledRule(rule) for rule in document.rules]
         self._index = RuleIndex(rules)
+        # What the lists say of operations that somebody offers; an unknown one never gets this far.
+        self._lists: dict[str, Decision | None] = {}
 
     @property
     def name(self) -> str:
@@ -108,6 +110,11 @@ class RulePolicy:
         return structural_refusal(request) or self._listed(request.call.operation)
 
     def _listed(self, operation: str) -> Decision | None:
+        if operation not in self._lists:
+            self._lists[operation] = self._look_up(operation)
+        return self._lists[operation]
+
+    def _look_up(self, operation: str) -> Decision | None:
         document = self.document
         if any(names_operation(pattern, operation) for pattern in document.denied_operations):
             return refuse("operation-denied", f"Operation explicitly denied: {operation}")
