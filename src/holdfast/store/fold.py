@@ -31,7 +31,9 @@ from holdfast.store.contract import SessionSummary
 
 FIRST_WORDS = 200
 _HOUSEKEEPING = (SessionRenamed, SessionPinned)
-"""What a person does to a session rather than in it: no activity, and not undone by a rewind."""
+"""What a person does to a session rather than in it: no activity."""
+_LASTING = (SessionOpened, *_HOUSEKEEPING)
+"""Who a session is. A rewind does not undo it, not even that of a fork to a point before it began."""
 
 
 class Waiting(Value):
@@ -138,7 +140,7 @@ def advance(tally: Tally, record: Recorded) -> Tally:
 
 def _counted(recorded: Sequence[Recorded]) -> list[Recorded]:
     counted = {record.seq for record in effective(recorded)}
-    return [record for record in recorded if record.seq in counted or not is_activity(record)]
+    return [record for record in recorded if record.seq in counted or isinstance(record.event, _LASTING)]
 
 
 def _with(tally: Tally, **changes: Any) -> Tally:

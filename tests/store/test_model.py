@@ -1,0 +1,226 @@
+"""Whatever is done to a store in whatever order, kills included, it holds what a plain dictionary says it should."""
+
+import asyncio
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from tests.store.stories import opened, said
+
+from holdfast.core import PERSON, FakeClock, SessionId
+from holdfast.core.errors import SessionExists
+from holdfast.core.events import (
+    AnyEvent,
+    MessagePosted,
+    Recorded,
+    SessionPinned,
+    SessionRenamed,
+    SessionRewound,
+)
+from holdfast.core.fold import effective
+from holdfast.store import EmbeddedStore, Home, Journal, prune, rebuild_index, verify
+
+NAMES = st.sampled_from(["one", "two", "three", None])
+
+
+@dataclass
+class Expected:
+    """What a session should hold: every event's text, or None where it says nothing."""
+
+    events: list[str | None]
+    counted: list[str]
+    name: str | None = None
+    is_pinned: bool = False
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Does things to a real store on a real disk and to a dictionary, and compares."""
+
+    sessions = Bundle("sessions")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-model-"))
+        self.generation = 0
+        self.clock = FakeClock()
+        self.expected: dict[SessionId, Expected] = {}
+        self.order: list[SessionId] = []
+        self.journals: dict[SessionId, Journal] = {}
+        self.start()
+
+    def teardown(self) -> None:
+        self.runner.run(self.store.close())
+        self.runner.close()
+        shutil.rmtree(self.folder)
+
+    def start(self) -> None:
+        self.home = Home(self.folder / str(self.generation))
+        self.store = self.runner.run(EmbeddedStore.start(self.home, clock=self.clock))
+        assert self.store.notices == ()
+
+    def journal(self, session: SessionId) -> Journal:
+        if session not in self.journals:
+            self.journals[session] = self.runner.run(self.store.open(session))
+        return self.journals[session]
+
+    def moved(self, session: SessionId) -> None:
+        self.order = [*(one for one in self.order if one != session), session]
+
+    def is_taken(self, name: str | None, session: SessionId | None = None) -> bool:
+        return name is not None and any(
+            one.name == name for id, one in self.expected.items() if id != session
+        )
+
+    @rule(target=sessions, name=NAMES)
+    def create(self, name: str | None) -> SessionId:
+        if self.is_taken(name):
+            with pytest.raises(SessionExists):
+                self.runner.run(self.store.create(opened(name=name)))
+            name = None
+        journal = self.runner.run(self.store.create(opened(name=name)))
+        self.journals[journal.session] = journal
+        self.expected[journal.session] = Expected(events=[None], counted=[], name=name)
+        self.moved(journal.session)
+        return journal.session
+
+    @rule(session=sessions, texts=st.lists(st.text(max_size=8), min_size=1, max_size=4))
+    def append(self, session: SessionId, texts: list[str]) -> None:
+        if session not in self.expected:
+            return
+        self.runner.run(_append(self.journal(session), texts))
+        self.expected[session].events += texts
+        self.expected[session].counted += texts
+        self.moved(session)
+
+    @rule(target=sessions, session=sessions, data=st.data())
+    def fork(self, session: SessionId, data: st.DataObject) -> SessionId:
+        if session not in self.expected:
+            return session
+        source = self.expected[session]
+        at = data.draw(st.integers(1, len(source.events)))
+        journal = self.runner.run(self.store.fork(session, at=at, opened=opened()))
+        self.journals[journal.session] = journal
+        events = [*source.events[:at], None]
+        counted = _counted(self.runner.run(self.store.read(journal.session)))
+        self.expected[journal.session] = Expected(events=events, counted=counted)
+        self.moved(journal.session)
+        return journal.session
+
+    @rule(session=sessions, name=NAMES, is_pinned=st.booleans())
+    def label(self, session: SessionId, name: str | None, is_pinned: bool) -> None:
+        if session not in self.expected:
+            return
+        events = (SessionRenamed(name=name), SessionPinned(is_pinned=is_pinned))
+        if self.is_taken(name, session):
+            with pytest.raises(SessionExists):
+                self.runner.run(_record(self.journal(session), *events))
+            return
+        self.runner.run(_record(self.journal(session), *events))
+        self.expected[session].events += [None, None]
+        self.expected[session].name, self.expected[session].is_pinned = name, is_pinned
+
+    @rule(session=sessions, data=st.data())
+    def rewind(self, session: SessionId, data: st.DataObject) -> None:
+        if session not in self.expected:
+            return
+        expected = self.expected[session]
+        seq = data.draw(st.integers(1, len(expected.events)))
+        self.runner.run(_record(self.journal(session), SessionRewound(seq=seq, turn=0, principal=PERSON)))
+        expected.events.append(None)
+        expected.counted = _counted(self.runner.run(self.store.read(session)))
+        self.moved(session)
+
+    @rule(keep=st.integers(0, 3))
+    def prune(self, keep: int) -> None:
+        for journal in self.journals.values():
+            self.runner.run(journal.release())
+        self.journals.clear()
+        self.runner.run(prune(self.store, now_ms=self.clock.now_ms(), keep=keep))
+        for session in self.order[: max(len(self.order) - keep, 0)]:
+            if self.expected[session].name is None and not self.expected[session].is_pinned:
+                del self.expected[session]
+        self.order = [session for session in self.order if session in self.expected]
+
+    @rule()
+    def rebuild(self) -> None:
+        assert self.runner.run(rebuild_index(self.store)) == len(self.expected)
+
+    @rule()
+    def reopen(self) -> None:
+        self.runner.run(self.store.close())
+        self.journals.clear()
+        self.clock.set_back(60)
+        self.start()
+
+    @rule()
+    def kill(self) -> None:
+        """Go on with the files as they are at this moment: what a killed process leaves behind."""
+        old, self.generation = self.home.root, self.generation + 1
+        subprocess.run(["cp", "-a", old, self.folder / str(self.generation)], check=True)
+        self.runner.run(self.store.close())
+        shutil.rmtree(old)
+        self.journals.clear()
+        self.start()
+
+    @precondition(lambda self: self.expected)
+    @invariant()
+    def everything_is_there(self) -> None:
+        lines = self.runner.run(self.store.sessions())
+        assert [line.id for line in lines] == self.order[::-1]
+        for line in lines:
+            expected = self.expected[line.id]
+            assert (line.name, line.is_pinned, line.turns) == (
+                expected.name,
+                expected.is_pinned,
+                len(expected.counted),
+            )
+            recorded = self.runner.run(self.store.read(line.id))
+            texts = [one.event.text if isinstance(one.event, MessagePosted) else None for one in recorded]
+            assert texts == expected.events
+            assert self.runner.run(verify(self.store, line.id)).is_sound
+
+
+async def _append(journal: Journal, texts: list[str]) -> None:
+    await asyncio.gather(*(journal.append(said(1, text)) for text in texts))
+
+
+async def _record(journal: Journal, *events: AnyEvent) -> None:
+    await journal.append(*events)
+
+
+def _counted(recorded: Sequence[Recorded]) -> list[str]:
+    return [one.event.text for one in effective(recorded) if isinstance(one.event, MessagePosted)]
+
+
+_SHORT = settings(
+    max_examples=8,
+    stateful_step_count=15,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate],  # shrinking would take minutes; the long form does it
+)
+_LONG = settings(
+    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
+StoreMachine.TestCase.settings = _SHORT
+test_a_store_and_a_dictionary_agree = StoreMachine.TestCase
+
+
+@pytest.mark.soak
+def test_a_store_and_a_dictionary_agree_for_long() -> None:
+    run_state_machine_as_test(StoreMachine, settings=_LONG)
