@@ -35,6 +35,7 @@ class Conversation(Fold):
         self.run: RunStarted | None = None
         self.parked: RunParked | None = None
         self.ended: RunEnded | None = None
+        self.ended_for: str | None = None
         self.guest_state: str | None = None
         self.last_call = 0
         self.answered_calls = 0
@@ -61,6 +62,7 @@ class Conversation(Fold):
             case RunParked():
                 self.parked = event
             case RunEnded():
+                self.ended_for = self.run.tool_call if self.run is not None else None
                 self.run, self.parked, self.ended = None, None, event
                 self.guest_state = event.state or self.guest_state
                 self.answered_calls = self.last_call

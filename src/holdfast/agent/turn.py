@@ -195,17 +195,13 @@ class Turn:
                 )
             )
             return None
+        if state.ended is not None and state.ended_for == part.id:
+            await self._journal.append(_returned(state.turn, part, state.ended))
+            return None
         ended = await self._run(source, tool_call=part.id)
         if ended is None:
             return self._waits()
-        content, is_error = told(ended.event)
-        await self._journal.append(
-            ended.event,
-            ToolReturned(
-                turn=state.turn, tool_call=part.id, tool=part.tool, content=content, is_error=is_error
-            ),
-            blobs=ended.blobs,
-        )
+        await self._journal.append(ended.event, _returned(state.turn, part, ended.event), blobs=ended.blobs)
         return None
 
     async def _run_posted(self, source: str) -> Outcome | None:
@@ -246,6 +242,11 @@ class Turn:
 
     def _last_words(self) -> str | None:
         return self._conversation.reply.text if self._conversation.reply else None
+
+
+def _returned(turn: int, part: ToolCallPart, ended: RunEnded) -> ToolReturned:
+    content, is_error = told(ended)
+    return ToolReturned(turn=turn, tool_call=part.id, tool=part.tool, content=content, is_error=is_error)
 
 
 def told(ended: RunEnded) -> tuple[str, bool]:
