@@ -62,8 +62,12 @@ async def f(operation: str, arguments: JsonObject) -> Answer:
 
 
 def attacks() -> dict[str, str]:
-    """The attacks by name; some are written as an expression that makes their source."""
-    told = json.loads((Path(__file__).parent / "data" / "guest-attacks.json").read_text())
+    """The attacks and gadgets by name; some are written as an expression that makes their source."""
+    data = Path(__file__).parent.parent / "data"
+    told = {
+        **json.loads((data / "guest-attacks.json").read_text()),
+        **json.loads((data / "python-gadgets.json").read_text()),
+    }
     return {name: code if isinstance(code, str) else eval(code["source_is"]) for name, code in told.items()}
 
 
