@@ -21,7 +21,8 @@ REBINDING = ("nip.io", "sslip.io", "xip.io", "localtest.me", "lvh.me", "vcap.me"
 
 
 def low(text: str) -> str:
-    return unicodedata.normalize("NFC", text.casefold())
+    shown = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
+    return unicodedata.normalize("NFC", shown.casefold())
 
 
 def literal(pattern: str) -> str:

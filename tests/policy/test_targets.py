@@ -80,6 +80,15 @@ def test_urls_and_names_become_targets_of_their_kind() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "domain", ["good.example@evil.example", "good.example/evil", "good.example#", "https://x.example"]
+)
+def test_a_domain_is_a_plain_host(domain: str) -> None:
+    (target,) = targets_of(tool(domain=("proxy-domain",)), {"domain": domain}, LexicalPaths())
+    assert isinstance(target, UrlTarget)
+    assert target.problem is not None
+
+
 def conditional(condition: Condition) -> Tool:
     roles = ArgumentRoles(
         default=("read-path", "write-path"),

@@ -16,6 +16,7 @@ Check = Callable[[str, Json], str | None]
 
 _MAX_DEPTH = 64
 """Of arguments and of schemas."""
+_MAX_PROBLEM = 500
 _CACHE: dict[int, tuple[JsonObject, Check]] = {}
 _CACHE_SIZE = 4096
 
@@ -29,7 +30,9 @@ def validate_arguments(tool: Tool, arguments: JsonObject) -> str | None:
             _CACHE.clear()
         # The schema is kept beside its check, so that its id cannot be given to another one.
         entry = _CACHE[id(schema)] = (schema, _compile_arguments(schema))
-    return _no_json(arguments) or entry[1]("", arguments)
+    problem = _no_json(arguments) or entry[1]("", arguments)
+    # Names and values in it are the guest's, and it is recorded and shown.
+    return None if problem is None else problem[:_MAX_PROBLEM]
 
 
 def _no_json(value: Json) -> str | None:

@@ -92,7 +92,11 @@ def match_glob(pattern: str, path: str, *, is_wide: bool = False) -> bool:
 
 def fold(text: str) -> str:
     """The form in which names that some file system takes for one compare equal."""
-    return text.lower() if text.isascii() else unicodedata.normalize("NFC", text.casefold())
+    if text.isascii():
+        return text.lower()
+    # Some file systems drop invisible characters from names.
+    seen = (character for character in text if unicodedata.category(character) != "Cf")
+    return unicodedata.normalize("NFC", "".join(seen).casefold())
 
 
 def plain_segments(path: str) -> list[str] | None:

@@ -61,13 +61,14 @@ class _Drawer:
         self._always = tuple(always)
         self._always_rules = tuple(rule for _, rule in always)
         self._filed = filed
+        self._deepest = max((beginning.count("/") for beginning in filed), default=0)
 
     def candidates(self, target: Target | None) -> Iterator[CompiledRule] | tuple[CompiledRule, ...]:
         if target is None or not self._filed:
             return self._always_rules
         found = {
             number: rule
-            for beginning in _beginnings_of_target(target)
+            for beginning in _beginnings_of_target(target, self._deepest)
             for number, rule in self._filed.get(beginning, ())
         }
         if not found:
@@ -96,13 +97,13 @@ def _beginnings_of_rule(rule: CompiledRule, role: Role | None) -> set[str] | Non
     return None
 
 
-def _beginnings_of_target(target: Target) -> Iterator[str]:
+def _beginnings_of_target(target: Target, deepest: int) -> Iterator[str]:
     match target:
         case PathTarget():
             inside, real = target.location.inside, target.location.real
             if inside is not None:
-                yield from _parents(fold(inside))
-            yield from _parents(real)
+                yield from _folders(fold(inside), deepest)
+            yield from _folders(real, deepest)
         case UrlTarget():
             host = target.host
             yield host
@@ -113,7 +114,13 @@ def _beginnings_of_target(target: Target) -> Iterator[str]:
             yield fold(target.value)
 
 
-def _parents(path: str) -> Iterator[str]:
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
+def _folders(path: str, deepest: int) -> Iterator[str]:
+    """The folders a path lies in, from the top and no deeper than any rule is filed, and the path itself."""
+    end = -1
+    for _ in range(deepest + 1):
+        end = path.find("/", end + 1)
+        if end < 0:
+            yield path
+            return
+        if end > 0:
+            yield path[:end]

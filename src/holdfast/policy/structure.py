@@ -22,17 +22,17 @@ def unsafe_target(request: Request) -> Decision | None:
         if location.protected is not None:
             return refuse(
                 "structural-protected-path",
-                f"{target.argument} leads to {location.given!r}, which is protected ({location.protected})",
+                f"{target.argument} leads to {location.given[:200]!r}, which is protected ({location.protected})",
             )
         if location.problem is not None and broken is None:
-            broken = refuse("invalid-arguments", f"{target.argument}: {location.problem}")
+            broken = refuse("invalid-arguments", f"{target.argument}: {location.problem[:200]}")
     return broken
 
 
 def unknown_tool(request: Request) -> Decision | None:
     """Refuses an operation that nobody offers."""
     if request.tool is None or request.tool.name != request.call.operation:
-        return refuse("structural-unknown-tool", f"nobody offers {request.call.operation!r}")
+        return refuse("structural-unknown-tool", f"nobody offers {request.call.operation[:200]!r}")
     return None
 
 

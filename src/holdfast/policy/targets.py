@@ -114,8 +114,11 @@ def _path_target(
 def _url_target(role: Role, argument: str, element: Json) -> UrlTarget:
     if not isinstance(element, str):
         return UrlTarget(role=role, argument=argument, given=_text(element), problem="is not a string")
-    text = f"https://{element}" if role == "proxy-domain" and "://" not in element else element
-    return canonical_url(text, role=role, argument=argument)
+    if role != "proxy-domain":
+        return canonical_url(element, role=role, argument=argument)
+    if set("@/?#") & set(element):
+        return UrlTarget(role=role, argument=argument, given=element, problem="is no plain host")
+    return canonical_url(f"https://{element}", role=role, argument=argument)
 
 
 def _remote_targets(
