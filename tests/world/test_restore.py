@@ -94,6 +94,9 @@ async def test_every_kind_of_change_is_taken_back(root: Path) -> None:
     after = everything(root)
 
     expected = await points.diff(point.manifest)
+    kept = blobs.kept_bytes
+    preview = await points.preview(point.manifest)
+    assert blobs.kept_bytes == kept
     restored = await points.restore(point.manifest)
     assert everything(root) == before
     assert not (root / "pipe").exists()
@@ -108,7 +111,8 @@ async def test_every_kind_of_change_is_taken_back(root: Path) -> None:
         ("run.sh", "modified"),
         (".git/hooks/pre-commit", "modified"),
     }
-    assert len(restored.changes) == len(expected)
+    assert restored.changes == preview
+    assert {change.path for change in preview} == {change.path for change in expected}
     await points.restore(restored.before)
     assert everything(root) == after
 
@@ -321,6 +325,14 @@ class Histories(RuleBasedStateMachine):
     def make(self) -> None:
         point = asyncio.run(self.points.make())
         self.made.append((point.manifest, everything(self.root)))
+
+    @precondition(lambda self: self.made)
+    @rule(data=st.data())
+    def preview(self, data: st.DataObject) -> None:
+        manifest, _ = data.draw(st.sampled_from(self.made))
+        expected = asyncio.run(self.points.preview(manifest))
+        asyncio.run(self.points.diff(manifest))
+        assert asyncio.run(self.points.preview(manifest)) == expected
 
     @rule()
     def start_anew(self) -> None:

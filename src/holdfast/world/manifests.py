@@ -32,6 +32,11 @@ class Entry(Value):
     target: str = ""
     """Where a link points."""
 
+    @property
+    def stamp(self) -> str:
+        """Equal exactly when everything but the path is."""
+        return f"{self.kind} {self.mode:o} {self.fingerprint} {escape(self.target)}"
+
 
 class Manifest(Value):
     """Entries by path. With a `base`, only what is new or different, and what is gone."""

@@ -93,14 +93,16 @@ class RestorePoints:
         self._set(target, manifest, chain)
         return Restored(changes=changes_in(delta, now), before=point.manifest)
 
+    async def preview(self, manifest: str) -> tuple[Change, ...]:
+        """What bringing back a restore point would change. It keeps nothing."""
+        now = await self._now()
+        target, _ = await load(manifest, self._fetch)
+        return changes_in(difference(now, target), now)
+
     async def diff(self, manifest: str, to: str | None = None) -> tuple[Change, ...]:
         """What changes on the way from one restore point to another, or to what is there now. It keeps nothing."""
         before, _ = await load(manifest, self._fetch)
-        if to is not None:
-            after, _ = await load(to, self._fetch)
-        else:
-            known = await self._known()
-            after = _applied(known, await self._look(known, None, Keeper(self._root, _forget)))
+        after = (await load(to, self._fetch))[0] if to is not None else await self._now()
         return changes_in(difference(before, after), before)
 
     def save(self) -> None:
@@ -116,6 +118,11 @@ class RestorePoints:
             self._set(tree, self._last, chain)
             return tree
         return self._tree
+
+    async def _now(self) -> Tree:
+        """The tree as it is, with nothing kept."""
+        known = await self._known()
+        return _applied(known, await self._look(known, None, Keeper(self._root, _forget)))
 
     def _set(self, tree: Tree, manifest: str, chain: int) -> None:
         self._tree, self._last, self._chain = tree, manifest, chain

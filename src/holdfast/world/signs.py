@@ -15,7 +15,7 @@ _Known = tuple[Sign, str]
 
 
 class Signs:
-    """The signs of files at their last reading, with the fingerprint of what was read."""
+    """The signs of files at their last reading, with the stamp of what was read."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
@@ -24,12 +24,12 @@ class Signs:
     def vouch_for(self, look: Look, entry: Entry) -> bool:
         """Whether what was looked at is certainly still the file of an entry."""
         known = self._known.get(look.path)
-        return known is not None and known[0] == look.sign and known[1] == entry.fingerprint
+        return known is not None and known[0] == look.sign and known[1] == entry.stamp
 
     def note(self, look: Look, entry: Entry) -> None:
         """A file was read right after this look."""
         if look.is_settled:
-            self._known[look.path] = (look.sign, entry.fingerprint)
+            self._known[look.path] = (look.sign, entry.stamp)
         else:
             self._known.pop(look.path, None)
 

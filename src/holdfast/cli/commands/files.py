@@ -1,0 +1,87 @@
+"""The files of a session, from outside: list, show, fetch, put, remove.
+
+holdfast files ls SESSION [PATTERN]        such as 'src/**/*.py'; dot files where the pattern has the dot
+holdfast files cat SESSION PATH            the content on stdout, byte by byte
+holdfast files get SESSION PATH [LOCAL]    copy a file out; it never overwrites without --force
+holdfast files put SESSION LOCAL [PATH]    copy a file in
+holdfast files rm SESSION PATH             with -r, a folder and everything in it
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console, visible
+from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.core.errors import InvalidInput
+from holdfast.world import FolderWorld
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What to do with which file of which session."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ls|cat|get|put|rm")
+    for action, words in (
+        ("ls", ("pattern?",)),
+        ("cat", ("path",)),
+        ("get", ("path", "local?")),
+        ("put", ("local", "path?")),
+        ("rm", ("path",)),
+    ):
+        one = actions.add_parser(action)
+        one.add_argument("session", help="id, prefix or name")
+        for word in words:
+            one.add_argument(word.rstrip("?"), nargs="?" if word.endswith("?") else None)
+        if action in ("get", "put"):
+            one.add_argument("--force", action="store_true", help="replace what is there")
+        if action == "rm":
+            one.add_argument("-r", "--recursive", action="store_true")
+        if action == "ls":
+            one.add_argument("--json", action="store_true", help="a JSON array with size, time and mode")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Find the workspace and do it."""
+    async with opened_store() as (home, store):
+        session = await chosen_session(store, arguments.session)
+        summary = await store.summary(session)
+        folder = Path(summary.workspace or home.workspace(session))
+    if not folder.is_dir():
+        raise InvalidInput(f"the workspace {str(folder)!r} is not there")
+    try:
+        _do(arguments, FolderWorld(folder), Console())
+    except OSError as error:
+        raise InvalidInput(f"{error.filename or ''}: {error.strerror or error}") from error
+    return exits.OK
+
+
+def _do(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> None:
+    match arguments.action:
+        case "ls":
+            _list(arguments, world, console)
+        case "cat":
+            sys.stdout.buffer.write(world.read(arguments.path))
+            sys.stdout.buffer.flush()
+        case "get":
+            local = Path(arguments.local or Path(arguments.path).name)
+            target = local / Path(arguments.path).name if local.is_dir() else local
+            with target.open("wb" if arguments.force else "xb") as file:
+                file.write(world.read(arguments.path))
+            console.say(f"{arguments.path} -> {target}")
+        case "put":
+            local = Path(arguments.local)
+            path = arguments.path or local.name
+            change = world.write(path, local.read_bytes(), overwrite=arguments.force)
+            console.say(f"{local} -> {change.path} ({change.kind})")
+        case _:
+            for change in world.delete(arguments.path, recursive=arguments.recursive):
+                console.say(f"deleted {visible(change.path)}")
+
+
+def _list(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> None:
+    stats = [world.stat(path) for path in world.list(arguments.pattern or "**/*")]
+    if arguments.json:
+        console.json(stats)
+        return
+    for stat in stats:
+        console.print(f"{stat.size:>12,}  {visible(stat.path)}")

@@ -1,0 +1,72 @@
+"""What a session staged and you have not decided yet: show it, make it, or drop it.
+
+holdfast proposals show SESSION [PATH...]      unified diffs, to read or to pipe into git apply
+holdfast proposals commit SESSION [PATH...]    all of these or none; refused where a file changed meanwhile
+holdfast proposals reject SESSION [PATH...]
+"""
+
+import argparse
+
+from holdfast.app import Runtime
+from holdfast.cli import exits
+from holdfast.cli.console import Console, Tone, visible
+from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.core.errors import InvalidInput
+from holdfast.session import Session
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What to do with which."""
+    parser.add_argument("action", choices=["show", "commit", "reject"])
+    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="only these (default: all)")
+    parser.add_argument("--json", action="store_true", help="a JSON document on stdout")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Take the session up without a model, and decide."""
+    console = Console()
+    async with opened_store() as (_, store):
+        name = await chosen_session(store, arguments.session)
+    runtime = await Runtime.start()
+    try:
+        session = await runtime.resume(name, needs_model=False)
+        if arguments.action == "show":
+            _show(session, arguments, console)
+            return exits.OK
+        if not session.proposals():
+            console.say("nothing is staged")
+            return exits.OK
+        decide = session.commit if arguments.action == "commit" else session.reject
+        paths = await decide(*arguments.paths)
+    finally:
+        await runtime.close()
+    if arguments.json:
+        console.json({"action": arguments.action, "paths": paths})
+    else:
+        for path in paths:
+            console.say(f"{'committed' if arguments.action == 'commit' else 'rejected'} {visible(path)}")
+    return exits.OK
+
+
+def _show(session: Session, arguments: argparse.Namespace, console: Console) -> None:
+    wanted = {session.workspace.resolve(path) for path in arguments.paths}
+    proposals = [each for each in session.proposals() if not wanted or each.path in wanted]
+    if wanted - {each.path for each in proposals}:
+        raise InvalidInput("some of these paths have no proposal", hint="see all: holdfast proposals show")
+    if arguments.json:
+        console.json(proposals)
+        return
+    if not proposals:
+        console.say("nothing is staged")
+    for proposal in proposals:
+        if proposal.renamed_from is not None:
+            console.say(f"{visible(proposal.path)} has the content of {visible(proposal.renamed_from)}")
+        for line in visible(proposal.diff).splitlines():
+            console.tell(line, _tone(line))
+
+
+def _tone(line: str) -> Tone:
+    if line.startswith(("+++", "---", "@@")):
+        return "strong"
+    return "good" if line.startswith("+") else "bad" if line.startswith("-") else "plain"

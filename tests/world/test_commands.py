@@ -1,0 +1,190 @@
+"""Files, proposals and rewinding at the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.commands import files, proposals, rewind
+from holdfast.cli.exits import OK
+from holdfast.core import PERSON, Amount, Call, CallId, Change, Decision, call_id, digest_bytes
+from holdfast.core.clock import SystemClock
+from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.events import (
+    AnyEvent,
+    CallIntended,
+    CallSettled,
+    MessagePosted,
+    ProposalsCommitted,
+    ProposalsRejected,
+    Recorded,
+    RestorePointMade,
+    SessionOpened,
+    SessionRewound,
+)
+from holdfast.store import EmbeddedStore, Home, Journal
+from holdfast.world import RestorePoints
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    found = Home.default()
+    found.prepare()
+    return found
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+async def opened(home: Home, project: Path) -> tuple[EmbeddedStore, Journal]:
+    store = await EmbeddedStore.start(home, clock=SystemClock())
+    journal = await store.create(
+        SessionOpened(
+            principal=PERSON,
+            folder="",
+            workspace=str(project),
+            policy="safe-edit",
+            policy_digest="",
+            model="",
+            name="work",
+        )
+    )
+    return store, journal
+
+
+def calls(number: int, operation: str, *changes: Change) -> tuple[AnyEvent, AnyEvent]:
+    call = Call(id=call_id(1, number), operation=operation, arguments={})
+    decision = Decision(verdict="stage", rule="r", reason="because")
+    return (
+        CallIntended(call=call, decision=decision, digest=call.digest, tool_digest=""),
+        CallSettled(call=CallId(call.id), status="ok", changes=changes, amount=Amount()),
+    )
+
+
+async def command(module: object, *words: str) -> int:
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    module.configure(parser)  # type: ignore[attr-defined]
+    return await module.run(parser.parse_args(words))  # type: ignore[attr-defined,no-any-return]
+
+
+async def read_events(home: Home) -> list[Recorded]:
+    store = await EmbeddedStore.start(home, clock=SystemClock())
+    try:
+        return list(await store.read(await store.find("work")))
+    finally:
+        await store.close()
+
+
+async def test_files_go_in_and_out_of_a_session(
+    home: Home, project: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    store, _ = await opened(home, project)
+    await store.close()
+    (tmp_path / "local").write_bytes(b"\x00\xffbytes")
+    assert await command(files, "put", "work", "local", "d/in.bin") == OK
+    assert (project / "d" / "in.bin").read_bytes() == b"\x00\xffbytes"
+    with pytest.raises(InvalidInput):
+        await command(files, "put", "work", "local", "d/in.bin")
+    await command(files, "put", "work", "local", "d/in.bin", "--force")
+    capfdbinary.readouterr()
+    await command(files, "ls", "work")
+    assert capfdbinary.readouterr().out == b"           7  d/in.bin\n"
+    await command(files, "ls", "work", "d/*", "--json")
+    assert json.loads(capfdbinary.readouterr().out)[0]["size"] == 7
+    await command(files, "cat", "work", "d/in.bin")
+    assert capfdbinary.readouterr().out == b"\x00\xffbytes"
+    await command(files, "get", "work", "d/in.bin")
+    assert (tmp_path / "in.bin").read_bytes() == b"\x00\xffbytes"
+    with pytest.raises(InvalidInput):
+        await command(files, "get", "work", "d/in.bin")
+    with pytest.raises(HoldfastError):
+        await command(files, "cat", "work", "../local")
+    with pytest.raises(InvalidInput):
+        await command(files, "rm", "work", "d")
+    await command(files, "rm", "work", "d", "-r")
+    assert list(project.iterdir()) == []
+
+
+async def staged(home: Home, project: Path) -> None:
+    (project / "a").write_bytes(b"old\n")
+    store, journal = await opened(home, project)
+    after = await store.put_blob(b"new\n")
+    changes = [
+        Change(path="a", kind="modified", before=digest_bytes(b"old\n"), after=after, is_staged=True),
+        Change(path="b", kind="created", after=after, is_staged=True),
+    ]
+    await journal.append(*calls(1, "world.write", *changes))
+    await store.close()
+
+
+async def test_proposals_are_shown_committed_and_rejected(
+    home: Home, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await staged(home, project)
+    await command(proposals, "show", "work")
+    assert "-old\n+new\n" in capsys.readouterr().out
+    await command(proposals, "show", "work", "b", "--json")
+    assert [each["path"] for each in json.loads(capsys.readouterr().out)] == ["b"]
+    await command(proposals, "commit", "work", "a")
+    assert (project / "a").read_bytes() == b"new\n"
+    assert not (project / "b").exists()
+    await command(proposals, "reject", "work")
+    last = [entry.event for entry in await read_events(home)][-2:]
+    assert isinstance(last[0], ProposalsCommitted)
+    assert isinstance(last[1], ProposalsRejected)
+    capsys.readouterr()
+    await command(proposals, "show", "work")
+    assert capsys.readouterr().out == ""
+
+
+async def turns(home: Home, project: Path) -> None:
+    """A start and two turns; the second sent a message away."""
+    store, journal = await opened(home, project)
+    points = RestorePoints(project, keep=store.put_blob, fetch=store.blob)
+    (project / "a").write_bytes(b"start")
+    await journal.append(RestorePointMade(turn=0, manifest=(await points.make()).manifest))
+    for turn in (1, 2):
+        await journal.append(MessagePosted(turn=turn, text=f"task {turn}", principal=PERSON))
+        (project / "a").write_bytes(b"%d" % turn)
+        (project / f"new-{turn}").write_bytes(b"")
+        if turn == 2:
+            await journal.append(*calls(1, "mail.send"), *calls(2, "world.write"))
+        await journal.append(RestorePointMade(turn=turn, manifest=(await points.make()).manifest))
+    await store.close()
+
+
+async def test_rewinding_brings_files_and_chat_back_together(
+    home: Home, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await turns(home, project)
+    await command(rewind, "work")
+    assert capsys.readouterr().out == "   0  the start\n   1  task 1\n   2  task 2\n"
+    (project / "by-hand").write_bytes(b"since")
+    await command(rewind, "work", "--to", "1", "--dry-run", "--json")
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["cannot_be_undone"] == ["1.1 mail.send"]
+    assert [(each["kind"], each["path"]) for each in shown["changes"]] == [
+        ("modified", "a"),
+        ("deleted", "by-hand"),
+        ("deleted", "new-2"),
+    ]
+    assert (project / "by-hand").exists()
+    await command(rewind, "work", "--to", "1")
+    assert sorted(path.name for path in project.iterdir()) == ["a", "new-1"]
+    assert (project / "a").read_bytes() == b"1"
+    last = (await read_events(home))[-1].event
+    assert isinstance(last, SessionRewound)
+    assert last.turn == 1
+    capsys.readouterr()
+    await command(rewind, "work")
+    assert capsys.readouterr().out == "   0  the start\n   1  task 1\n"
+    with pytest.raises(InvalidInput):
+        await command(rewind, "work", "--to", "2")
