@@ -7,6 +7,7 @@ from holdfast.store.fold import fold
 from holdfast.store.home import Home
 from holdfast.store.inspection import Inspection, Problem
 from holdfast.store.memory import MemoryStore
+from holdfast.store.notice import resume_notice
 from holdfast.store.pruning import PruneReport, prune
 from holdfast.store.redaction import Redactor
 from holdfast.store.search import search
@@ -34,6 +35,7 @@ __all__ = [
     "import_session",
     "prune",
     "rebuild_index",
+    "resume_notice",
     "search",
     "verify",
     "verify_all",

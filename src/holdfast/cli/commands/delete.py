@@ -1,0 +1,45 @@
+"""Delete a session for good: its journal, its folder, and contents that nothing else mentions.
+
+holdfast delete my-session           asks first
+holdfast delete my-session --yes
+
+Exit codes: 1 when there is no such session or a process has it open; 3 when you said no.
+"""
+
+import argparse
+import asyncio
+
+from holdfast.cli import exits
+from holdfast.cli.commands.sessions import row
+from holdfast.cli.console import Console
+from holdfast.cli.storage import opened_store
+from holdfast.core import SystemClock
+from holdfast.core.errors import InvalidInput
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Which session."""
+    parser.add_argument("session", help="id, prefix or name")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("--json", action="store_true", help="what was deleted as JSON on stdout")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Ask, and delete."""
+    console = Console()
+    async with opened_store() as (_, store):
+        summary = await store.summary(await store.find(arguments.session))
+        if not arguments.yes:
+            if not console.is_interactive:
+                raise InvalidInput("nobody is here to be asked", hint="say --yes to delete without asking")
+            console.say(row(summary, SystemClock().now_ms()))
+            answer = await asyncio.to_thread(input, "delete it for good? [y/N] ")
+            if answer.strip().lower() not in ("y", "yes"):
+                console.say("nothing was deleted")
+                return exits.DENIED
+        await store.delete(summary.id)
+    if arguments.json:
+        console.json(summary)
+    else:
+        console.say(f"deleted {summary.id}")
+    return exits.OK

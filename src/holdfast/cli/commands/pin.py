@@ -1,0 +1,36 @@
+"""Pin a session, so that pruning never takes it; or unpin it.
+
+holdfast pin my-session
+holdfast pin my-session --off
+
+Exit codes: 1 when there is no such session.
+"""
+
+import argparse
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console
+from holdfast.cli.storage import opened_store
+from holdfast.core.events import SessionPinned
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Which session, on or off."""
+    parser.add_argument("session", help="id, prefix or name")
+    parser.add_argument("--off", action="store_true", help="unpin it")
+    parser.add_argument("--json", action="store_true", help="the session as JSON on stdout")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Record it."""
+    console = Console()
+    async with opened_store() as (_, store):
+        journal = await store.open(await store.find(arguments.session))
+        await journal.append(SessionPinned(is_pinned=not arguments.off))
+        await journal.release()
+        summary = await store.summary(journal.session)
+    if arguments.json:
+        console.json(summary)
+    else:
+        console.say(f"{summary.id} is {'pinned' if summary.is_pinned else 'not pinned any more'}")
+    return exits.OK

@@ -1,0 +1,66 @@
+"""Remove old sessions. Nothing is ever pruned by itself.
+
+holdfast prune --keep 50 --dry-run       what would go
+holdfast prune --older-than 30d          sessions without activity for 30 days
+holdfast prune --keep 20 --older-than 7d both must hold
+
+Live sessions stay; so do pinned and named ones unless you say --pinned-too or --named-too. Forks keep the part of their
+parent that they stand on. Exit codes: 1 when a session could not be removed; 2 when nothing says what is old.
+"""
+
+import argparse
+import re
+
+from holdfast.cli import exits
+from holdfast.cli.commands.sessions import span
+from holdfast.cli.console import Console
+from holdfast.cli.storage import opened_store
+from holdfast.core import SystemClock
+from holdfast.store import prune
+
+_UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What is old."""
+    parser.add_argument("--keep", type=int, metavar="N", help="the newest N stay")
+    parser.add_argument("--older-than", type=age_ms, metavar="AGE", help="30m, 12h, 7d or 4w")
+    parser.add_argument("--named-too", action="store_true", help="named sessions are not spared")
+    parser.add_argument("--pinned-too", action="store_true", help="pinned sessions are not spared")
+    parser.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
+    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Prune, and report each session."""
+    console = Console()
+    now_ms = SystemClock().now_ms()
+    async with opened_store() as (_, store):
+        report = await prune(
+            store,
+            now_ms=now_ms,
+            keep=arguments.keep,
+            older_than_ms=arguments.older_than,
+            named_too=arguments.named_too,
+            pinned_too=arguments.pinned_too,
+            is_dry_run=arguments.dry_run,
+        )
+    has_failed = any(one.why == "failed" for one in report.spared)
+    if arguments.json:
+        console.json(report)
+        return exits.ERROR if has_failed else exits.OK
+    verb = "would go" if report.is_dry_run else "removed"
+    for gone in report.pruned:
+        console.print(f"{verb}  {gone.session} {gone.name or '-'} ({span(now_ms - gone.active_ms)} old)")
+    for spared in report.spared:
+        console.say(f"stays ({spared.why})  {spared.session} {spared.name or '-'} {spared.detail}".rstrip())
+    console.say(f"{len(report.pruned)} {verb}, {report.kept} {'would stay' if report.is_dry_run else 'left'}")
+    return exits.ERROR if has_failed else exits.OK
+
+
+def age_ms(text: str) -> int:
+    """`7d` in milliseconds."""
+    match = re.fullmatch(r"(\d{1,6})([mhdw])", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no age; use 30m, 12h, 7d or 4w")
+    return int(match[1]) * _UNITS_MS[match[2]]

@@ -1,0 +1,31 @@
+"""Make the list of sessions and the search anew from the journals.
+
+holdfast rebuild-index
+
+Exit codes: 0 when it is done.
+"""
+
+import argparse
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console
+from holdfast.cli.storage import opened_store
+from holdfast.store import rebuild_index
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Nothing to choose but the form."""
+    parser.add_argument("--json", action="store_true", help="the number of sessions as JSON on stdout")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Rebuild, and say how many there are."""
+    console = Console()
+    async with opened_store() as (home, store):
+        count = await rebuild_index(store)
+        home.search.unlink(missing_ok=True)
+    if arguments.json:
+        console.json({"sessions": count})
+    else:
+        console.say(f"{count} sessions; the search is made anew when it is next used")
+    return exits.OK

@@ -1,0 +1,52 @@
+"""Find where something was said, in any session.
+
+holdfast search "failing test"     all of these words, or words that begin so
+holdfast search parser --limit 5 --json
+
+A hit names the session and the turn; `holdfast show SESSION --turn N` goes there. Exit codes: 1 when nothing is found.
+"""
+
+import argparse
+import sys
+
+from holdfast.cli import exits
+from holdfast.cli.commands.sessions import span
+from holdfast.cli.console import Console, paint, visible
+from holdfast.cli.storage import opened_store
+from holdfast.core import SystemClock
+from holdfast.store import MATCH_BEGINS, MATCH_ENDS, search
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What to look for."""
+    parser.add_argument("text", nargs="+", help="words, all of which must be there")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most N (default 20)")
+    parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Search, and say where."""
+    console = Console()
+    async with opened_store() as (_, store):
+        found = await search(store, " ".join(arguments.text), limit=arguments.limit)
+        names = {hit.session: (await store.summary(hit.session)).name for hit in found}
+    if arguments.json:
+        console.json(found)
+        return exits.OK if found else exits.ERROR
+    if not found:
+        console.say("nothing found")
+    now_ms = SystemClock().now_ms()
+    for hit in found:
+        console.print(
+            f"{names[hit.session] or hit.session} turn {hit.turn} ({span(now_ms - hit.at_ms)}): {_marked(hit.snippet)}"
+        )
+    return exits.OK if found else exits.ERROR
+
+
+def _marked(snippet: str) -> str:
+    first, *others = snippet.replace("\n", " ").split(MATCH_BEGINS)
+    shown = [visible(first)]
+    for piece in others:
+        match, _, rest = piece.partition(MATCH_ENDS)
+        shown.append(paint(visible(match), "strong", sys.stdout) + visible(rest))
+    return "".join(shown)

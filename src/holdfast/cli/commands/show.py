@@ -1,0 +1,95 @@
+"""Show what was said and done in a session.
+
+holdfast show my-session
+holdfast show 2026-11 --turn 3
+holdfast show my-session --events --json     every event as it is recorded
+
+Exit codes: 1 when there is no such session.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from holdfast.cli import exits
+from holdfast.cli.commands.sessions import row
+from holdfast.cli.console import Console, visible
+from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.core import SystemClock
+from holdfast.core.events import (
+    CallIntended,
+    CallRefused,
+    CodePosted,
+    HistoryCompacted,
+    MessagePosted,
+    ModelReplied,
+    Recorded,
+    RunEnded,
+    TurnEnded,
+)
+from holdfast.core.fold import effective
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Which session, and how much of it."""
+    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument("--turn", type=int, metavar="N", help="only this turn")
+    parser.add_argument("--events", action="store_true", help="every event, rewound ones too")
+    parser.add_argument("--json", action="store_true", help="a JSON document on stdout")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Read the journal and tell it."""
+    console = Console()
+    async with opened_store() as (_, store):
+        session = await chosen_session(store, arguments.session)
+        summary = await store.summary(session)
+        recorded: Sequence[Recorded] = await store.read(session)
+    shown = [
+        one for one in (recorded if arguments.events else effective(recorded)) if _is_of(one, arguments.turn)
+    ]
+    if arguments.json:
+        console.json({"session": summary, "events": [_plain(one) for one in shown]})
+        return exits.OK
+    console.say(row(summary, SystemClock().now_ms()), "dim")
+    for one in shown:
+        if arguments.events:
+            console.print(f"{one.seq:>5}  {type(one.event).__name__}")
+        for line in _told(one):
+            console.print(line)
+    return exits.OK
+
+
+def _is_of(one: Recorded, turn: int | None) -> bool:
+    return turn is None or getattr(one.event, "turn", None) == turn
+
+
+def _plain(one: Recorded) -> dict[str, object]:
+    return {
+        "session": one.session,
+        "seq": one.seq,
+        "at_ms": one.at_ms,
+        "hash": one.hash.hex(),
+        "event": one.event,
+    }
+
+
+def _told(one: Recorded) -> Iterator[str]:
+    match one.event:
+        case MessagePosted(turn=turn, text=text):
+            yield f"[{turn}] you: {visible(text)}"
+        case CodePosted(turn=turn, code=code):
+            yield f"[{turn}] code: {visible(code)}"
+        case ModelReplied(message=message) if message.text:
+            yield f"    agent: {visible(message.text)}"
+        case CallIntended(call=call):
+            yield f"    did: {visible(call.operation)}"
+        case CallRefused(call=call, decision=decision):
+            yield f"    refused: {visible(call.operation)} ({visible(decision.reason)})"
+        case RunEnded(status=status, error=error) if status != "ok":
+            yield f"    run {status}: {visible(error)}"
+        case HistoryCompacted(through=through):
+            yield f"    turns up to {through} were summed up"
+        case TurnEnded(turn=turn, outcome=outcome):
+            yield f"[{turn}] {type(outcome).__name__.lower()}"
+        case _:
+            return

@@ -1,0 +1,41 @@
+"""Check that journals are exactly what was written: nothing changed, removed or moved.
+
+holdfast verify my-session
+holdfast verify --all
+
+Exit codes: 0 when everything is sound; 1 when something is not.
+"""
+
+import argparse
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console
+from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.store import verify, verify_all
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Which session, or all."""
+    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument("--all", action="store_true", help="every session")
+    parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Check, and say what is wrong."""
+    console = Console()
+    async with opened_store() as (_, store):
+        for notice in store.notices:
+            console.say(notice, "ask")
+        if arguments.all:
+            found = list(await verify_all(store))
+        else:
+            found = [await verify(store, await chosen_session(store, arguments.session))]
+    if arguments.json:
+        console.json(found)
+    for one in found if not arguments.json else ():
+        if one.is_sound:
+            console.print(f"sound    {one.session}  {one.events} events, last hash {one.last_hash}")
+        for problem in one.problems:
+            console.print(f"{problem.what:<8} {one.session}  event {problem.seq}")
+    return exits.OK if all(one.is_sound for one in found) else exits.ERROR

@@ -1,0 +1,174 @@
+"""The commands for sessions, run as a person or a program runs them."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.store.stories import asked, opened, replied, said, turn
+
+from holdfast.cli.main import COMMANDS, main
+from holdfast.core import SessionId, SystemClock
+from holdfast.store import EmbeddedStore, Home, resume_notice
+
+OURS = [
+    "sessions",
+    "show",
+    "rename",
+    "search",
+    "export",
+    "import",
+    "fork",
+    "prune",
+    "pin",
+    "delete",
+    "verify",
+    "rebuild-index",
+]
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """A home with two sessions, and the command line on it."""
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(_seed(tmp_path))
+
+    def holdfast(*words: str) -> tuple[int, str, str]:
+        try:
+            code = main(words)
+        except SystemExit as end:
+            code = int(end.code or 0)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return holdfast
+
+
+async def _seed(folder: Path) -> None:
+    store = await EmbeddedStore.start(Home(folder / "home"), clock=SystemClock())
+    first = await store.create(opened(name="first", folder=str(folder)), session=SessionId("s-1"))
+    await first.append(*turn(1, "Fix the failing test"))
+    await first.append(*turn(2, "and now the docs"))
+    second = await store.create(opened(folder="/elsewhere"), session=SessionId("s-2"))
+    await second.append(said(1, "remove it\x1b[31m"), asked(1))
+    await store.close()
+
+
+def data(result: tuple[int, str, str]) -> Any:
+    assert result[0] == 0, result
+    return json.loads(result[1])
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_the_list_shows_state_cost_and_first_words(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("sessions")
+    newest, oldest = out.splitlines()
+    assert code == 0
+    assert "s-2" in newest
+    assert "waiting 0s" in newest
+    assert "\x1b" not in newest
+    assert all(word in oldest for word in ("s-1", "first", "2 turns", "$0.50", "Fix the failing test"))
+    assert [line["id"] for line in data(run("sessions", "--json"))] == ["s-2", "s-1"]
+    assert [line["id"] for line in data(run("sessions", "--here", "--json"))] == ["s-1"]
+
+
+def test_show_tells_a_session_and_one_turn_of_it(run: Run) -> None:
+    assert "[2] you: and now the docs" in run("show", "first")[1]
+    assert "failing" not in run("show", "first", "--turn", "2")[1]
+    assert len(data(run("show", "first", "--events", "--json"))["events"]) == 7
+    assert run("show", "nobody")[0] == 1
+
+
+def test_a_session_is_renamed_and_found_by_the_new_name(run: Run) -> None:
+    assert data(run("rename", "s-2", "Second One", "--json"))["name"] == "second-one"
+    assert run("show", "second-one")[0] == 0
+    assert run("rename", "s-2", "first")[0] == 1
+    assert run("rename", "s-2", "../x")[0] == 2
+    assert run("rename", "s-2")[0] == 2
+    assert "name" not in data(run("rename", "s-2", "--none", "--json"))
+
+
+def test_search_names_session_and_turn(run: Run) -> None:
+    code, out, _ = run("search", "docs")
+    assert (code, out.startswith("first turn 2")) == (0, True)
+    assert data(run("search", "fail", "test", "--json"))[0]["turn"] == 1
+    assert run("search", "nowhere")[0] == 1
+    assert run("search", "!")[0] == 2
+
+
+def test_a_session_travels_by_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("export", "first", "-o", "out.zip")[1].strip() == "out.zip"
+    assert run("export", "first", "-o", "out.zip")[0] == 2
+    assert run("import", "out.zip")[0] == 1
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "other"))
+    assert data(run("import", "out.zip", "--json"))["id"] == "s-1"
+    assert run("verify", "first")[0] == 0
+    assert run("import", "missing.zip")[0] == 2
+
+
+def test_a_fork_has_the_history_up_to_its_point(run: Run) -> None:
+    fork = data(run("fork", "first", "--at", "4", "-n", "branch", "--json"))
+    assert (fork["turns"], fork["name"], fork["parent"]["seq"]) == (1, "branch", 4)
+    assert run("fork", "first", "--at", "99")[0] == 2
+    assert run("fork", "first", "-n", "first")[0] == 1
+
+
+def test_prune_says_what_it_would_do_and_does_it(run: Run) -> None:
+    assert run("prune")[0] == 2
+    assert run("prune", "--keep", "-1")[0] == 2
+    assert run("prune", "--older-than", "soon")[0] == 2
+    code, out, err = run("prune", "--keep", "0", "--dry-run")
+    assert (code, out.split()[:3]) == (0, ["would", "go", "s-2"])
+    assert "stays (named)  s-1" in err
+    report = data(run("prune", "--keep", "0", "--json"))
+    assert ([one["session"] for one in report["pruned"]], report["kept"]) == (["s-2"], 1)
+
+
+def test_a_pinned_session_is_not_pruned(run: Run) -> None:
+    assert data(run("pin", "s-2", "--json"))["is_pinned"] is True
+    assert data(run("prune", "--keep", "0", "--json"))["pruned"] == []
+    run("pin", "s-2", "--off")
+    assert len(data(run("prune", "--keep", "0", "--json"))["pruned"]) == 1
+
+
+def test_deleting_needs_a_yes(run: Run) -> None:
+    assert run("delete", "s-2")[0] == 2
+    assert run("delete", "s-2", "--yes")[0] == 0
+    assert run("delete", "s-2", "--yes")[0] == 1
+    assert run("delete", "index", "--yes")[0] == 1
+    assert [line["id"] for line in data(run("sessions", "--json"))] == ["s-1"]
+
+
+def test_verify_and_rebuild_find_everything_sound(run: Run) -> None:
+    assert [found["session"] for found in data(run("verify", "--all", "--json"))] == ["s-2", "s-1"]
+    assert data(run("rebuild-index", "--json")) == {"sessions": 2}
+
+
+@pytest.mark.parametrize("command", OURS)
+def test_every_command_has_help_with_an_example_and_its_exit_codes(run: Run, command: str) -> None:
+    assert command in COMMANDS
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"\nholdfast {command}" in out
+    assert "Exit codes:" in out
+    assert "--json" in out
+
+
+async def test_the_resume_notice_tells_who_when_how_far_and_what_waits(disk: EmbeddedStore) -> None:
+    journal = await disk.create(opened(name="my-session"))
+    await journal.append(
+        said(1, "Help me implement JWT authentication" + " please" * 20), replied(1), replied(1)
+    )
+    await journal.append(said(2), asked(2))
+    notice = resume_notice(await disk.summary(journal.session), journal.recorded)
+    for words in ("my-session", "Created: 2026-01-01T00:00:00.000Z", "4 (2 from user, 2 from assistant)"):
+        assert words in notice
+    assert "First topic: Help me implement JWT authentication" in notice
+    assert "waits for your answer" in notice
