@@ -17,13 +17,14 @@ from holdfast.core import (
     sanitise_name,
 )
 from holdfast.core.errors import InvalidInput, ModelMissing
-from holdfast.core.events import SessionOpened
+from holdfast.core.events import Parent, SessionOpened, TurnEnded
+from holdfast.core.fold import effective
 from holdfast.guests import Engines, Sandbox
 from holdfast.models import Model, open_model, resolve_model, secrets
 from holdfast.policy import Policy, load_policy
-from holdfast.session import Approver, Host, Session, Settings, Status, assemble
+from holdfast.session import Approver, Host, Session, Settings, Status, assemble, plan_rewind
 from holdfast.store import EmbeddedStore, Home, Journal, Store
-from holdfast.world import FolderWorld, WorldPaths, open_folder
+from holdfast.world import FolderWorld, RestorePoints, WorldPaths, open_folder
 
 
 class Runtime:
@@ -129,6 +130,56 @@ class Runtime:
             await journal.release()
             raise
 
+    async def fork(
+        self,
+        reference: str,
+        *,
+        at: int | None = None,
+        name: str | None = None,
+        model: Model | str | None = None,
+        policy: Policy | str | None = None,
+        approver: Approver | None = None,
+        needs_model: bool = True,
+    ) -> Session:
+        """A new session that goes on from the end of a turn of another: its chat, files, staged changes, budget and grants.
+
+        It works in a folder of its own, so the two cannot get in each other's way.
+        """
+        parent = await self.store.find(reference)
+        recorded = await self.store.read(parent)
+        turns = [entry.event.turn for entry in effective(recorded) if isinstance(entry.event, TurnEnded)]
+        if not turns and at is None:
+            raise InvalidInput("this session has no finished turn to go on from")
+        plan = plan_rewind(recorded, at if at is not None else turns[-1])
+        before = [entry.event for entry in recorded if isinstance(entry.event, SessionOpened)][-1]
+        opened = msgspec.structs.replace(
+            before,
+            folder=os.getcwd(),
+            workspace="",
+            name=sanitise_name(name) if name else None,
+            parent=Parent(session=parent, seq=plan.seq),
+        )
+        journal = await self.store.fork(parent, at=plan.seq, opened=opened)
+        try:
+            root = self.home.workspace(journal.session)
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            await RestorePoints(root, keep=self.store.put_blob, fetch=self.store.blob).restore(plan.manifest)
+            thinker = (
+                self._model(model if model is not None else before.model or None) if needs_model else None
+            )
+            return await self._assemble(
+                journal,
+                self._policy(policy or before.policy),
+                thinker,
+                (),
+                approver,
+                True,
+                self.settings.sandbox,
+            )
+        except BaseException:
+            await journal.release()
+            raise
+
     async def _assemble(
         self,
         journal: Journal,
@@ -139,8 +190,8 @@ class Runtime:
         can_ask: bool,
         sandbox: Sandbox,
     ) -> Session:
-        opened = journal.recorded[0].event
-        assert isinstance(opened, SessionOpened), "every journal begins with SessionOpened"
+        # A fork has its parent's opening before its own.
+        opened = [entry.event for entry in journal.recorded if isinstance(entry.event, SessionOpened)][-1]
         root = Path(opened.workspace or self.home.workspace(journal.session))
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         world = FolderWorld(root)
@@ -154,6 +205,7 @@ class Runtime:
             policy=policy,
             model=model,
             guest=self._engines.guest(sandbox, workspace=root, view=view),
+            root=root,
             view=FolderWorld(view),
             toolsets=[*self._engines.toolsets(sandbox), *toolsets],
             settings=self.settings,

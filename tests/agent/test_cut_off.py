@@ -28,7 +28,7 @@ from holdfast.core.events import (
     TurnEnded,
 )
 from holdfast.guests import ScriptedEngine, script
-from holdfast.models import Reply, ScriptedModel, use
+from holdfast.models import Reply, ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.session import Session, Settings, assemble
 from holdfast.store import MemoryStore
@@ -45,7 +45,7 @@ def code(*steps: dict[str, object]) -> Reply:
     return use("execute_code", {"code": script(*steps)})  # type: ignore[arg-type]
 
 
-REPLIES = [
+REPLIES: list[ScriptedReply] = [
     code(
         {"call": "world.read", "arguments": {"path": "a.txt"}, "as": "text"},
         {"call": "mail.send", "arguments": {"to": "one"}},
@@ -95,7 +95,7 @@ class Life:
         return session
 
 
-TOOL_REPLIES = [
+TOOL_REPLIES: list[ScriptedReply] = [
     use("world__read", {"path": "a.txt"}),
     use("mail__send", {"to": "one"}),
     use("world__delete", {"path": "b.txt"}),

@@ -21,10 +21,11 @@ from holdfast.models.scripted import ScriptedModel, ScriptedReply, say, use, use
 from holdfast.models.servers import LocalServer, local_servers
 from holdfast.models.settings import ModelSettings
 from holdfast.models.specs import ModelSpec, parse_spec
-from holdfast.models.toolset import ModelToolset
+from holdfast.models.toolset import MODEL_TOOLS, ModelToolset
 
 __all__ = [
     "DEFAULTS",
+    "MODEL_TOOLS",
     "QWEN_CODER",
     "WEIGHTS",
     "LocalModel",

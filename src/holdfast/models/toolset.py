@@ -19,14 +19,7 @@ class ModelToolset:
         self._model = model
 
     def tools(self) -> tuple[Tool, ...]:
-        return (
-            _tool("llm.complete", "Ask a language model; returns its words.", "prompt", optional=("system",)),
-            _tool(
-                "llm.intent",
-                "Have a program written for an intent; returns its text, which is not run.",
-                "intent",
-            ),
-        )
+        return MODEL_TOOLS
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         given = call.arguments
@@ -63,3 +56,11 @@ def _tool(name: str, description: str, text: str, optional: tuple[str, ...] = ()
         roles=dict.fromkeys((*words, "max_tokens"), data),
         is_read_only=True,
     )
+
+
+MODEL_TOOLS = (
+    _tool("llm.complete", "Ask a language model; returns its words.", "prompt", optional=("system",)),
+    _tool(
+        "llm.intent", "Have a program written for an intent; returns its text, which is not run.", "intent"
+    ),
+)

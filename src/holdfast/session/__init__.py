@@ -3,16 +3,25 @@
 from holdfast.session.approver import Approver
 from holdfast.session.assembly import assemble
 from holdfast.session.host import Host
+from holdfast.session.person import ASK_PERSON
+from holdfast.session.replay import Divergence, Replay, replay
+from holdfast.session.rewinding import RewindPlan, plan_rewind
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
 from holdfast.session.staging import staged_changes
 from holdfast.session.status import Lifecycle, Status, TurnRecord
 from holdfast.session.transport import ScriptedTransport, Transport
+from holdfast.session.view import VIEW_TOOLS
 
 __all__ = [
+    "ASK_PERSON",
+    "VIEW_TOOLS",
     "Approver",
+    "Divergence",
     "Host",
     "Lifecycle",
+    "Replay",
+    "RewindPlan",
     "ScriptedTransport",
     "Session",
     "Settings",
@@ -20,5 +29,7 @@ __all__ = [
     "Transport",
     "TurnRecord",
     "assemble",
+    "plan_rewind",
+    "replay",
     "staged_changes",
 ]

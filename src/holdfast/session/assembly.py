@@ -2,21 +2,26 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
 
 from holdfast.agent import CodeRun, Conversation, Turn
-from holdfast.core import Clock, Paths, SessionId, Toolset
+from holdfast.core import PERSON, Clock, Paths, SessionId, Toolset
+from holdfast.core.events import ProposalsCommitted, RestorePointMade
 from holdfast.gate import AuditFile, Gate, GateSettings, GrantBook, Rendezvous, Results, audit_view
 from holdfast.guests import Guest, GuestLimits
 from holdfast.models import Model, ModelToolset
 from holdfast.policy import Policy
 from holdfast.session.person import PersonToolset
+from holdfast.session.rewinding import last_point
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
-from holdfast.session.staging import staged_changes
+from holdfast.session.staging import made_already, restage, staged_changes
 from holdfast.session.status import Status
 from holdfast.session.view import ViewToolset, as_json
 from holdfast.store import Home, Journal, Store
-from holdfast.world import StagedWorld, World, WorldToolset
+from holdfast.world import RestorePoints, StagedWorld, UndoJournal, World, WorldToolset
 
 
 async def assemble(
@@ -34,6 +39,7 @@ async def assemble(
     secrets: tuple[str, ...] = (),
     can_ask: bool = True,
     home: Home | None = None,
+    root: Path | None = None,
     view: World | None = None,
     on_close: Callable[[SessionId], None] = lambda _: None,
 ) -> Session:
@@ -44,12 +50,12 @@ async def assemble(
     resources.push_async_callback(journal.release)
     resources.push_async_callback(guest.close)
     status, conversation = Status(journal), Conversation(journal)
-    staged = StagedWorld(world)
-    changes = staged_changes(journal.recorded)
-    contents = {
-        change.after: await store.blob(change.after) for change in changes if change.after is not None
-    }
-    staged.restage(changes, contents.__getitem__)
+    undo = UndoJournal(home.session_folder(journal.session)) if home is not None else None
+    if undo is not None:
+        undo.recover(world)
+    staged = StagedWorld(world, undo=undo)
+    await restage(staged, journal, store)
+    await _record_lost_commit(staged, journal)
     own: list[Toolset] = [
         WorldToolset(world, staged, keep=store.put_blob),
         PersonToolset(lambda call: gate.escalations.response_to(call)),
@@ -116,5 +122,25 @@ async def assemble(
         turn=turn,
         workspace=world,
         staged=staged,
+        store=store,
         resources=resources,
+        points=_points(root, journal, store) if root is not None and settings.restore_points else None,
+        has_outside_tools=bool(toolsets),
     )
+
+
+async def _record_lost_commit(staged: StagedWorld, journal: Journal) -> None:
+    """Record a commit that was made just before the process died, so that it is not taken for a conflict."""
+    made = made_already(staged, staged_changes(journal.recorded))
+    if made:
+        waiting = {proposal.path for proposal in staged.proposals()}
+        if gone := [change.path for change in made if change.path in waiting]:
+            staged.reject(gone)
+        changes = tuple(msgspec.structs.replace(change, is_staged=False) for change in made)
+        await journal.append(ProposalsCommitted(changes=changes, principal=PERSON))
+
+
+def _points(root: Path, journal: Journal, store: Store) -> RestorePoints:
+    last = last_point(journal.recorded)
+    manifest = last.event.manifest if last is not None and isinstance(last.event, RestorePointMade) else None
+    return RestorePoints(root, keep=store.put_blob, fetch=store.blob, last=manifest)

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 
+import msgspec
+
 from holdfast.agent import Conversation, Turn, compact
 from holdfast.core import (
     PERSON,
@@ -25,17 +27,21 @@ from holdfast.core.events import (
     ProposalsCommitted,
     ProposalsRejected,
     Recorded,
+    RestorePointMade,
     SessionPaused,
     SessionRenamed,
     SessionResumed,
+    SessionRewound,
     TurnEnded,
 )
 from holdfast.core.events import SessionClosed as ClosedEvent
 from holdfast.gate import AuditEntry, Budget, Gate, Ruling, audit_view
 from holdfast.session.approver import Approver
+from holdfast.session.rewinding import RewindPlan, last_point, plan_rewind, touched
+from holdfast.session.staging import restage
 from holdfast.session.status import Status, TurnRecord
-from holdfast.store import Journal
-from holdfast.world import Proposal, StagedWorld, World
+from holdfast.store import Journal, Store
+from holdfast.world import Proposal, RestorePoints, StagedWorld, World
 
 
 class Session:
@@ -51,14 +57,20 @@ class Session:
         turn: Turn,
         workspace: World,
         staged: StagedWorld,
+        store: Store,
         resources: AsyncExitStack,
+        points: RestorePoints | None = None,
+        has_outside_tools: bool = False,
     ) -> None:
         self._journal = journal
         self._conversation = conversation
         self._gate = gate
         self._turn = turn
         self._staged = staged
+        self._store = store
         self._resources = resources
+        self._points = points
+        self._has_outside_tools = has_outside_tools
         self._driver: asyncio.Task[object] | None = None
         self._is_closed = False
         self._leaves_turn_open = False
@@ -161,6 +173,26 @@ class Session:
         await self._journal.append(ProposalsRejected(paths=dropped, principal=principal))
         return dropped
 
+    # -- going back
+
+    async def plan_rewind(self, to: int) -> RewindPlan:
+        """What going back to the end of a turn would change, and what cannot be undone. 0 is before the first."""
+        plan = plan_rewind(self._journal.recorded, to)
+        if self._points is None:
+            return plan
+        return msgspec.structs.replace(plan, changes=await self._points.diff(plan.manifest))
+
+    async def rewind(self, to: int, *, principal: Principal = PERSON) -> RewindPlan:
+        """Go back to the end of a turn: chat, files, staged changes, budget and grants together."""
+        self._check_ready()
+        plan = await self.plan_rewind(to)
+        if self._points is not None:
+            await self._points.restore(plan.manifest)
+        await self._journal.append(SessionRewound(seq=plan.seq, turn=to, principal=principal))
+        self._staged.reject()
+        await restage(self._staged, self._journal, self._store)
+        return plan
+
     # -- the record
 
     def history(self) -> tuple[TurnRecord, ...]:
@@ -245,11 +277,14 @@ class Session:
         self._driver = asyncio.current_task()
         try:
             if posted:
+                await self._mark(0)
                 await self._journal.append(*posted)
             outcome = await self._turn.advance(self.on_text)
             while isinstance(outcome, Needs) and self.approver is not None:
                 await self._ask(self.approver)
                 outcome = await self._turn.advance(self.on_text)
+            if not isinstance(outcome, Needs):
+                await self._mark(self._conversation.turn)
             return outcome
         except asyncio.CancelledError:
             if not self._leaves_turn_open and self.status.has_open_turn:
@@ -257,6 +292,22 @@ class Session:
             raise
         finally:
             self._driver = None
+
+    async def _mark(self, turn: int) -> None:
+        """Make a restore point of the workspace; where nothing can have changed, the last one stands for this turn too."""
+        if self._points is None:
+            return
+        last = last_point(self._journal.recorded)
+        if turn == 0 and last is not None:
+            return
+        paths = touched(self._journal.recorded, last.seq) if last is not None else set()
+        if last is not None and not paths and not self._has_outside_tools:
+            assert isinstance(last.event, RestorePointMade)
+            manifest = last.event.manifest
+        else:
+            look_at = sorted(paths) if last is not None and not self._has_outside_tools else None
+            manifest = (await self._points.make(look_at)).manifest
+        await self._journal.append(RestorePointMade(turn=turn, manifest=manifest))
 
     async def _ask(self, approver: Approver) -> None:
         """Put what waits before the person; whoever answers first, here or elsewhere, has answered."""

@@ -25,6 +25,8 @@ class Settings(Value, forbid_unknown_fields=True):
     """Summarise older turns by itself when the conversation no longer fits the model; else the turn ends and says so."""
     max_history_messages: int | None = None
     """Give the model only so many messages, from a person's message on; None gives it all."""
+    restore_points: bool = True
+    """Keep the workspace after each turn so that it can be gone back to; the first one reads every file once."""
     escalation_seconds: float = 300.0
     """How long a call waits for a person."""
     call_seconds: float = 60.0

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from holdfast.core import Change
 from holdfast.core.events import CallSettled, ProposalsCommitted, ProposalsRejected, Recorded
 from holdfast.core.fold import effective
+from holdfast.store import Journal, Store
+from holdfast.world import StagedWorld
 
 
 def staged_changes(recorded: Iterable[Recorded]) -> list[Change]:
@@ -22,3 +24,22 @@ def staged_changes(recorded: Iterable[Recorded]) -> list[Change]:
             case _:
                 pass
     return staged
+
+
+async def restage(staged: StagedWorld, journal: Journal, store: Store) -> None:
+    """Bring the overlay to what the journal says waits."""
+    changes = staged_changes(journal.recorded)
+    contents = {
+        change.after: await store.blob(change.after) for change in changes if change.after is not None
+    }
+    staged.restage(changes, contents.__getitem__)
+
+
+def made_already(staged: StagedWorld, changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Staged changes that the base shows already: a commit that was made and not recorded before the process died."""
+    latest = {change.path: change for change in changes}
+    return tuple(
+        change
+        for path, change in sorted(latest.items())
+        if staged.base.fingerprint(path) == (change.after or "") and change.before != (change.after or "")
+    )

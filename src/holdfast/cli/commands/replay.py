@@ -1,0 +1,51 @@
+"""Run a session's code again, without a model and without effects, and report where it differs from the record.
+
+holdfast replay            the newest session
+holdfast replay NAME --json
+"""
+
+import argparse
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console
+from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.core.events import RunStarted
+from holdfast.guests import Engines, Sandbox
+from holdfast.models import MODEL_TOOLS
+from holdfast.session import ASK_PERSON, VIEW_TOOLS, replay
+from holdfast.world import WORLD_TOOLS
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Which session."""
+    parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
+    parser.add_argument("--json", action="store_true", help="the report as JSON")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Read the journal and run what it recorded."""
+    console = Console()
+    async with opened_store() as (home, store):
+        session = await chosen_session(store, arguments.session)
+        recorded = await store.read(session)
+        engines = Engines(key=home.key(), cache=home.cache)
+        sandboxes = {entry.event.engine for entry in recorded if isinstance(entry.event, RunStarted)}
+        sandbox: Sandbox = "lisp" if sandboxes == {"lisp"} else "python"
+        try:
+            folder = home.session_folder(session)
+            guest = engines.guest(sandbox, workspace=folder, view=folder)
+            report = await replay(
+                recorded, guest=guest, tools=(*WORLD_TOOLS, ASK_PERSON, *VIEW_TOOLS, *MODEL_TOOLS)
+            )
+            await guest.close()
+        finally:
+            await engines.close()
+    if arguments.json:
+        console.json(report)
+    else:
+        console.print(
+            f"{report.runs} runs with {report.calls} calls, {len(report.divergences)} differ from the record"
+        )
+        for each in report.divergences:
+            console.print(f"  turn {each.turn}, run {each.run}: {each.what}")
+    return exits.ERROR if report.divergences else exits.OK

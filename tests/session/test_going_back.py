@@ -1,0 +1,108 @@
+"""Going back and branching off: files, chat, staged changes, budget and guest move together, over real files."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Runtime
+from holdfast.core import FakeClock, FunctionToolset, Ok, Tool
+from holdfast.core.errors import InvalidInput
+from holdfast.policy import FixedPolicy
+from holdfast.session import Session, Settings
+from holdfast.world import FolderWorld
+
+MAIL = Tool(name="mail.send", parameters={"type": "object", "properties": {}}, roles={})
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
+    started = await Runtime.start(home=tmp_path / "home", clock=FakeClock(), settings=Settings())
+    yield started
+    await started.close()
+
+
+async def three_turns(runtime: Runtime, policy: FixedPolicy | None = None) -> Session:
+    mail = FunctionToolset({MAIL.name: (MAIL, lambda _: "sent")})
+    session = await runtime.create(
+        policy=policy or FixedPolicy(default="allow"), needs_model=False, toolsets=[mail]
+    )
+    await session.execute("open('a.txt', 'w').write('one')\nn = 1")
+    await session.execute("open('a.txt', 'w').write('two')\nopen('b.txt', 'w').write('b')\nn = 2")
+    await session.execute("import os\nos.remove('b.txt')\nmail.send()\nn = 3")
+    return session
+
+
+def files(session: Session) -> dict[str, bytes]:
+    assert isinstance(session.workspace, FolderWorld)
+    return {path: session.workspace.read(path) for path in session.workspace.list()}
+
+
+async def test_going_back_brings_files_variables_and_chat_to_the_end_of_a_turn(runtime: Runtime) -> None:
+    session = await three_turns(runtime)
+    await session.rewind(2)
+    assert files(session) == {"a.txt": b"two", "b.txt": b"b"}
+    assert len(session.history()) == 2
+    assert await session.execute("n") == Ok(value=2)
+    await session.rewind(1)
+    assert files(session) == {"a.txt": b"one"}
+    assert await session.execute("n") == Ok(value=1)
+
+
+async def test_going_back_to_before_the_first_turn_leaves_nothing(runtime: Runtime) -> None:
+    session = await three_turns(runtime)
+    await session.rewind(0)
+    assert files(session) == {}
+    assert session.history() == ()
+    assert session.budget.spent.calls == 0
+
+
+async def test_a_plan_says_what_would_change_and_what_stays(runtime: Runtime) -> None:
+    session = await three_turns(runtime)
+    plan = await session.plan_rewind(1)
+    assert {change.path for change in plan.changes} == {"a.txt"}
+    assert [word.split()[1] for word in plan.stays] == ["mail.send"]
+    assert len(session.history()) == 3, "a plan changes nothing"
+    with pytest.raises(InvalidInput):
+        await session.plan_rewind(9)
+
+
+async def test_staged_changes_come_back_with_the_turn_they_were_staged_in(runtime: Runtime) -> None:
+    policy = FixedPolicy(default="allow", verdicts={"world.write": "stage"})
+    session = await runtime.create(policy=policy, needs_model=False)
+    await session.execute("open('a.txt', 'w').write('staged')")
+    await session.commit()
+    await session.execute("open('a.txt', 'w').write('later')")
+    await session.rewind(1)
+    assert files(session) == {}
+    assert [proposal.path for proposal in session.proposals()] == ["a.txt"]
+    await session.commit()
+    assert files(session) == {"a.txt": b"staged"}
+
+
+async def test_a_fork_has_the_past_and_a_future_of_its_own(runtime: Runtime) -> None:
+    session = await three_turns(runtime)
+    parent = session.id
+    await session.close()
+    runtime_policy = FixedPolicy(default="allow")
+    child = await runtime.fork(parent, at=2, needs_model=False, policy=runtime_policy)
+    assert files(child) == {"a.txt": b"two", "b.txt": b"b"}
+    assert len(child.history()) == 2
+    assert await child.execute("open('c.txt', 'w').write('c')\nn") == Ok(value=2)
+    again = await runtime.resume(parent, policy=runtime_policy, needs_model=False)
+    assert files(again) == {"a.txt": b"two"}
+    assert len(again.history()) == 3
+
+
+async def test_a_commit_that_was_made_but_not_recorded_is_no_conflict(runtime: Runtime) -> None:
+    policy = FixedPolicy(default="allow", verdicts={"world.write": "stage"})
+    session = await runtime.create(policy=policy, needs_model=False)
+    await session.execute("open('a.txt', 'w').write('new')")
+    session._staged.commit()  # and here the process dies, before the journal knows
+    await session.close()
+    again = await runtime.resume(session.id, policy=policy, needs_model=False)
+    assert again.proposals() == ()
+    assert files(again) == {"a.txt": b"new"}
+    await again.execute("open('a.txt', 'w').write('newer')")
+    await again.commit()
+    assert files(again) == {"a.txt": b"newer"}
