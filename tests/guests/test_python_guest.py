@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -285,6 +287,25 @@ async def test_a_snapshot_of_another_key_or_version_is_refused(guest: Guest) -> 
         await other.guest().restore(state)
     with pytest.raises(SnapshotRefused, match=r"belongs to 'python/0\.1 state'"):
         await guest.restore(Seal(KEY).close("python/0.1 state", b"x"))
+
+
+async def test_an_error_is_shown_in_bounds(guest: Guest) -> None:
+    ended = await run(guest, "raise ValueError('x' * 10**7)")
+    assert ended.status == "error"
+    assert len(ended.error) < 20_000
+
+
+@pytest.mark.parametrize("value", ["\ud800", "x" * (65 << 20)], ids=["surrogate", "huge"])
+async def test_an_answer_that_cannot_cross_is_an_error_in_the_guest(guest: Guest, value: str) -> None:
+    ended = await run(guest, "echo.say('a')", Echo(Returned(value=value)))
+    assert ended.error.splitlines()[-1].startswith("ValueError: the result ")
+    assert (await run(guest, "1 + 1")).value == 2
+
+
+def test_the_door_of_guests_loads_no_engine() -> None:
+    code = "import sys, holdfast.guests; print([name for name in ('pydantic_monty', 'wasmtime') if name in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
 
 
 async def test_a_closed_engine_runs_nothing() -> None:

@@ -81,9 +81,12 @@ class Checker:
         """Why this code is not to run, in words that a model can act on; None where nothing speaks against it."""
         if len(code) > _MAX_CODE:
             return Complaint(text=f"SyntaxError: the code is longer than {_MAX_CODE} characters; split it")
-        for _ in range(_ATTEMPTS):
+        deaths = 0
+        while deaths < _ATTEMPTS:
             desk = await self._desk(tools)
             async with desk.lock:
+                if desk.is_closed:
+                    continue
                 try:
                     diagnostics = await desk.examine(code)
                 except _Unreadable as unreadable:
@@ -93,6 +96,7 @@ class Checker:
                     break
                 except (monty.MontyCrashedError, WorkerLost):
                     await self._drop(desk)
+                    deaths += 1
                     continue
                 except BaseException:
                     await self._drop(desk)
@@ -142,6 +146,7 @@ class _Desk:
         self.key = key
         self.lock = asyncio.Lock()
         self.uses = 0
+        self.is_closed = False
         self.groups = frozenset(python_name(tool.group) for tool in tools)
         self.classes = frozenset(
             class_name(tool.group) if tool.verb else python_name(tool.name) for tool in tools
@@ -174,7 +179,8 @@ class _Desk:
         raise GuestError("the type checker let pass what cannot pass; this engine version is not usable")
 
     async def close(self) -> None:
-        """Give the worker back."""
+        """Give the worker back; whoever waits for the lock takes another desk."""
+        self.is_closed = True
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.kill()

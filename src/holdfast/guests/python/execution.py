@@ -24,6 +24,8 @@ from holdfast.guests.python.toolbox import Toolbox, bind
 from holdfast.guests.python.worker import Worker, grace_seconds
 
 _WORKSPACE = "/workspace"
+_MAX_ERROR = 16_000
+_MAX_ANSWER = 64 << 20
 _UNSUPPORTED = "The monty syntax parser does not yet support"
 _UNDONE = "The run was stopped. Its variables are as they were before it; calls it made are not undone."
 
@@ -151,7 +153,7 @@ class Execution:
         self._progress.answers.append(answer)
         match answer:
             case Returned(value=value):
-                return value
+                return _crossing(value)
             case Refused() | Failed():
                 raise exception_of(answer)
             case _:
@@ -222,6 +224,8 @@ class Execution:
             return await self._stop("limit", f"{text}\n{self._out_of_time()}\n{_UNDONE}")
         if isinstance(cause, MemoryError) and "memory limit" in str(cause):
             return await self._stop("limit", f"{text}\n{self._out_of_memory()}\n{_UNDONE}")
+        if self._suspended is not None and not error.traceback():
+            return await self._stop("lost", f"The sandbox did not take an answer: {text}\n{_UNDONE}")
         has_begun = self._suspended is not None or self._output.text
         if not has_begun and str(cause).startswith(_UNSUPPORTED):
             return Run(status="refused", error=text, is_unsupported=True)
@@ -229,7 +233,12 @@ class Execution:
 
     async def _park(self) -> Run:
         suspended = self._suspended
-        dump = await self._worker.dump() if suspended is None else suspended.dump()  # type: ignore[union-attr]
+        try:
+            dump = await self._worker.dump() if suspended is None else suspended.dump()  # type: ignore[union-attr]
+        except (WorkerLost, monty.MontyError) as error:
+            return await self._stop(
+                "lost", f"The run cannot wait, it does not fit into a snapshot: {error}.\n{_UNDONE}"
+            )
         self._progress.printed = self._output.text
         self._progress.wall_seconds = self._limits.wall_seconds - self._wall_left()
         self.parked = ParkedRun(
@@ -275,7 +284,26 @@ class Execution:
         return _Limit(f"The code printed more than {self._limits.output_bytes} bytes. Print less.")
 
 
+def _crossing(value: Json) -> Json:
+    """A value that the interpreter can take. Raises GuestException."""
+    try:
+        size = len(encode(value))
+    except (UnicodeEncodeError, RecursionError, TypeError) as error:
+        raise GuestException("ValueError", f"the result cannot be given to Python code: {error}") from None
+    if size > _MAX_ANSWER:
+        raise GuestException(
+            "ValueError", f"the result has {size} bytes, more than the {_MAX_ANSWER} that can be given"
+        )
+    return value
+
+
 def _shown(error: monty.MontyError) -> str:
-    if isinstance(error, (monty.MontyRuntimeError, monty.MontySyntaxError, monty.MontyTypingError)):
-        return error.display()
-    return str(error)
+    if isinstance(error, monty.MontyRuntimeError | monty.MontySyntaxError | monty.MontyTypingError):
+        text = error.display()
+    else:
+        text = str(error)
+    if len(text) <= _MAX_ERROR:
+        return text
+    return (
+        f"{text[: _MAX_ERROR // 2]}\n... {len(text) - _MAX_ERROR} characters ...\n{text[-_MAX_ERROR // 2 :]}"
+    )

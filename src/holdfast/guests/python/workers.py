@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _CHECKING_WORKERS = 4
 _EXIT_SECONDS = 0.05
+_WAIT_SECONDS = 300.0
 
 
 class Resting(Protocol):
@@ -58,7 +59,13 @@ class Workers:
         try:
             if self._slots.locked():
                 self._cool_oldest()
-            await self._slots.acquire()
+            async with asyncio.timeout(_WAIT_SECONDS):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise GuestError(
+                f"all {self._max_workers} Python workers have been busy for {_WAIT_SECONDS:g} s",
+                hint="Try again later, or allow more workers.",
+            ) from None
         finally:
             self._waiting -= 1
         try:
