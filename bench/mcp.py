@@ -1,0 +1,231 @@
+"""One tool call of an MCP server: direct, through the gate in process, through `holdfast proxy`, through fastmcp's proxy.
+
+Peers: fastmcp==4.1.2
+All ways lead to the same program, an echo server on the official SDK, each with a server of its own. Calls are made in
+turns, a few of each way at a time, so that a busy machine is busy for all of them.
+"""
+
+import asyncio
+import importlib.util
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from holdfast.core import EXTERNAL, Call, SystemClock, call_id
+from holdfast.core.events import Noted, SessionOpened
+from holdfast.gate import Gate, GateSettings
+from holdfast.mcp import McpToolset, Pins, ServerSpec
+from holdfast.policy import FixedPolicy
+from holdfast.store import EmbeddedStore, Home, Journal
+from holdfast.world import WorldPaths
+
+ROUNDS = int(os.environ.get("ROUNDS", "40"))
+CALLS_A_ROUND = 5
+WARM_UP = 10
+
+ECHO = """\
+import anyio, mcp_types
+from mcp.server.lowlevel.server import Server
+from mcp.server.stdio import stdio_server
+
+TOOL = mcp_types.Tool(name="echo", input_schema={"type": "object", "properties": {"text": {"type": "string"}}})
+
+async def list_tools(context, params):
+    return mcp_types.ListToolsResult(tools=[TOOL])
+
+async def call_tool(context, params):
+    return mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text=params.arguments["text"])])
+
+async def main():
+    server = Server("echo", on_list_tools=list_tools, on_call_tool=call_tool)
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+anyio.run(main)
+"""
+
+FASTMCP = """\
+import asyncio, sys
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+from fastmcp.server import create_proxy
+
+async def main():
+    async with Client(StdioTransport(sys.executable, [sys.argv[1]])) as client:
+        await create_proxy(client, name="echo").run_async("stdio", show_banner=False)
+
+asyncio.run(main())
+"""
+
+_NOTHING = open(os.devnull, "w")  # noqa: SIM115 - for the life of the program
+Way = Callable[[int], Awaitable[object]]
+
+
+def main() -> None:
+    """Print the table."""
+    asyncio.run(_main())
+
+
+async def _main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        (root / "echo.py").write_text(ECHO)
+        (root / "fastmcp_proxy.py").write_text(FASTMCP)
+        (root / "work").mkdir()
+        async with AsyncExitStack() as stack:
+            ways = await _open_ways(root, stack)
+            figures = await _measure(ways)
+        _print(figures)
+        await _print_readiness(root)
+
+
+async def _open_ways(root: Path, stack: AsyncExitStack) -> dict[str, Way]:
+    ways: dict[str, Way] = {}
+    direct = await stack.enter_async_context(_client(root, str(root / "echo.py")))
+    ways["direct"] = lambda n: direct.call_tool("echo", {"text": f"{n}"})
+    toolset = await stack.enter_async_context(_toolset(root, Pins()))
+    await toolset.start()
+    gate, journal = await stack.enter_async_context(_gate(root, toolset))
+    ways["append one event, durable"] = lambda n: journal.append(Noted(code="bench", text=f"{n}"))
+    ways["toolset, no gate"] = lambda n: toolset.perform(_call(n), is_staged=False)
+    ways["gate in process"] = lambda n: gate.submit(_call(n + 1_000_000))
+    proxy = await stack.enter_async_context(_client(root, "-m", "holdfast", "proxy", *_configure(root)))
+    await proxy.list_tools()
+    ways["holdfast proxy"] = lambda n: proxy.call_tool("echo__echo", {"text": f"{n}"})
+    if importlib.util.find_spec("fastmcp") is not None:
+        peer = await stack.enter_async_context(
+            _client(root, str(root / "fastmcp_proxy.py"), str(root / "echo.py"))
+        )
+        await peer.list_tools()
+        ways["fastmcp proxy"] = lambda n: peer.call_tool("echo", {"text": f"{n}"})
+    return ways
+
+
+async def _measure(ways: dict[str, Way]) -> dict[str, list[float]]:
+    number = 0
+    for way in ways.values():
+        for _ in range(WARM_UP):
+            number += 1
+            await way(number)
+    figures: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, way in ways.items():
+            for _ in range(CALLS_A_ROUND):
+                number += 1
+                begun = time.perf_counter()
+                await way(number)
+                figures[name].append((time.perf_counter() - begun) * 1000)
+    return figures
+
+
+def _print(figures: dict[str, list[float]]) -> None:
+    direct = statistics.median(figures["direct"])
+    best = min(figures["direct"])
+    print(f"{'way':<28}{'p50 ms':>9}{'min ms':>9}{'p50 over direct':>17}{'min over direct':>17}")
+    for name, times in figures.items():
+        median, least = statistics.median(times), min(times)
+        print(f"{name:<28}{median:>9.2f}{least:>9.2f}{median - direct:>+17.2f}{least - best:>+17.2f}")
+    if "fastmcp proxy" not in figures:
+        print(f"{'fastmcp proxy':<28}{'not installed':>18}")
+    else:
+        ratio = statistics.median(figures["holdfast proxy"]) / statistics.median(figures["fastmcp proxy"])
+        print(f"holdfast proxy takes {ratio:.2f} times what fastmcp's does")
+
+
+async def _print_readiness(root: Path) -> None:
+    pins = Pins(root / "pins.json")
+    first = _toolset(root, pins)
+    begun = time.perf_counter()
+    async with first as toolset:
+        await toolset.start()
+        started = time.perf_counter()
+    closed = time.perf_counter()
+    again = _toolset(root, Pins(root / "pins.json"))
+    before = time.perf_counter()
+    async with again as toolset:
+        assert toolset.tools()
+        ready = time.perf_counter()
+    print(f"a server's tools on offer, first time   {(started - begun) * 1000:8.1f} ms (goal 500)")
+    print(f"a server's tools on offer, known server {(ready - before) * 1000:8.1f} ms (goal 500)")
+    print(f"a server closed                         {(closed - started) * 1000:8.1f} ms (goal 100)")
+
+
+@asynccontextmanager
+async def _toolset(root: Path, pins: Pins) -> AsyncIterator[McpToolset]:
+    spec = ServerSpec(name="echo", command=sys.executable, args=(str(root / "echo.py"),))
+    async with McpToolset(spec, workspace=root / "work", pins=pins) as toolset:
+        yield toolset
+
+
+@asynccontextmanager
+async def _gate(root: Path, toolset: McpToolset) -> AsyncIterator[tuple[Gate, Journal]]:
+    clock = SystemClock()
+    home = Home(root / "home")
+    home.prepare()
+    store = await EmbeddedStore.start(home, clock=clock)
+    policy = FixedPolicy(default="allow")
+    opened = SessionOpened(
+        principal=EXTERNAL,
+        folder="/",
+        workspace="/",
+        policy=policy.name,
+        policy_digest=policy.digest,
+        model="",
+    )
+    journal = await store.create(opened)
+    gate = Gate(
+        journal=journal,
+        policy=policy,
+        toolsets=[toolset],
+        paths=WorldPaths(root / "work"),
+        clock=clock,
+        settings=GateSettings(repeats=10**9),
+    )
+    try:
+        yield gate, journal
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def _client(root: Path, *arguments: str) -> AsyncIterator[Any]:
+    from mcp.client.client import Client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    environment = {"HOLDFAST_HOME": str(root / "proxy-home")} | {
+        name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ
+    }
+    server = StdioServerParameters(
+        command=sys.executable, args=list(arguments), env=environment, cwd=root / "work"
+    )
+    async with Client(stdio_client(server, errlog=_NOTHING)) as client:
+        yield client
+
+
+def _configure(root: Path) -> list[str]:
+    home = root / "proxy-home"
+    home.mkdir(mode=0o700)
+    servers = {"mcpServers": {"echo": {"command": sys.executable, "args": [str(root / "echo.py")]}}}
+    if "PYTHONPATH" in os.environ:
+        servers["mcpServers"]["echo"] |= {"env": {"PYTHONPATH": os.environ["PYTHONPATH"]}}
+    (home / "mcp-servers.json").write_text(json.dumps(servers))
+    policy = home / "bench.yaml"
+    policy.write_text('policy: bench\nrules: [{name: all, allow: "*"}]\ntools: {echo.echo: {text: none}}\n')
+    roles = {"servers": {"echo": {"tools": [{"toolName": "echo", "args": {"text": ["none"]}}]}}}
+    (home / "tool-annotations.json").write_text(json.dumps(roles))
+    return ["-p", str(policy)]
+
+
+def _call(number: int) -> Call:
+    return Call(id=call_id(1, number), operation="echo.echo", arguments={"text": f"{number}"})
+
+
+if __name__ == "__main__":
+    main()
