@@ -2,6 +2,7 @@
 
 from holdfast.world.commits import Recovered, UndoJournal
 from holdfast.world.contract import Hit, Stat, World
+from holdfast.world.copying import copy_in, copy_out
 from holdfast.world.folder import FolderWorld
 from holdfast.world.located import WorldPaths
 from holdfast.world.memory import MemoryWorld
@@ -32,5 +33,7 @@ __all__ = [
     "World",
     "WorldPaths",
     "WorldToolset",
+    "copy_in",
+    "copy_out",
     "open_folder",
 ]

@@ -7,6 +7,7 @@ whoever calls.
 
 import ctypes
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -36,6 +37,14 @@ class PlainFiles:
         """The content of a file."""
         with self._opened(path, os.O_RDONLY) as opened:
             return _drain(opened)
+
+    def fingerprint(self, path: str) -> str:
+        """SHA-256 of a file's content, in hex, however large it is."""
+        with (
+            self._opened(path, os.O_RDONLY) as opened,
+            open(opened, "rb", buffering=0, closefd=False) as file,
+        ):
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def stat(self, path: str) -> os.stat_result:
         """What is at a path. Raises PathRefused for what is neither file nor folder."""
@@ -104,12 +113,15 @@ class PlainFiles:
             finally:
                 os.close(opened)
 
-    def append(self, path: str, content: bytes) -> bytes:
-        """Add to the end of a file, and answer with what it held before."""
+    def append(self, path: str, content: bytes) -> tuple[str, str]:
+        """Add to the end of a file, and answer with its fingerprints before and after."""
         with self._opened(path, os.O_RDWR | os.O_APPEND) as opened:
-            before = _drain(opened)
+            with open(opened, "rb", buffering=0, closefd=False) as file:
+                whole = hashlib.file_digest(file, "sha256")
+            before = whole.hexdigest()
             write_all(opened, content)
-            return before
+            whole.update(content)
+            return before, whole.hexdigest()
 
     def make_folder(self, path: str, *, mode: int = PERMISSIONS) -> None:
         """Create a folder and its parents; one that exists is fine."""

@@ -100,9 +100,9 @@ class FolderWorld:
 
     def fingerprint(self, path: str | None = None) -> str:
         if path is None:
-            return tree_fingerprint((file, fingerprint_of(self._names.read(file))) for file in self.files())
+            return tree_fingerprint((file, self._names.fingerprint(file)) for file in self.files())
         try:
-            return fingerprint_of(self.read(path))
+            return self._at(path, self._files.fingerprint)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return NOTHING
 
@@ -149,7 +149,7 @@ class FolderWorld:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         growth = len(content) - (old.st_size if old else 0)
         self._meter.allow(bytes=growth, files=0 if old else 1)
-        before = fingerprint_of(self._files.read(path)) if old else None
+        before = self._files.fingerprint(path) if old else None
         if overwrite:
             self._files.replace(path, content, mode=mode)
         else:
@@ -166,14 +166,9 @@ class FolderWorld:
         if self._files.find(path) is None:
             return self._write(path, content, overwrite=False)
         self._meter.allow(bytes=len(content), files=0)
-        before = self._files.append(path, content)
+        before, after = self._files.append(path, content)
         self._meter.note(bytes=len(content), files=0)
-        return Change(
-            path=path,
-            kind="modified",
-            before=fingerprint_of(before),
-            after=fingerprint_of(before + content),
-        )
+        return Change(path=path, kind="modified", before=before, after=after)
 
     def _delete(self, path: str, *, recursive: bool) -> tuple[Change, ...]:
         found = self._names.stat(path)
@@ -225,7 +220,7 @@ class FolderWorld:
         return (*gone, *arrived)
 
     def _deletion(self, path: str) -> Change:
-        return Change(path=path, kind="deleted", before=fingerprint_of(self._names.read(path)))
+        return Change(path=path, kind="deleted", before=self._names.fingerprint(path))
 
     def _check_inside(self, folder: str) -> None:
         for each in walk(self.root, folder):

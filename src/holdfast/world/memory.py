@@ -43,7 +43,7 @@ class MemoryWorld:
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
         matches = compile_pattern(pattern).fullmatch
-        return tuple(sorted(path for path in self._files if matches(path)))
+        return tuple(path for path in self.files() if matches(path))
 
     def files(self) -> tuple[str, ...]:
         return tuple(sorted(self._files))

@@ -57,12 +57,11 @@ class Overlay:
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
         matches = compile_pattern(pattern).fullmatch
-        staged = {path for path, each in self._files.items() if each.content is not None and matches(path)}
+        staged = {path for path in self._written() if matches(path)}
         return tuple(sorted(staged.union(set(self.base.list(pattern)) - self._files.keys())))
 
     def files(self) -> tuple[str, ...]:
-        staged = {path for path, each in self._files.items() if each.content is not None}
-        return tuple(sorted(staged.union(set(self.base.files()) - self._files.keys())))
+        return tuple(sorted(self._written().union(set(self.base.files()) - self._files.keys())))
 
     def entries(self, path: str = ".") -> tuple[Stat, ...]:
         folder = self.stat(path)
@@ -246,9 +245,14 @@ class Overlay:
     def _staged_below(self, path: str) -> set[str]:
         """The names directly in a folder that exist because of the overlay."""
         prefix = "" if path == "." else f"{path}/"
-        written = (each for each, staged in self._files.items() if staged.content is not None)
-        below = (each[len(prefix) :] for each in (*written, *self._folders) if each.startswith(prefix))
+        below = (
+            each[len(prefix) :] for each in (*self._written(), *self._folders) if each.startswith(prefix)
+        )
         return {prefix + rest.partition("/")[0] for rest in below if rest}
+
+    def _written(self) -> set[str]:
+        # A copy first: searches look at the overlay from a thread while the next call may already change it.
+        return {path for path, each in tuple(self._files.items()) if each.content is not None}
 
     def _files_in(self, folder: str) -> tuple[str, ...]:
         return tuple(each for each in self.files() if is_within(each, folder))

@@ -2,8 +2,8 @@
 
 holdfast files ls SESSION [PATTERN]        such as 'src/**/*.py'; dot files where the pattern has the dot
 holdfast files cat SESSION PATH            the content on stdout, byte by byte
-holdfast files get SESSION PATH [LOCAL]    copy a file out; it never overwrites without --force
-holdfast files put SESSION LOCAL [PATH]    copy a file in
+holdfast files get SESSION PATH [LOCAL]    copy a file or folder out; replaces nothing without --force
+holdfast files put SESSION LOCAL [PATH]    copy a file or folder in
 holdfast files rm SESSION PATH             with -r, a folder and everything in it
 """
 
@@ -15,7 +15,7 @@ from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core.errors import InvalidInput
-from holdfast.world import FolderWorld
+from holdfast.world import FolderWorld, copy_in, copy_out
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -65,14 +65,12 @@ def _do(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> 
         case "get":
             local = Path(arguments.local or Path(arguments.path).name)
             target = local / Path(arguments.path).name if local.is_dir() else local
-            with target.open("wb" if arguments.force else "xb") as file:
-                file.write(world.read(arguments.path))
-            console.say(f"{arguments.path} -> {target}")
+            for written in copy_out(world, arguments.path, target, overwrite=arguments.force):
+                console.say(f"wrote {visible(str(written))}")
         case "put":
             local = Path(arguments.local)
-            path = arguments.path or local.name
-            change = world.write(path, local.read_bytes(), overwrite=arguments.force)
-            console.say(f"{local} -> {change.path} ({change.kind})")
+            for change in copy_in(world, local, arguments.path or local.name, overwrite=arguments.force):
+                console.say(f"{change.kind} {visible(change.path)}")
         case _:
             for change in world.delete(arguments.path, recursive=arguments.recursive):
                 console.say(f"deleted {visible(change.path)}")
