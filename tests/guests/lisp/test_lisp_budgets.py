@@ -99,6 +99,7 @@ async def test_b5_time_that_is_up_ends_the_body() -> None:
 LIMITS = {
     "steps": (GuestLimits(steps=1000), "(let loop () (loop))"),
     "seconds": (GuestLimits(seconds=0.05), "(let loop () (loop))"),
+    "wall_seconds": (GuestLimits(wall_seconds=0.05), "(let loop () (loop))"),
     "calls": (GuestLimits(calls=3), "(let loop () (world/list) (loop))"),
     "output_bytes": (GuestLimits(output_bytes=100), '(let loop () (print "flood") (loop))'),
     "memory_bytes": (GuestLimits(memory_bytes=4 << 20), "(let loop ((all '())) (loop (cons 1 all)))"),

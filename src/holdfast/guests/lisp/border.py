@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 100
 """Of JSON: deeper than any honest value, far from the host's own limit."""
-MAX_PARTS = 1_000_000
+MAX_PARTS = 250_000
 """Of a value that leaves: items, and blocks of 64 characters."""
 _PART_CHARACTERS = 64
 _PART_BYTES = 96

@@ -6,6 +6,8 @@ from typing import final
 from holdfast.guests.lisp.data import Datum
 from holdfast.guests.lisp.faults import BudgetSpent, Fault
 
+MAX_DEPTH = 100
+"""Every charge walks through the budgets around it."""
 DIMENSIONS = ("tokens", "cost", "time", "iterations", "calls", "steps")
 
 
@@ -13,10 +15,13 @@ DIMENSIONS = ("tokens", "cost", "time", "iterations", "calls", "steps")
 class Budget:
     """Limits of a part of a program, inside those of the part around it."""
 
-    __slots__ = ("limits", "outer", "used")
+    __slots__ = ("depth", "limits", "outer", "used")
 
     def __init__(self, limits: dict[str, float], outer: "Budget | None") -> None:
         self.limits, self.outer = limits, outer
+        self.depth: int = 1 if outer is None else outer.depth + 1
+        if self.depth > MAX_DEPTH:
+            raise Fault("too-deep", f"budgets nest at most {MAX_DEPTH} deep")
         self.used: dict[str, float] = dict.fromkeys(limits, 0)
 
     def room(self, dimension: str) -> float | None:

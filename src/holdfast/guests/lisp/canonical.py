@@ -10,7 +10,7 @@ import json
 from holdfast.guests.lisp.data import EMPTY, PROCEDURES, Datum, Empty, Keyword, LispOutcome, Pair, Symbol
 from holdfast.guests.lisp.faults import Fault
 
-MAX_PARTS = 200_000
+MAX_PARTS = 100_000
 """Data may be shared so often that its text has no end; also keeps the time this takes short."""
 
 

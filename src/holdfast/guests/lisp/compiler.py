@@ -52,11 +52,17 @@ VERSION = 1
     BUDGETED,
 ) = range(23)
 
+Leaf = Constant | Variable | Builtin | Lambda | Bindings
+_LEAVES = (Constant, Variable, Builtin, Lambda, Bindings)
+"""Nodes whose parts, if any, are compiled another time."""
+
 
 def compile_template(template: Template) -> list[Instruction]:
     """The instructions of a procedure, kept with it."""
     compiler = _Compiler(template.root)
-    bounce(compiler.emit(template.node.body, (Level.of(template.node), *template.scope), is_tail=True))
+    bounce(
+        compiler.emit(template.node.body, (Level.of(template.node), *template.scope), is_tail=True), most=None
+    )
     template.code, template.places = compiler.code, dict(compiler.places)
     return compiler.code
 
@@ -82,29 +88,38 @@ class _Compiler:
         """Code that leaves the node's value on the stack; in a tail position it also returns it."""
         match node:
             case Call():
-                yield self._call(node, scope, is_tail=is_tail)
-                return
+                yield from self._call(node, scope, is_tail=is_tail)
             case Conditional():
-                yield self.emit(node.test, scope, is_tail=False)
-                to_otherwise = self.add(BRANCH)
-                yield self.emit(node.then, scope, is_tail=is_tail)
-                to_end = None if is_tail else self.add(JUMP)
-                self.land(to_otherwise)
-                yield self.emit(node.otherwise, scope, is_tail=is_tail)
-                if to_end is not None:
-                    self.land(to_end)
-                return
+                yield from self._conditional(node, scope, is_tail=is_tail)
             case Sequence():
                 for item in node.items[:-1]:
-                    yield self.emit(item, scope, is_tail=False)
+                    yield from self._part(item, scope)
                     self.add(POP)
-                yield self.emit(node.items[-1], scope, is_tail=is_tail)
-                return
+                yield from self._part(node.items[-1], scope, is_tail=is_tail)
             case Either():
-                yield self.emit(node.first, scope, is_tail=False)
+                yield from self._part(node.first, scope)
                 to_end = self.add(EITHER)
-                yield self.emit(node.second, scope, is_tail=False)
+                yield from self._part(node.second, scope)
                 self.land(to_end)
+                self._return(is_tail)
+            case Definition() | Assignment():
+                yield from self._part(node.value, scope)
+                self._store(node, scope)
+                self._return(is_tail)
+            case _:
+                self._leaf(node, scope)
+                self._return(is_tail)
+
+    def _part(self, node: Node, scope: Scope, *, is_tail: bool = False) -> Deep[None]:
+        """Code for a part of a node. What has no parts itself takes no call of its own."""
+        if isinstance(node, _LEAVES):
+            self._leaf(node, scope)
+            self._return(is_tail)
+        else:
+            yield self.emit(node, scope, is_tail=is_tail)
+
+    def _leaf(self, node: Leaf, scope: Scope) -> None:
+        match node:
             case Constant():
                 self.add(CONSTANT, node.value)
             case Variable():
@@ -113,15 +128,24 @@ class _Compiler:
                 self.add(GLOBAL, (self.root.base or self.root).cell(node.name))
             case Lambda():
                 self.add(CLOSURE, Template(node, scope, self.root))
-            case Definition() | Assignment():
-                yield self.emit(node.value, scope, is_tail=False)
-                self._store(node, scope)
             case Bindings():
                 self._bindings(node.names, scope)
             case _:
                 assert_never(node)
+
+    def _return(self, is_tail: bool) -> None:
         if is_tail:
             self.add(RETURN)
+
+    def _conditional(self, node: Conditional, scope: Scope, *, is_tail: bool) -> Deep[None]:
+        yield from self._part(node.test, scope)
+        to_otherwise = self.add(BRANCH)
+        yield from self._part(node.then, scope, is_tail=is_tail)
+        to_end = None if is_tail else self.add(JUMP)
+        self.land(to_otherwise)
+        yield from self._part(node.otherwise, scope, is_tail=is_tail)
+        if to_end is not None:
+            self.land(to_end)
 
     def _call(self, node: Call, scope: Scope, *, is_tail: bool) -> Deep[None]:
         function = node.function
@@ -130,11 +154,11 @@ class _Compiler:
             and function.rest is None
             and len(function.parameters) == len(node.arguments)
         ):
-            yield self._inline(function, node.arguments, scope, is_tail=is_tail)
+            yield from self._inline(function, node.arguments, scope, is_tail=is_tail)
             return
-        yield self.emit(function, scope, is_tail=False)
+        yield from self._part(function, scope)
         for argument in node.arguments:
-            yield self.emit(argument, scope, is_tail=False)
+            yield from self._part(argument, scope)
         self.add(TAIL_CALL if is_tail else CALL, len(node.arguments), node.place)
 
     def _inline(
@@ -142,9 +166,9 @@ class _Compiler:
     ) -> Deep[None]:
         """A lambda applied on the spot, which is what `let` is: a frame, but no closure and no call."""
         for argument in arguments:
-            yield self.emit(argument, scope, is_tail=False)
+            yield from self._part(argument, scope)
         self.add(ENTER, (len(arguments), len(function.defined)))
-        yield self.emit(function.body, (Level.of(function), *scope), is_tail=is_tail)
+        yield from self._part(function.body, (Level.of(function), *scope), is_tail=is_tail)
         if not is_tail:
             self.add(LEAVE)
 

@@ -7,17 +7,24 @@ from holdfast.guests.lisp.artifacts import ArtifactStore
 from holdfast.guests.lisp.budgets import Budget
 from holdfast.guests.lisp.environment import Root
 from holdfast.guests.lisp.facts import FactStore
+from holdfast.guests.lisp.faults import Fault
+
+MAX_DEPTH = 100
+"""Of memos in memos: each look at a file is noted in all of them."""
 
 
 @final
 class Tracker:
     """Notes which files a memo's body looked at, with their fingerprints; what a part looked at, the whole did."""
 
-    __slots__ = ("dependencies", "outer")
+    __slots__ = ("dependencies", "depth", "outer")
 
     def __init__(self, outer: "Tracker | None") -> None:
         self.dependencies: dict[str, str] = {}
         self.outer = outer
+        self.depth: int = 1 if outer is None else outer.depth + 1
+        if self.depth > MAX_DEPTH:
+            raise Fault("too-deep", f"memos nest at most {MAX_DEPTH} deep")
 
     def knows(self, path: str) -> bool:
         """Whether a file is noted here and everywhere around."""

@@ -58,65 +58,66 @@ class _Expander:
 
     def expand(self, form: Datum, position: Position, place: Place | None) -> Deep[Node]:
         """The node of a form; `place` is where the form around it stands."""
-        while True:
-            if isinstance(form, Symbol):
-                if form.name in RESERVED or form.name in self._root.macros:
-                    raise Malformed(f"{form.name!r} is a form, not a value", place=place)
-                return Variable(form.name, place)
-            if isinstance(form, BuiltinName):
-                return Builtin(form.name)
-            if not isinstance(form, Pair):
-                if form is EMPTY:
-                    raise Malformed("() calls nothing; the empty list is written '()", place=place)
-                return Constant(form)
+        while isinstance(form, Pair):
             place = form.place or place
             head = form.first.name if isinstance(form.first, Symbol) else ""
             if head in _FLAT:
                 return _FLAT[head](form)
             if head in _CORE:
-                node: Node = yield _CORE[head](self, form, position)
-                return node
+                return (yield from _CORE[head](self, form, position))
             if head in SUGAR:
                 form = SUGAR[head](form)
             elif head in self._root.macros:
                 form = self._expand_macro(self._root.macros[head], items_of(form.rest, place))
             else:
-                node = yield self._call(form, place)
-                return node
+                function, *arguments = yield from self._each(items_of(form, place), "inside", place)
+                return Call(function, tuple(arguments), place)
+        return self._atom(form, place)
 
-    def _call(self, form: Pair, place: Place | None) -> Deep[Node]:
-        nodes = []
-        for item in items_of(form, place):
-            nodes.append((yield self.expand(item, "inside", place)))
-        return Call(nodes[0], tuple(nodes[1:]), place)
+    def _each(self, forms: list[Datum], position: Position, place: Place | None) -> Deep[list[Node]]:
+        """The nodes of some forms. Atoms take no call: most forms are made of them."""
+        nodes: list[Node] = []
+        for form in forms:
+            if isinstance(form, Pair):
+                nodes.append((yield self.expand(form, position, place)))
+            else:
+                nodes.append(self._atom(form, place))
+        return nodes
+
+    def _atom(self, form: Datum, place: Place | None) -> Node:
+        if isinstance(form, Symbol):
+            if form.name in RESERVED or form.name in self._root.macros:
+                raise Malformed(f"{form.name!r} is a form, not a value", place=place)
+            return Variable(form.name, place)
+        if isinstance(form, BuiltinName):
+            return Builtin(form.name)
+        if form is EMPTY:
+            raise Malformed("() calls nothing; the empty list is written '()", place=place)
+        return Constant(form)
 
     def _if(self, form: Pair, position: Position) -> Deep[Node]:
         parts = arguments_of(form, "(if test then else)", least=2, most=3)
-        nodes = []
-        for part in parts:
-            nodes.append((yield self.expand(part, "inside", form.place)))
-        return Conditional(nodes[0], nodes[1], nodes[2] if len(nodes) == 3 else Constant(None))
+        test, then, *otherwise = yield from self._each(parts, "inside", form.place)
+        return Conditional(test, then, otherwise[0] if otherwise else Constant(None))
 
     def _or(self, form: Pair, position: Position) -> Deep[Node]:
         items = items_of(form.rest, form.place)
         if not items:
             return Constant(False)
-        result: Node = yield self.expand(items[-1], "inside", form.place)
-        for item in reversed(items[:-1]):
-            result = Either((yield self.expand(item, "inside", form.place)), result)
+        nodes = yield from self._each(items, "inside", form.place)
+        result = nodes.pop()
+        for node in reversed(nodes):
+            result = Either(node, result)
         return result
 
     def _begin(self, form: Pair, position: Position) -> Deep[Node]:
         items = items_of(form.rest, form.place)
         if not items:
             return Constant(None)
-        node: Node = yield self._sequence(items, position, form.place)
-        return node
+        return (yield from self._sequence(items, position, form.place))
 
     def _sequence(self, items: list[Datum], position: Position, place: Place | None) -> Deep[Node]:
-        nodes = []
-        for item in items:
-            nodes.append((yield self.expand(item, position, place)))
+        nodes = yield from self._each(items, position, place)
         return nodes[0] if len(nodes) == 1 else Sequence(tuple(nodes))
 
     def _define(self, form: Pair, position: Position) -> Deep[Node]:
@@ -126,7 +127,7 @@ class _Expander:
         if isinstance(target, Pair):
             name = self._name(target.first, form.place)
             self._check_definition(name, position, form.place)
-            value = yield self._procedure(name, target.rest, rest, form.place)
+            value: Node = yield from self._procedure(name, target.rest, rest, form.place)
             return Definition(name, value)
         name = self._name(target, form.place)
         if len(rest) > 1:
@@ -136,7 +137,7 @@ class _Expander:
         self._check_definition(name, position, form.place)
         if rest and isinstance(rest[0], Pair) and rest[0].first in (Symbol("lambda"), Symbol("λ")):
             parameters, *body = arguments_of(rest[0], "(lambda (parameter ...) body ...)", least=2)
-            return Definition(name, (yield self._procedure(name, parameters, body, rest[0].place)))
+            return Definition(name, (yield from self._procedure(name, parameters, body, rest[0].place)))
         value = (yield self.expand(rest[0], "inside", form.place)) if rest else Constant(None)
         return Definition(name, value)
 
@@ -159,8 +160,7 @@ class _Expander:
 
     def _lambda(self, form: Pair, position: Position) -> Deep[Node]:
         parameters, *body = arguments_of(form, "(lambda (parameter ...) body ...)", least=2)
-        node: Lambda = yield self._procedure("", parameters, body, form.place)
-        return node
+        return (yield from self._procedure("", parameters, body, form.place))
 
     def _procedure(
         self, name: str, parameters: Datum, body: list[Datum], place: Place | None
@@ -180,7 +180,7 @@ class _Expander:
             raise Malformed(f"procedures and lets nest at most {MAX_NESTED_SCOPES} deep", place=place)
         self._nested += 1
         self._defined.append([])
-        node = yield self._sequence(body, "body", place)
+        node = yield from self._sequence(body, "body", place)
         self._nested -= 1
         defined = tuple(new for new in self._defined.pop() if new not in names and new != rest)
         return Lambda(name, tuple(names), rest, defined, node, place)
@@ -193,7 +193,7 @@ class _Expander:
                 f"a macro is defined at the top of a program and is written {usage}", place=form.place
             )
         name = self._name(target.first, form.place, is_macro=True)
-        transformer = yield self._procedure(name, target.rest, body, form.place)
+        transformer = yield from self._procedure(name, target.rest, body, form.place)
         return Call(Builtin("%define-macro"), (Constant(Symbol(name)), transformer), form.place)
 
     def _name(self, datum: Datum, place: Place | None, *, is_macro: bool = False) -> str:

@@ -107,23 +107,26 @@ class LispGuest:
             self._is_running = False
 
     async def _run_slices(self, machine: Machine, on_call: OnCall) -> Run:
+        watch = _Watch(machine)
         while True:
-            started = time.perf_counter()
             progress = machine.advance(SLICE_STEPS)
-            machine.count_seconds(time.perf_counter() - started)
+            watch.count()
             if progress == "done":
                 return self._ended(machine, "ok", value=to_json(machine.value, names_procedures=True))
             if progress == "crowded":
-                await _look_at_memory(machine)
+                for _ in measure(machine):
+                    watch.count()
+                    await watch.step_aside()
             elif progress == "waiting":
                 assert machine.waiting is not None
                 answer = await on_call(machine.waiting.operation, machine.waiting.arguments)
                 if isinstance(answer, Parked):
                     sealed = self._seal.close(self._tag, save_machine(machine))
                     return self._ended(machine, "parked", snapshot=sealed)
+                watch.start()
                 machine.answer(answer)
             else:
-                await asyncio.sleep(0)
+                await watch.step_aside()
 
     def _ended(
         self,
@@ -153,10 +156,24 @@ def _refused(error: BadImage) -> SnapshotRefused:
     return SnapshotRefused(f"this snapshot does not fit: {error}", hint="Start the turn again.")
 
 
-async def _look_at_memory(machine: Machine) -> None:
-    started = time.perf_counter()
-    for _ in measure(machine):
-        machine.count_seconds(time.perf_counter() - started)
+class _Watch:
+    """Times a run: the processor while the program is at work, the clock while it is not waiting for a call."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.start()
+
+    def start(self) -> None:
+        """From here on it counts."""
+        self._own, self._wall = time.thread_time(), time.perf_counter()
+
+    def count(self) -> None:
+        """Charge what has passed. Raises LimitReached."""
+        own, wall = self._own, self._wall
+        self.start()
+        self._machine.count_seconds(own=self._own - own, wall=self._wall - wall)
+
+    async def step_aside(self) -> None:
+        """Let others of this process work; that takes none of the program's own time."""
         await asyncio.sleep(0)
-        started = time.perf_counter()
-    machine.count_seconds(time.perf_counter() - started)
+        self._own = time.thread_time()

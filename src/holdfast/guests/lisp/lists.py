@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from holdfast.guests.lisp.machine import Machine
 
 PAIR_BYTES = 64
+MAX_ITEMS = 500_000
+"""Of a list that is taken as a whole: that is not interruptible. Item by item, lists may be longer."""
 _CHUNK = 1024
 
 
@@ -22,9 +24,16 @@ def gather(machine: "Machine", datum: Datum) -> list[Datum]:
         datum = datum.rest
         if len(items) % _CHUNK == 0:
             machine.charge(steps=_CHUNK // 8)
+            check_length(len(items))
     if datum is not EMPTY:
         raise Fault("type-error", f"expected a list, this is {kind_of(datum)}")
     return items
+
+
+def check_length(count: int) -> None:
+    """Refuse what would take too long at once."""
+    if count > MAX_ITEMS:
+        raise Fault("too-large", f"a list of more than {MAX_ITEMS} items cannot be taken as a whole")
 
 
 def _pair(datum: Datum) -> Pair:
@@ -76,6 +85,7 @@ def _append(machine: "Machine", arguments: list[Datum]) -> None:
     items: list[Datum] = []
     for part in arguments[:-1]:
         items += gather(machine, part)
+    check_length(len(items))
     machine.charge(size=PAIR_BYTES * len(items))
     machine.give(make_list(items, arguments[-1]))
 
@@ -130,6 +140,7 @@ def _range(machine: "Machine", arguments: list[Datum]) -> None:
     numbers = range(start, stop, step)
     # Not len(): that fails beyond what a machine word holds.
     count = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+    check_length(count)
     machine.charge(size=(PAIR_BYTES + 32) * count)
     machine.charge(steps=count // 8)
     machine.give(make_list(numbers))

@@ -139,11 +139,11 @@ class Machine:
                 unwind_to_budget(self, spent)
         return "waiting" if self.waiting is not None else "working"
 
-    def count_seconds(self, seconds: float) -> None:
-        """Time that the run itself took since the last count."""
+    def count_seconds(self, *, own: float, wall: float) -> None:
+        """Time that the run itself took since the last count, and time that went by."""
         if self.context.budget is not None:
-            self.context.budget.settle("time", seconds)
-        self.meter.count_seconds(seconds)
+            self.context.budget.settle("time", own)
+        self.meter.count_seconds(own=own, wall=wall)
 
     def _allowance(self, wanted: int) -> int:
         wanted = self.meter.room_for_steps(wanted)

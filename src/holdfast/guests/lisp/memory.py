@@ -25,16 +25,18 @@ def measure(*machines: "Machine") -> Iterator[None]:
     for machine in machines:
         waiting += _roots(machine)
     seen: set[int] = set()
-    total = count = 0
+    total = work = 0
     while waiting:
         item = waiting.pop()
         if item is None or item is True or item is False or id(item) in seen:
             continue
         seen.add(id(item))
         total += _size(item)
+        before = len(waiting)
         _add_parts(item, waiting)
-        count += 1
-        if count % _PIECE == 0:
+        work += 1 + len(waiting) - before
+        if work > _PIECE:
+            work = 0
             yield
     machines[0].meter.found_live(total)
 

@@ -18,6 +18,7 @@ class Meter:
         self.steps = 0
         self.calls = 0
         self.seconds = 0.0
+        self.wall_seconds = 0.0
         self.output: list[str] = []
         self.output_bytes = 0
         self.live_bytes = 0
@@ -43,13 +44,16 @@ class Meter:
         self.steps += steps
         self.new_bytes += steps * BYTES_PER_STEP
 
-    def count_seconds(self, seconds: float) -> None:
-        """Time that the program itself took."""
-        self.seconds += seconds
+    def count_seconds(self, *, own: float, wall: float) -> None:
+        """Time of the processor that the program itself took, and time that went by while it was not waiting."""
+        self.seconds += own
+        self.wall_seconds += wall
         if self.seconds > self.limits.seconds:
             raise LimitReached(
                 "seconds", f"the run took longer than {self.limits.seconds:g} s of its own time"
             )
+        if self.wall_seconds > self.limits.wall_seconds:
+            raise LimitReached("wall_seconds", f"the run took longer than {self.limits.wall_seconds:g} s")
 
     def count_call(self) -> None:
         """A call to the host that is about to be made."""

@@ -12,6 +12,7 @@ from holdfast.guests.lisp.data import (
     Primitive,
     Symbol,
 )
+from holdfast.guests.lisp.faults import Fault
 
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0"})
 _QUOTES = {"quote": "'", "quasiquote": "`", "unquote": ",", "unquote-splicing": ",@"}
@@ -29,15 +30,19 @@ class _Text:
 _CLOSE, _SPACE, _DOT, _CLOSE_TABLE = _Text(")"), _Text(" "), _Text(" . "), _Text("}")
 
 
+MAX_PARTS = 100_000
+"""Data may share its parts so often that its text has no end; also keeps the time this takes short."""
+
+
 def show(datum: Datum, *, most: int, is_readable: bool = True) -> str:
-    """The text of a datum, cut off a little after `most` characters."""
+    """The text of a datum, cut off a little after `most` characters. Raises a fault where it has too many parts."""
     parts: list[str] = []
     length = 0
     waiting: list[Datum] = [datum]
     while waiting and length <= most:
         item = waiting.pop()
         if isinstance(item, Pair):
-            text = _open(item, waiting, most)
+            text = _open(item, waiting)
         elif isinstance(item, dict):
             text = "{"
             _add_entries(item, waiting)
@@ -47,11 +52,13 @@ def show(datum: Datum, *, most: int, is_readable: bool = True) -> str:
         else:
             text = item.text if isinstance(item, _Text) else _atom(item, is_readable)
         parts.append(text)
-        length += len(text) or 1
+        length += len(text)
+        if len(parts) > MAX_PARTS:
+            raise Fault("too-large", f"data of more than {MAX_PARTS} parts cannot be shown; show less of it")
     return "".join(parts)
 
 
-def _open(pair: Pair, waiting: list[Datum], most: int) -> str:
+def _open(pair: Pair, waiting: list[Datum]) -> str:
     """Begin a list: put its items up for showing, and give what stands before them."""
     if isinstance(pair.first, Symbol) and pair.first.name in _QUOTES:
         rest = pair.rest
@@ -61,7 +68,7 @@ def _open(pair: Pair, waiting: list[Datum], most: int) -> str:
             return _QUOTES[pair.first.name] + (" " if pair.first.name == "unquote" else "")
     items: list[Datum] = [pair.first]
     rest = pair.rest
-    while isinstance(rest, Pair) and len(items) <= most:
+    while isinstance(rest, Pair) and len(items) <= 2 * MAX_PARTS:
         items += (_SPACE, rest.first)
         rest = rest.rest
     if rest is not EMPTY:

@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Place, Symbol
 from holdfast.guests.lisp.faults import Malformed
+from holdfast.guests.lisp.garbage import collection_paused
 
 MAX_CHARACTERS = 1 << 18
 """Of a program: reading is not interruptible, and this much takes a tenth of a second or two."""
@@ -49,6 +50,11 @@ def read(text: str) -> list[Datum]:
     """All forms of a program, in order. Raises Malformed with line and column."""
     if len(text) > MAX_CHARACTERS:
         raise Malformed(f"the program has {len(text)} characters, at most {MAX_CHARACTERS} can be read")
+    with collection_paused():
+        return _read(text)
+
+
+def _read(text: str) -> list[Datum]:
     line_starts = [0, *accumulate(len(line) for line in text.split("\n"))]
     line_starts = [start + number for number, start in enumerate(line_starts[:-1])]
 

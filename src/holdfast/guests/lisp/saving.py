@@ -23,7 +23,7 @@ _REGISTERS = (
     "random_state",
     "now_ms",
 )
-_COUNTS = ("steps", "calls", "seconds", "output", "output_bytes")
+_COUNTS = ("steps", "calls", "seconds", "wall_seconds", "output", "output_bytes")
 
 
 def save_state(state: State) -> bytes:

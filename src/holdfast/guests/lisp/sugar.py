@@ -140,7 +140,7 @@ def _part(item: Datum, depth: int, place: Place | None) -> Deep[Datum]:
     if isinstance(item, Pair) and item.first == Symbol("unquote-splicing") and depth == 1:
         (spliced,) = arguments_of(item, ",@expression", least=1, most=1)
         return spliced
-    filled = yield _fill(item, depth, place)
+    filled = (yield _fill(item, depth, place)) if isinstance(item, Pair) else build(place, _QUOTE, item)
     return build(place, BuiltinName("list"), filled)
 
 

@@ -4,8 +4,9 @@ from collections.abc import Generator
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.guests.lisp.faults import Malformed
+from holdfast.guests.lisp.garbage import collection_paused
 
-MAX_CALLS = 200_000
+MAX_CALLS = 40_000
 """Data may share its parts so often that walking them has no end; also keeps the time this takes short."""
 
 Result = TypeVar("Result")
@@ -14,22 +15,23 @@ Deep: TypeAlias = Generator[Generator[Any, Any, Any], Any, Result]
 """A recursive function. Any: what a yield is sent back has the type of what was yielded, which Python cannot say."""
 
 
-def bounce(start: Deep[Result]) -> Result:
-    """Run a recursive function to its end, however deep it goes. Raises Malformed where it goes on for too long."""
-    stack: list[Deep[Any]] = [start]
-    value: Any = None
-    calls = 0
-    while stack:
-        try:
-            deeper = stack[-1].send(value)
-        except StopIteration as end:
-            stack.pop()
-            value = end.value
-        else:
-            stack.append(deeper)
-            value = None
-            calls += 1
-            if calls > MAX_CALLS:
-                raise Malformed(f"a form has at most {MAX_CALLS} parts")
+def bounce(start: Deep[Result], *, most: int | None = MAX_CALLS) -> Result:
+    """Run a recursive function to its end, however deep it goes. Raises Malformed after more calls than `most`."""
+    with collection_paused():
+        stack: list[Deep[Any]] = [start]
+        value: Any = None
+        calls = 0
+        while stack:
+            try:
+                deeper = stack[-1].send(value)
+            except StopIteration as end:
+                stack.pop()
+                value = end.value
+            else:
+                stack.append(deeper)
+                value = None
+                calls += 1
+                if most is not None and calls > most:
+                    raise Malformed(f"a form has at most {most} parts")
     result: Result = value
     return result
