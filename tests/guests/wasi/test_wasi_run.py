@@ -233,3 +233,32 @@ async def test_cancelling_a_run_ends_its_process(guest: Guest) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (await run(guest, "1")).value == 1
+
+
+async def test_closing_in_the_middle_of_a_run_ends_it_at_once(guest: Guest) -> None:
+    called, never = asyncio.Event(), asyncio.Event()
+
+    async def on_call(operation: str, arguments: JsonObject) -> Answer:
+        called.set()
+        await never.wait()
+        raise AssertionError
+
+    waiting = asyncio.create_task(run(guest, "desk.add(1, 2)", on_call))
+    await called.wait()
+    await guest.close()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_a_guest_closed_while_it_computes_is_lost(guest: Guest) -> None:
+    computing = asyncio.Event()
+
+    async def on_call(operation: str, arguments: JsonObject) -> Answer:
+        computing.set()
+        return Returned()
+
+    spinning = asyncio.create_task(run(guest, "desk.ask()\nwhile True: pass", on_call, seconds=30))
+    await computing.wait()
+    await guest.close()
+    assert (await spinning).status == "lost"

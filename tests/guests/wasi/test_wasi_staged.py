@@ -1,15 +1,16 @@
 """Proposal mode: the guest works on a copy, the workspace stays as it is, and the changes can become proposals."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from tests.guests.wasi.running import KEY, run
 
-from holdfast.core import digest_bytes
+from holdfast.core import Answer, JsonObject, Returned, digest_bytes
 from holdfast.guests import Guest
 from holdfast.guests.wasi import wasi_engine
-from holdfast.guests.wasi.staged import StagedView
+from holdfast.guests.wasi.staged import CHANGED_MEANWHILE, StagedView
 
 
 @pytest.fixture
@@ -63,9 +64,29 @@ async def test_a_change_that_hides_behind_its_times_does_not_outlive_its_run(sta
     assert (await run(staged, "open('gone').read()")).value == "gone"
 
 
-def test_a_view_is_never_a_hard_link_and_leaves_out_what_is_no_file(tmp_path: Path) -> None:
-    import os
+async def test_a_file_that_somebody_else_changed_meanwhile_has_no_base_to_commit_on(
+    staged: Guest, workspace: Path
+) -> None:
+    async def meanwhile(operation: str, arguments: JsonObject) -> Answer:
+        (workspace / "a" / "note").write_text("somebody else's")
+        return Returned()
 
+    ended = await run(staged, "open('a/note', 'a').write('mine')\ndesk.ask()", meanwhile)
+    assert [(change.path, change.before) for change in ended.changes] == [("a/note", CHANGED_MEANWHILE)]
+
+
+def test_a_folder_that_became_a_symlink_is_one_in_the_view_too(tmp_path: Path) -> None:
+    base, folder = tmp_path / "base", tmp_path / "view"
+    (base / "x").mkdir(parents=True)
+    view = StagedView(base=base, folder=folder)
+    view.refresh()
+    (base / "x").rmdir()
+    (base / "x").symlink_to(tmp_path)
+    view.refresh()
+    assert (folder / "x").is_symlink()
+
+
+def test_a_view_is_never_a_hard_link_and_leaves_out_what_is_no_file(tmp_path: Path) -> None:
     base = tmp_path / "base"
     base.mkdir()
     (base / "file").write_text("x")

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +24,9 @@ class Mark(Value):
 
 Marks = dict[str, Mark]
 """Every file and symlink of a folder by its relative path."""
+
+ContentBefore = Callable[[str], str | None]
+"""The digest of what a file was before."""
 
 
 def look(folder: Path) -> Marks:
@@ -48,44 +52,28 @@ def look(folder: Path) -> Marks:
     return marks
 
 
-def between(folder: Path, before: Marks, after: Marks, *, base: Path | None = None) -> tuple[Change, ...]:
-    """The changes from one look to the other, by path. `base` still has what the files were: then the changes are staged."""
+def between(
+    folder: Path, before: Marks, after: Marks, *, content_before: ContentBefore | None = None
+) -> tuple[Change, ...]:
+    """The changes from one look to the other, by path. Where somebody knows what the files were, they are staged."""
     changes = [
-        _change(folder, path, "modified" if path in before else "created", base)
+        _change(folder, path, "modified" if path in before else "created", content_before)
         for path, mark in after.items()
         if before.get(path) != mark
     ]
-    changes += [_change(folder, path, "deleted", base) for path in before if path not in after]
+    changes += [_change(folder, path, "deleted", content_before) for path in before if path not in after]
     return tuple(sorted(changes, key=lambda change: change.path))
 
 
-def _change(
-    folder: Path, path: str, kind: Literal["created", "modified", "deleted"], base: Path | None
-) -> Change:
-    before = None if base is None or kind == "created" else _digest(base / path)
-    after = None if kind == "deleted" else _digest(folder / path)
-    mode = None if kind == "deleted" else _mode(folder / path)
-    return Change(path=path, kind=kind, before=before, after=after, is_staged=base is not None, mode=mode)
-
-
-def _mark(found: os.stat_result) -> Mark:
-    return Mark(
-        inode=found.st_ino,
-        size=found.st_size,
-        modified_ns=found.st_mtime_ns,
-        status_ns=found.st_ctime_ns,
-        mode=found.st_mode,
-    )
-
-
-def _mode(path: Path) -> int | None:
+def mark_of(path: Path) -> Mark | None:
+    """What is at a path now; a symlink is not followed."""
     try:
-        return stat.S_IMODE(path.lstat().st_mode)
+        return _mark(path.lstat())
     except OSError:
         return None
 
 
-def _digest(path: Path) -> str | None:
+def digest_of(path: Path) -> str | None:
     """SHA-256 of a plain file's content or of a symlink's target; None for anything else, which is never opened."""
     try:
         kind = path.lstat().st_mode
@@ -102,3 +90,30 @@ def _digest(path: Path) -> str | None:
         while chunk := file.read(_CHUNK_BYTES):
             sha256.update(chunk)
         return sha256.hexdigest()
+
+
+def _change(
+    folder: Path,
+    path: str,
+    kind: Literal["created", "modified", "deleted"],
+    content_before: ContentBefore | None,
+) -> Change:
+    after = None if kind == "deleted" else mark_of(folder / path)
+    return Change(
+        path=path,
+        kind=kind,
+        before=None if content_before is None or kind == "created" else content_before(path),
+        after=None if after is None else digest_of(folder / path),
+        is_staged=content_before is not None,
+        mode=None if after is None else stat.S_IMODE(after.mode),
+    )
+
+
+def _mark(found: os.stat_result) -> Mark:
+    return Mark(
+        inode=found.st_ino,
+        size=found.st_size,
+        modified_ns=found.st_mtime_ns,
+        status_ns=found.st_ctime_ns,
+        mode=found.st_mode,
+    )

@@ -55,9 +55,6 @@ class Conversation:
 
     def __init__(self, worker: Worker, limits: GuestLimits, *, disk_bytes: int | None = None) -> None:
         self.worker = worker
-        self._disk_bytes = disk_bytes
-        self._written_before = worker.written_bytes() if disk_bytes is not None else 0
-        self._is_over_disk = False
         self.limits = limits
         self.steps = 0
         self.is_over_calls = False
@@ -65,6 +62,9 @@ class Conversation:
         self._wall_left = limits.wall_seconds
         self._shown: list[str] = []
         self._room = limits.output_bytes
+        self._disk_bytes = disk_bytes
+        self._written_before = worker.written_bytes() if disk_bytes is not None else 0
+        self._is_over_disk = False
 
     @property
     def printed(self) -> str:
@@ -119,11 +119,11 @@ class Conversation:
                 case frames.Showed():
                     self._show(frame.text)
                 case frames.Called():
-                    try:
-                        answer = await self._answer(frame.request, on_call)
-                    except (msgspec.MsgspecError, RecursionError):
+                    wish = _parsed(frame.request)
+                    if wish is None:
                         self.worker.kill()
                         return Stopped(is_limit=False, reason="the guest sent a call that is none")
+                    answer = await self._answer(wish, on_call)
                     if isinstance(answer, Parked):
                         return Waiting(escalation=answer.escalation)
                     await self.worker.send(frames.Answered(answer=_told(answer)))
@@ -146,8 +146,7 @@ class Conversation:
         finally:
             self._wall_left -= loop.time() - started
 
-    async def _answer(self, request: str, on_call: OnCall) -> Answer | _Limit:
-        wish = _wishes.decode(request)
+    async def _answer(self, wish: _Wish, on_call: OnCall) -> Answer | _Limit:
         self._calls += 1
         if self._calls > self.limits.calls:
             self.is_over_calls = True
@@ -175,6 +174,13 @@ class Conversation:
             )
         name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
         return Stopped(is_limit=False, reason=f"the sandbox process died ({name}; {reason})")
+
+
+def _parsed(request: str) -> _Wish | None:
+    try:
+        return _wishes.decode(request)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
 
 
 def _told(answer: Answer | _Limit) -> str:

@@ -235,8 +235,10 @@ class GuestProcess:
         self._marks = await asyncio.to_thread(changes.look, self._folder)
         if before == self._marks:
             return ()
-        base = None if self._view is None else self._view.base
-        return await asyncio.to_thread(changes.between, self._folder, before, self._marks, base=base)
+        known = None if self._view is None else self._view.content_before
+        return await asyncio.to_thread(
+            changes.between, self._folder, before, self._marks, content_before=known
+        )
 
     async def _drop(self) -> None:
         """End the worker and forget what it waited for."""

@@ -11,8 +11,10 @@ import shutil
 import stat
 from pathlib import Path
 
-from holdfast.guests.wasi.changes import Marks, look
+from holdfast.guests.wasi.changes import Marks, digest_of, look, mark_of
 
+CHANGED_MEANWHILE = "changed-meanwhile"
+"""Stands for the content of a file that somebody changed while the guest worked on its copy: no commit may match it."""
 _FICLONE = 0x40049409
 
 
@@ -47,21 +49,29 @@ class StagedView:
         self._seen_base, self._seen_folder = base, look(self.folder)
         return self._seen_folder
 
+    def content_before(self, path: str) -> str | None:
+        """The digest of what the guest was shown; a name that fits no content where the base has changed since."""
+        if mark_of(self.base / path) != self._seen_base.get(path):
+            return CHANGED_MEANWHILE
+        return digest_of(self.base / path)
+
     def _match_folders(self) -> None:
-        for path in _folders(self.base):
-            (self.folder / path).mkdir(exist_ok=True)
+        """Same folders in both. Only after the files that differ are gone: one may stand where a folder belongs."""
+        wanted = _folders(self.base)
         for path in reversed(_folders(self.folder)):
-            if not (self.base / path).is_dir():
-                with contextlib.suppress(OSError):  # not empty: it holds what is about to be compared
+            if path not in wanted:
+                with contextlib.suppress(OSError):  # not empty: a file in it could not be removed
                     (self.folder / path).rmdir()
+        for path in wanted:
+            (self.folder / path).mkdir(exist_ok=True)
 
 
-def _folders(root: Path) -> list[str]:
-    """All folders below, parents first."""
-    found: list[str] = []
+def _folders(root: Path) -> dict[str, None]:
+    """All folders below, parents first; symlinks are none."""
+    found: dict[str, None] = {}
     for place, folders, _ in os.walk(root):
-        found += [os.path.relpath(os.path.join(place, name), root) for name in folders
-                  if not os.path.islink(os.path.join(place, name))]  # fmt: skip
+        inside = Path(place).relative_to(root)
+        found |= {str(inside / name): None for name in folders if not (Path(place) / name).is_symlink()}
     return found
 
 

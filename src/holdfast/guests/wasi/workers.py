@@ -34,6 +34,7 @@ class Worker:
         self._handle = handle
         self._counts = _opened_counts(handle)
         self._exit_status: int | None = None
+        self._ending = asyncio.Lock()
         self.notes: tuple[str, ...] = ()
 
     async def send(self, frame: frames.ToWorker) -> None:
@@ -72,29 +73,31 @@ class Worker:
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     async def end(self) -> int:
-        """Kill what is left and wait until it is gone. Returns the exit status, negative for a signal."""
-        if self._handle >= 0:
-            self.kill()
-            self._writer.close()
-            status = b""
-            with contextlib.suppress(OSError, TimeoutError):
-                async with asyncio.timeout(_END_SECONDS):
-                    status = await asyncio.get_running_loop().sock_recv(self._report, _STATUS_BYTES)
-            # Nothing comes where the zygote died, and its workers with it.
-            self._exit_status = (
-                int.from_bytes(status, "big", signed=True)
-                if len(status) == _STATUS_BYTES
-                else -signal.SIGKILL
-            )
-            os.close(self._handle)
-            if self._counts >= 0:
-                os.close(self._counts)
-            self._handle = self._counts = -1
-            self._report.close()
-            with contextlib.suppress(OSError):
-                await self._writer.wait_closed()
-        assert self._exit_status is not None
-        return self._exit_status
+        """Kill what is left and wait until it is gone. Returns the exit status, negative for a signal. Idempotent."""
+        async with self._ending:
+            if self._exit_status is None:
+                self.kill()
+                self._writer.close()
+                self._exit_status = await self._reported_status()
+                self._release()
+                with contextlib.suppress(OSError):
+                    await self._writer.wait_closed()
+            return self._exit_status
+
+    async def _reported_status(self) -> int:
+        """What the zygote says of how the process ended; nothing comes where it died too, and its workers with it."""
+        status = b""
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_END_SECONDS):
+                status = await asyncio.get_running_loop().sock_recv(self._report, _STATUS_BYTES)
+        return int.from_bytes(status, "big", signed=True) if len(status) == _STATUS_BYTES else -signal.SIGKILL
+
+    def _release(self) -> None:
+        for descriptor in (self._handle, self._counts):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._handle = self._counts = -1
+        self._report.close()
 
 
 class Tenant(Protocol):
