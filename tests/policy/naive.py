@@ -35,10 +35,16 @@ def judge(document: PolicyDocument, request: Request) -> Verdict:
 
 def claim(document: PolicyDocument, role: str | None, target: Target | None, request: Request) -> Verdict:
     gate = document.host_gates.get(request.call.operation.split(".")[0])
-    is_known = not isinstance(target, UrlTarget) or any(host(p, target) for p in (gate or ["*"]))
+    is_known = not isinstance(target, UrlTarget) or any(
+        host(p, target) for p in (["*"] if gate is None else gate)
+    )
     for rule in document.rules:
         if applies(rule, role, target, request):
-            if is_known or rule.verdict == "deny" or (gate is None and rule.hosts is not None):
+            if (
+                is_known
+                or rule.verdict == "deny"
+                or (gate is None and rule.hosts is not None and role in rule.hosts.roles)
+            ):
                 return rule.verdict
             return "escalate"
     return "deny" if is_known or gate is None else "escalate"

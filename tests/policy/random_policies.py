@@ -121,7 +121,9 @@ def random_document(rng: random.Random) -> PolicyDocument:
         allowed_operations=some(rng, PATTERNS, 6) if rng.random() < 0.2 else None,
         denied_operations=some(rng, PATTERNS[1:], 1) if rng.random() < 0.1 else (),
         trusted_groups=("memory",) if rng.random() < 0.3 else (),
-        host_gates={"net": some(rng, HOSTS, 2)} if rng.random() < 0.3 else {},
+        host_gates={"net": rng.choice(((), some(rng, HOSTS, 2), some(rng, HOSTS, 2)))}
+        if rng.random() < 0.3
+        else {},
         rules=tuple(rules),
     )
 

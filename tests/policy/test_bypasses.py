@@ -6,8 +6,19 @@ import pytest
 from tests.policy.real_paths import RealPaths
 
 from holdfast.core import ArgumentRoles, Call, Decision, Json, JsonObject, Location, Paths, Tool, call_id
-from holdfast.policy import KNOWN_TOOLS, LexicalPaths, Request, RulePolicy, load_policy, targets_of, tighten
+from holdfast.policy import (
+    KNOWN_TOOLS,
+    LexicalPaths,
+    PolicyDocument,
+    Request,
+    Rule,
+    RulePolicy,
+    load_policy,
+    targets_of,
+    tighten,
+)
 from holdfast.policy.parse import parse_policy
+from holdfast.policy.rules import HostTest
 
 
 def policy(rules: str, head: str = "") -> RulePolicy:
@@ -150,6 +161,36 @@ def test_w23_a_rule_that_names_no_host_does_not_open_the_local_network() -> None
         assert judge(one, "net.fetch", {"url": url}).rule == "structural-domain-escalate"
     named = policy("  - {name: r, allow: net.fetch, hosts: [localhost]}")
     assert judge(named, "net.fetch", {"url": "http://localhost:8000/"}).verdict == "allow"
+
+
+def test_w23_an_empty_list_of_hosts_is_not_every_host() -> None:
+    one = policy("  - {name: r, allow: net.fetch}", "hosts: {net: []}\n")
+    assert judge(one, "net.fetch", {"url": "https://example.com/"}).verdict == "escalate"
+
+
+def test_w23_naming_hosts_to_fetch_from_names_none_to_push_to() -> None:
+    both = Tool(
+        name="git.mirror",
+        roles={
+            "source": ArgumentRoles(default=("fetch-url",)),
+            "target": ArgumentRoles(default=("git-remote-url",)),
+        },
+    )
+    rule = Rule(
+        name="r",
+        verdict="allow",
+        roles=("fetch-url", "git-remote-url"),
+        hosts=HostTest(roles=("fetch-url",), patterns=("example.com",)),
+    )
+    one = RulePolicy(PolicyDocument(name="p", rules=(rule,)))
+    arguments: JsonObject = {"source": "https://example.com/", "target": "https://localhost/r"}
+    assert judge(one, "git.mirror", arguments, tool=both).verdict == "escalate"
+
+
+def test_precedence_an_argument_that_nobody_resolved_is_denied() -> None:
+    one = policy("  - {name: r, allow: '*'}")
+    call = Call(id=call_id(1, 1), operation="world.read", arguments={"path": "/etc/passwd"})
+    assert one.judge(Request(call=call, tool=KNOWN_TOOLS["world.read"])).rule == "invalid-arguments"
 
 
 def test_precedence_a_lower_tier_cannot_allow_what_a_higher_one_asks_about() -> None:

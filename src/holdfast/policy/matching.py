@@ -19,7 +19,8 @@ class CompiledRule:
         self.operations = rule.operations
         self.scope = rule.scope
         self.is_unconditional = rule.is_unconditional
-        self.names_hosts = rule.hosts is not None
+        self.host_roles = frozenset(rule.hosts.roles) if rule.hosts is not None else frozenset[Role]()
+        """The roles whose hosts it names; of others it speaks only where they are public."""
         self.paths = _Paths(rule.paths, is_wide=rule.is_wide) if rule.paths is not None else None
         self._hosts = _Hosts(rule.hosts) if rule.hosts is not None else None
         self._names = [_Names(test, is_wide=rule.is_wide) for test in rule.names]

@@ -11,6 +11,8 @@ Our own documents put deny rules first, so that deny beats allow whatever the or
 
 from typing import NamedTuple
 
+import msgspec
+
 from holdfast.core import Decision, Role, Target, Tool, UrlTarget, digest, strictest
 from holdfast.policy.contract import Request
 from holdfast.policy.hosts import match_host
@@ -26,6 +28,13 @@ class Claim(NamedTuple):
 
     role: Role | None
     target: Target | None
+
+
+class Weighed(NamedTuple):
+    """A claim with the decision it gets by itself."""
+
+    claim: Claim
+    decision: Decision
 
 
 class RulePolicy:
@@ -48,39 +57,12 @@ class RulePolicy:
         return self._digest
 
     def judge(self, request: Request) -> Decision:
-        if (refusal := self._refusal(request)) is not None:
-            return refusal
-        call, tool = request.call, request.tool
-        if tool is None or tool.group in self.document.trusted_groups:
-            return Decision(
-                verdict="allow",
-                rule="trusted-server",
-                reason=f"{call.operation} belongs to the host",
-                source=self.document.source or BUILT_IN,
-            )
-        decisions = [self._decide(claim, request) for claim in claims_of(request, tool)]
-        decision = strictest([decision for _, decision in decisions])
-        roles = tuple(
-            dict.fromkeys(role for role, one in decisions if role is not None and one.verdict == "escalate")
-        )
-        is_staged = decision.verdict == "escalate" and any(one.verdict == "stage" for _, one in decisions)
-        if decision.verdict != "escalate" or not (roles or is_staged):
-            return decision
-        return Decision(
-            verdict="escalate",
-            rule=decision.rule,
-            reason=decision.reason,
-            source=decision.source,
-            escalated_roles=roles,
-            is_staged=is_staged,
-        )
+        settled = self._settle(request)
+        return settled if settled is not None else _strictest(self._weigh(request))
 
-    def weigh(self, request: Request) -> tuple[tuple[Claim, Decision], ...]:
+    def weigh(self, request: Request) -> list[Weighed]:
         """Each claim of a request with the decision it gets by itself; nothing where no rule is asked."""
-        tool = request.tool
-        if tool is None or tool.group in self.document.trusted_groups or self._refusal(request) is not None:
-            return ()
-        return tuple((claim, self._decide(claim, request)[1]) for claim in claims_of(request, tool))
+        return [] if self._settle(request) is not None else self._weigh(request)
 
     def passed_over(self, claim: Claim, request: Request) -> tuple[tuple[Rule, str], ...]:
         """The rules for the operation that do not decide a claim, up to the one that does, and why."""
@@ -104,10 +86,17 @@ class RulePolicy:
                 return False
         return any(tool.group == group for group in self.document.host_gates)
 
-    def _refusal(self, request: Request) -> Decision | None:
-        if request.call.operation.partition(".")[0] in self.document.trusted_groups:
-            return unsafe_target(request)
-        return structural_refusal(request) or self._listed(request.call.operation)
+    def _settle(self, request: Request) -> Decision | None:
+        """The decision where it does not depend on rules."""
+        operation = request.call.operation
+        if operation.partition(".")[0] in self.document.trusted_groups:
+            return unsafe_target(request) or Decision(
+                verdict="allow",
+                rule="trusted-server",
+                reason=f"{operation} belongs to the host",
+                source=self.document.source or BUILT_IN,
+            )
+        return structural_refusal(request) or self._listed(operation)
 
     def _listed(self, operation: str) -> Decision | None:
         if operation not in self._lists:
@@ -123,21 +112,25 @@ class RulePolicy:
             return refuse("operation-not-allowed", f"Operation not allowed: {operation}")
         return None
 
-    def _decide(self, claim: Claim, request: Request) -> tuple[Role | None, Decision]:
+    def _weigh(self, request: Request) -> list[Weighed]:
+        return [Weighed(claim, self._decide(claim, request)) for claim in claims_of(request)]
+
+    def _decide(self, claim: Claim, request: Request) -> Decision:
         url = claim.target if isinstance(claim.target, UrlTarget) else None
         gate = self.document.host_gates.get(request.call.operation.partition(".")[0])
-        is_named = url is None or any(match_host(pattern, url) for pattern in gate or ("*",))
+        hosts = ("*",) if gate is None else gate
+        is_named = url is None or any(match_host(pattern, url) for pattern in hosts)
         for rule in self._index.candidates(request.call.operation, claim.role, claim.target):
             if rule.obstacle(claim.role, claim.target, request) is not None:
                 continue
-            if is_named or rule.verdict == "deny" or (gate is None and rule.names_hosts):
-                return claim.role, rule.decision
+            if is_named or rule.verdict == "deny" or (gate is None and claim.role in rule.host_roles):
+                return rule.decision
             break
         else:
             if is_named or gate is None:
-                return claim.role, self._default(request)
+                return self._default(request)
         assert url is not None
-        return claim.role, _ask_about_host(url)
+        return _ask_about_host(url)
 
     def _default(self, request: Request) -> Decision:
         return Decision(
@@ -148,16 +141,29 @@ class RulePolicy:
         )
 
 
-def claims_of(request: Request, tool: Tool) -> list[Claim]:
+def claims_of(request: Request) -> list[Claim]:
     """One claim for each judged target, one for each role whose argument is left out, or the bare call."""
+    assert request.tool is not None, "an unknown tool is refused before"
     claims = [Claim(target.role, target) for target in request.targets if target.role not in OPAQUE_ROLES]
     met = {claim.role for claim in claims}
-    for roles in roles_of(tool, request.call.arguments).values():
+    for roles in roles_of(request.tool, request.call.arguments).values():
         for role in roles:
             if role not in met and role not in OPAQUE_ROLES:
                 met.add(role)
                 claims.append(Claim(role, None))
     return claims or [Claim(None, None)]
+
+
+def _strictest(weighed: list[Weighed]) -> Decision:
+    decision = strictest([one.decision for one in weighed])
+    if decision.verdict != "escalate":
+        return decision
+    escalated = [one.claim.role for one in weighed if one.decision.verdict == "escalate"]
+    return msgspec.structs.replace(
+        decision,
+        escalated_roles=tuple(dict.fromkeys(role for role in escalated if role is not None)),
+        is_staged=any(one.decision.verdict == "stage" for one in weighed),
+    )
 
 
 def _ask_about_host(url: UrlTarget) -> Decision:

@@ -1,8 +1,9 @@
 """What every policy refuses before any rule is read: unknown tools, malformed arguments, protected and broken paths."""
 
-from holdfast.core import Decision, PathTarget
+from holdfast.core import Decision, PathTarget, Tool
 from holdfast.policy.arguments import validate_arguments
 from holdfast.policy.contract import Request
+from holdfast.policy.targets import roles_of
 
 BUILT_IN = "built-in"
 
@@ -50,4 +51,15 @@ def _unjudgeable(request: Request) -> Decision | None:
             f"nobody has said what the arguments of {tool.name!r} mean; give them roles under `tools:`",
         )
     problem = validate_arguments(tool, request.call.arguments)
-    return None if problem is None else refuse("invalid-arguments", problem)
+    return refuse("invalid-arguments", problem) if problem is not None else _unresolved(request, tool)
+
+
+def _unresolved(request: Request, tool: Tool) -> Decision | None:
+    """Refuses an argument that means something and was not resolved: the caller forgot, and nobody else would notice."""
+    resolved = {(target.argument, target.role) for target in request.targets}
+    for name, roles in roles_of(tool, request.call.arguments).items():
+        if isinstance(request.call.arguments.get(name), str):
+            for role in roles:
+                if role != "none" and (name, role) not in resolved:
+                    return refuse("invalid-arguments", f"{name} was not resolved before it was judged")
+    return None
