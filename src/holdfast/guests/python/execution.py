@@ -6,15 +6,16 @@ beginning after a wait, with the answers it already has.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable
-from typing import Any, Literal, assert_never
+from typing import Any, Literal
 
 import pydantic_monty as monty
 
-from holdfast.core import Answer, Failed, Json, JsonObject, Parked, Refused, Returned, encode
+from holdfast.core import Answer, Json, encode
 from holdfast.guests.contract import OnCall, Run, RunRequest
-from holdfast.guests.python.failures import GuestException, exception_of
+from holdfast.guests.python.bounds import Bounds, LimitReached
+from holdfast.guests.python.calls import Calls, CallWaits
+from holdfast.guests.python.failures import GuestException
 from holdfast.guests.python.losses import WorkerLost, WorkerTimeout
 from holdfast.guests.python.output import Output
 from holdfast.guests.python.plain import NotPlain, plain
@@ -25,17 +26,8 @@ from holdfast.guests.python.worker import Worker, grace_seconds
 
 _WORKSPACE = "/workspace"
 _MAX_ERROR = 16_000
-_MAX_ANSWER = 64 << 20
 _UNSUPPORTED = "The monty syntax parser does not yet support"
 _UNDONE = "The run was stopped. Its variables are as they were before it; calls it made are not undone."
-
-
-class _Parks(Exception):
-    """A call waits for a person."""
-
-
-class _Limit(Exception):
-    """A bound of the run was reached; the message says which, and what to do."""
 
 
 class Execution:
@@ -53,18 +45,16 @@ class Execution:
         self._worker = worker
         self._request = request
         self._limits = request.limits
-        self._on_call = on_call
         self.state = state
         """What the worker holds after the run, but for the dump."""
         self._progress = progress
-        self._replayed: list[Answer] = []
+        self._bounds = Bounds(request.limits, progress)
+        self._calls = Calls(on_call, self._bounds, progress)
         self._toolbox = Toolbox(request.tools)
-        self._surroundings = Surroundings(request, progress, ask=self._ask, sleep=self._sleep)
+        self._surroundings = Surroundings(request, progress, ask=self._calls.ask, sleep=self._sleep)
         self._output = Output(max_bytes=self._limits.output_bytes, before=progress.printed)
         self._suspended: monty.AsyncSnapshot | None = None
         self._value: Json = None
-        self._waited = 0.0
-        self._started = time.monotonic()
         self.parked: ParkedRun | None = None
         """What to keep of a run that ended `parked`."""
 
@@ -77,8 +67,7 @@ class Execution:
 
     async def go_on(self, parked: ParkedRun, answer: Answer) -> Run:
         """Take up a parked run; the answer is for the call that it waits for."""
-        self._replayed = [*self._progress.answers, answer]
-        self._progress.answers = []
+        self._calls.know(answer)
         if parked.is_complete:
             self._value = parked.value
             return await self._end(self._settle_after(parked.state.dump))
@@ -102,7 +91,7 @@ class Execution:
         before = list(self._progress.opened)
         try:
             await self._surroundings.settle()
-        except _Parks:
+        except CallWaits:
             self._progress.opened = before
             raise
 
@@ -111,7 +100,7 @@ class Execution:
         if isinstance(snapshot, monty.AsyncNameLookupSnapshot):
             return self._name(snapshot)
         if not isinstance(snapshot, monty.AsyncFunctionSnapshot):
-            raise _Limit(
+            raise LimitReached(
                 "The code waits for something that never comes. Call tools directly, without `await`."
             )
         before = list(self._progress.opened)
@@ -122,10 +111,10 @@ class Execution:
             reply = error.crossing
         except NotImplementedError:
             reply = None
-        except _Parks:
+        except CallWaits:
             self._progress.opened = before
             raise
-        self._progress.answers = []
+        self._calls.step_is_over()
         return snapshot.resume_not_handled() if reply is None else snapshot.resume(reply)
 
     def _name(self, snapshot: monty.AsyncNameLookupSnapshot) -> Awaitable[monty.AsyncSnapshot]:
@@ -144,62 +133,35 @@ class Execution:
             arguments = bind(tool, snapshot.args, snapshot.kwargs)
         except TypeError as error:
             raise GuestException("TypeError", str(error)) from None
-        return await self._ask(tool.name, arguments)
-
-    async def _ask(self, operation: str, arguments: JsonObject) -> Json:
-        answer = self._replayed.pop(0) if self._replayed else await self._call(operation, arguments)
-        if isinstance(answer, Parked):
-            raise _Parks
-        self._progress.answers.append(answer)
-        match answer:
-            case Returned(value=value):
-                return _crossing(value)
-            case Refused() | Failed():
-                raise exception_of(answer)
-            case _:
-                assert_never(answer)
-
-    async def _call(self, operation: str, arguments: JsonObject) -> Answer:
-        self._progress.calls += 1
-        if self._progress.calls > self._limits.calls:
-            raise _Limit(f"The code made more than {self._limits.calls} calls. Do the work in several runs.")
-        started = time.monotonic()
-        try:
-            return await self._on_call(operation, arguments)
-        finally:
-            self._waited += time.monotonic() - started
+        return await self._calls.ask(tool.name, arguments)
 
     async def _sleep(self, seconds: float) -> None:
-        if not seconds <= self._wall_left():
-            raise _Limit(f"The code wants to sleep longer than its {self._limits.wall_seconds:g} s.")
+        self._bounds.check_sleep(seconds)
         await asyncio.sleep(max(0.0, seconds))
 
     async def _turn(self, step: Awaitable[monty.AsyncSnapshot]) -> monty.AsyncSnapshot:
-        allowed = (
-            self._limits.seconds - self._progress.seconds + grace_seconds(self.state.limits, self._limits)
-        )
-        wall = self._wall_left()
-        started = time.monotonic()
-        try:
-            return await self._worker.turn(step, seconds=max(0.0, min(allowed, wall)))
-        except WorkerTimeout:
-            raise self._out_of_wall_time() if wall < allowed else self._out_of_time() from None
-        finally:
-            self._progress.seconds += time.monotonic() - started
+        own = self._bounds.seconds_left + grace_seconds(self.state.limits, self._limits)
+        wall = self._bounds.wall_seconds_left
+        with self._bounds.running():
+            try:
+                return await self._worker.turn(step, seconds=max(0.0, min(own, wall)))
+            except WorkerTimeout:
+                bounds = self._bounds
+                raise bounds.out_of_wall_time() if wall < own else bounds.out_of_time() from None
 
     async def _end(self, driving: Awaitable[None]) -> Run:
         """How the run ended, whatever happened; only a cancelled one has no end."""
         try:
             await driving
-        except _Parks:
+        except CallWaits:
             return await self._park()
-        except _Limit as limit:
+        except LimitReached as limit:
             return await self._stop("limit", f"{limit}\n{_UNDONE}")
         except GuestException as error:
             return Run(status="error", error=f"{error.kind}: {error.message}", printed=self._output.text)
         except monty.MontyCrashedError as error:
             if error.timed_out:
-                return await self._stop("limit", f"{self._out_of_time()}\n{_UNDONE}")
+                return await self._stop("limit", f"{self._bounds.out_of_time()}\n{_UNDONE}")
             return await self._stop("lost", f"The sandbox process died: {error}.\n{_UNDONE}")
         except WorkerLost as error:
             return await self._stop("lost", f"The sandbox process was lost: {error}.\n{_UNDONE}")
@@ -219,11 +181,11 @@ class Execution:
         """An exception that left the guest's code, or a bound of the interpreter that looks like one."""
         cause, text = error.exception(), _shown(error)
         if self._output.is_full:
-            return await self._stop("limit", f"{self._too_much_output()}\n{_UNDONE}")
+            return await self._stop("limit", f"{self._bounds.too_much_output()}\n{_UNDONE}")
         if isinstance(cause, TimeoutError) and "time limit exceeded" in str(cause):
-            return await self._stop("limit", f"{text}\n{self._out_of_time()}\n{_UNDONE}")
+            return await self._stop("limit", f"{text}\n{self._bounds.out_of_time()}\n{_UNDONE}")
         if isinstance(cause, MemoryError) and "memory limit" in str(cause):
-            return await self._stop("limit", f"{text}\n{self._out_of_memory()}\n{_UNDONE}")
+            return await self._stop("limit", f"{text}\n{self._bounds.out_of_memory()}\n{_UNDONE}")
         if self._suspended is not None and not error.traceback():
             return await self._stop("lost", f"The sandbox did not take an answer: {text}\n{_UNDONE}")
         has_begun = self._suspended is not None or self._output.text
@@ -240,7 +202,7 @@ class Execution:
                 "lost", f"The run cannot wait, it does not fit into a snapshot: {error}.\n{_UNDONE}"
             )
         self._progress.printed = self._output.text
-        self._progress.wall_seconds = self._limits.wall_seconds - self._wall_left()
+        self._bounds.pause()
         self.parked = ParkedRun(
             state=State(dump=dump, names=self.state.names, limits=self.state.limits),
             progress=self._progress,
@@ -262,39 +224,6 @@ class Execution:
         if size > self._limits.output_bytes:
             return f"<a value of {size} bytes: more than the {self._limits.output_bytes} that are shown>"
         return value
-
-    def _wall_left(self) -> float:
-        used = self._progress.wall_seconds + time.monotonic() - self._started - self._waited
-        return self._limits.wall_seconds - used
-
-    def _out_of_time(self) -> _Limit:
-        return _Limit(f"The code ran longer than {self._limits.seconds:g} s. Do less in one run.")
-
-    def _out_of_wall_time(self) -> _Limit:
-        return _Limit(
-            f"The run took longer than {self._limits.wall_seconds:g} s, waiting for calls not counted. Do less in one run."
-        )
-
-    def _out_of_memory(self) -> _Limit:
-        return _Limit(
-            f"The code used more than {self._limits.memory_bytes >> 20} MB of memory. Work on less at once."
-        )
-
-    def _too_much_output(self) -> _Limit:
-        return _Limit(f"The code printed more than {self._limits.output_bytes} bytes. Print less.")
-
-
-def _crossing(value: Json) -> Json:
-    """A value that the interpreter can take. Raises GuestException."""
-    try:
-        size = len(encode(value))
-    except (UnicodeEncodeError, RecursionError, TypeError) as error:
-        raise GuestException("ValueError", f"the result cannot be given to Python code: {error}") from None
-    if size > _MAX_ANSWER:
-        raise GuestException(
-            "ValueError", f"the result has {size} bytes, more than the {_MAX_ANSWER} that can be given"
-        )
-    return value
 
 
 def _shown(error: monty.MontyError) -> str:
