@@ -16,7 +16,7 @@ SHORT = (
     "sparse_truncate", "subclasses_walk", "symlink_chain", "sys_getframe", "trailing_slash_symlink", "write_outside",
 )  # fmt: skip
 """One of each kind, the quick ones; a few bombs run to their limit of two seconds."""
-MAX_GAP_SECONDS = 1.5
+MAX_GAP_SECONDS = 1.0
 """Of the event loop. Generous, because other tests run beside this one; a host that hangs is silent for longer."""
 MAX_GROWN_BYTES = 96 << 20
 

@@ -20,7 +20,11 @@ def main(cache: str, name: str) -> None:
     folder = Path(cache)
     os.umask(0o077)
     with (folder / "build.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("waiting for another process that builds the sandbox", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         found = component.open_proven(folder, name, key)
         if found is not None:
             os.close(found)
