@@ -61,7 +61,7 @@ async def _ended(engine: str, code: str) -> str:
             watch, ended = await _on_wasi(Path(folder), code)
         else:
             watch, ended = await attack(Path(folder), code if engine == "python" else disguised(code))
-    return "ESCAPE" if watch.escapes(ended) else ending(ended)
+        return "ESCAPE" if watch.escapes(ended) else ending(ended)
 
 
 async def _on_wasi(folder: Path, code: str) -> tuple[watched.Watch, Run]:

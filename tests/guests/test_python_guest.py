@@ -169,6 +169,13 @@ async def test_only_plain_data_crosses_in_a_call(guest: Guest, argument: str) ->
     assert echo.calls == []
 
 
+async def test_a_call_carries_a_bounded_amount(guest: Guest) -> None:
+    echo = Echo()
+    ended = await run(guest, "echo.say('x' * (9 << 20))", echo)
+    assert ended.error.splitlines()[-1].startswith("ValueError: the arguments of echo.say have ")
+    assert echo.calls == []
+
+
 async def test_a_second_run_of_the_same_code_is_the_same_run(engine: Engine) -> None:
     code = """
 import datetime, os, random, time

@@ -8,6 +8,7 @@ from holdfast.guests.python.bounds import Bounds
 from holdfast.guests.python.failures import GuestException, exception_of
 from holdfast.guests.python.progress import Progress
 
+_MAX_ARGUMENTS = 8 << 20
 _MAX_ANSWER = 64 << 20
 
 
@@ -48,6 +49,10 @@ class Calls:
                 assert_never(answer)
 
     async def _made(self, operation: str, arguments: JsonObject) -> Answer:
+        size = len(encode(arguments))
+        if size > _MAX_ARGUMENTS:
+            told = f"the arguments of {operation} have {size} bytes, more than the {_MAX_ARGUMENTS} that a call may carry"
+            raise GuestException("ValueError", told)
         with self._bounds.waiting():
             return await self._on_call(operation, arguments)
 
