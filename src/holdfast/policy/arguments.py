@@ -1,21 +1,15 @@
 """Arguments against a tool's JSON schema: unknown keys, wrong types, missing ones. Compiled once for each schema.
 
 Our own and not jsonschema: that says yes to keys the schema does not name, the very thing that smuggles an argument
-past its role, and takes five to ten times as long. What bounds the values of strings by a regular expression (`pattern`,
-`format`) is left to the tool: the expression is the server's, and would run here over the guest's text.
+past its role, and takes five to ten times as long.
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
 
 from holdfast.core import Json, JsonObject, Tool
+from holdfast.policy.schemas import MAX_DEPTH, Check, compile_schema, kind_of, missing
 
-Check = Callable[[str, Json], str | None]
-"""Name and value in; what is wrong with it out."""
-
-_MAX_DEPTH = 64
-"""Of arguments and of schemas."""
 _MAX_PROBLEM = 500
 _CACHE: dict[int, tuple[JsonObject, Check]] = {}
 _CACHE_SIZE = 4096
@@ -38,7 +32,7 @@ def validate_arguments(tool: Tool, arguments: JsonObject) -> str | None:
 def _no_json(value: Json) -> str | None:
     """NaN and the infinities are not JSON, and compare as no bound expects; the depth is the guest's choice."""
     level: list[Json] = [value]
-    for _ in range(_MAX_DEPTH):
+    for _ in range(MAX_DEPTH):
         for one in level:
             if isinstance(one, float) and not math.isfinite(one):
                 return "Numbers must be finite."
@@ -56,203 +50,12 @@ def _no_json(value: Json) -> str | None:
 def _compile_arguments(schema: JsonObject) -> Check:
     """Like an object schema, but keys that are not named are unknown unless the schema says that more may come."""
     if not schema.get("properties") and "additionalProperties" not in schema:
-        return partial(_check_free, _names(schema.get("required")))
+        return partial(_check_free, schema.get("required"))
     closed: JsonObject = {"additionalProperties": False} | schema
-    return _compile(closed, closed, 0)
+    return compile_schema(closed)
 
 
-def _check_free(required: tuple[str, ...], name: str, value: Json) -> str | None:
+def _check_free(required: Json, name: str, value: Json) -> str | None:
     if not isinstance(value, dict):
-        return f"Arguments must be an object (got {_kind(value)})."
-    return _missing(required, value)
-
-
-def _compile(schema: Json, root: JsonObject, depth: int) -> Check:
-    if schema is True or schema == {}:
-        return _accept
-    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
-        return _reject
-    checks: list[Check] = []
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        checks.append(_Reference(reference, root, depth))
-    types = schema.get("type")
-    if types is not None:
-        checks.append(partial(_check_type, _names(types)))
-    if "const" in schema:
-        checks.append(partial(_check_choice, (schema["const"],)))
-    if isinstance(choices := schema.get("enum"), list):
-        checks.append(partial(_check_choice, tuple(choices)))
-    checks += _bounds(schema)
-    if "properties" in schema or "required" in schema or "additionalProperties" in schema:
-        checks.append(_compile_object(schema, root, depth))
-    if "items" in schema:
-        checks.append(partial(_check_items, _compile(schema["items"], root, depth + 1)))
-    for key, combine in (("anyOf", _check_any), ("oneOf", _check_one), ("allOf", _check_all)):
-        if isinstance(parts := schema.get(key), list):
-            checks.append(partial(combine, tuple(_compile(part, root, depth + 1) for part in parts)))
-    if len(checks) == 1:
-        return checks[0]
-    return partial(_check_all, tuple(checks))
-
-
-class _Reference:
-    """A `$ref` into the same schema, followed when it is first met, for a schema may refer to itself."""
-
-    def __init__(self, reference: str, root: JsonObject, depth: int) -> None:
-        self._reference, self._root, self._depth = reference, root, depth
-        self._check: Check | None = None
-
-    def __call__(self, name: str, value: Json) -> str | None:
-        if self._check is None:
-            self._check = _compile(self._find(), self._root, self._depth + 1)
-        return self._check(name, value)
-
-    def _find(self) -> Json:
-        node: Json = self._root
-        if not self._reference.startswith("#"):
-            return False
-        for part in self._reference[1:].split("/")[1:]:
-            key = part.replace("~1", "/").replace("~0", "~")
-            if not isinstance(node, dict) or key not in node:
-                return False
-            node = node[key]
-        return node
-
-
-def _compile_object(schema: JsonObject, root: JsonObject, depth: int) -> Check:
-    properties = schema.get("properties")
-    named = properties if isinstance(properties, dict) else {}
-    checks = {key: _compile(part, root, depth + 1) for key, part in named.items()}
-    more = schema.get("additionalProperties", True)
-    rest = None if more is False else _compile(more, root, depth + 1)
-    required = _names(schema.get("required"))
-
-    def check(name: str, value: Json) -> str | None:
-        if not isinstance(value, dict):
-            return None if name else f"Arguments must be an object (got {_kind(value)})."
-        if rest is None and (unknown := value.keys() - checks.keys()):
-            valid = ", ".join(f'"{key}"' for key in sorted(checks))
-            given = ", ".join(f'"{key}"' for key in sorted(unknown))
-            return f"Unknown argument(s): {given}. Valid parameters are: {valid}"
-        if problem := _missing(required, value):
-            return problem
-        for key, part in value.items():
-            one = checks.get(key, rest) or _accept
-            if problem := one(f"{name}.{key}" if name else key, part):
-                return problem
-        return None
-
-    return check
-
-
-def _missing(required: tuple[str, ...], value: dict[str, Json]) -> str | None:
-    absent = [key for key in required if key not in value]
-    return (
-        f"Missing argument(s): {', '.join(f'{chr(34)}{key}{chr(34)}' for key in absent)}" if absent else None
-    )
-
-
-def _accept(name: str, value: Json) -> str | None:
-    return None
-
-
-def _reject(name: str, value: Json) -> str | None:
-    return f'Argument "{name}" is refused by the schema of the tool.'
-
-
-def _check_type(types: tuple[str, ...], name: str, value: Json) -> str | None:
-    kind = _kind(value)
-    if kind in types or (kind == "integer" and "number" in types):
-        return None
-    if kind == "number" and "integer" in types and isinstance(value, float) and value.is_integer():
-        return None
-    wanted = " or ".join(f"an {kind}" if kind[0] in "aio" else f"a {kind}" for kind in types)
-    return f'Argument "{name}" must be {wanted} (got {kind}).'
-
-
-def _check_choice(choices: tuple[Json, ...], name: str, value: Json) -> str | None:
-    # True equals 1 in Python and not in JSON.
-    if any(value == choice and isinstance(value, bool) == isinstance(choice, bool) for choice in choices):
-        return None
-    return f'Argument "{name}" must be one of {", ".join(repr(choice) for choice in choices)}.'
-
-
-def _bounds(schema: JsonObject) -> list[Check]:
-    found: list[Check] = []
-    for key, test in _BOUNDS.items():
-        bound = schema.get(key)
-        if isinstance(bound, int | float) and not isinstance(bound, bool):
-            found.append(partial(_check_bound, key, float(bound), test))
-    return found
-
-
-def _check_bound(
-    key: str, bound: float, test: Callable[[Json, float], bool], name: str, value: Json
-) -> str | None:
-    return None if test(value, bound) else f'Argument "{name}" breaks {key} {bound:g}.'
-
-
-def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-_BOUNDS: dict[str, Callable[..., bool]] = {
-    "minimum": lambda value, bound: not _is_number(value) or value >= bound,
-    "maximum": lambda value, bound: not _is_number(value) or value <= bound,
-    "exclusiveMinimum": lambda value, bound: not _is_number(value) or value > bound,
-    "exclusiveMaximum": lambda value, bound: not _is_number(value) or value < bound,
-    "minLength": lambda value, bound: not isinstance(value, str) or len(value) >= bound,
-    "maxLength": lambda value, bound: not isinstance(value, str) or len(value) <= bound,
-    "minItems": lambda value, bound: not isinstance(value, list) or len(value) >= bound,
-    "maxItems": lambda value, bound: not isinstance(value, list) or len(value) <= bound,
-}
-
-
-def _check_items(check: Check, name: str, value: Json) -> str | None:
-    if not isinstance(value, list):
-        return None
-    return next((p for n, part in enumerate(value) if (p := check(f"{name}[{n}]", part))), None)
-
-
-def _check_all(checks: tuple[Check, ...], name: str, value: Json) -> str | None:
-    for check in checks:
-        if problem := check(name, value):
-            return problem
-    return None
-
-
-def _check_any(checks: tuple[Check, ...], name: str, value: Json) -> str | None:
-    problems = [check(name, value) for check in checks]
-    return None if None in problems or not problems else problems[0]
-
-
-def _check_one(checks: tuple[Check, ...], name: str, value: Json) -> str | None:
-    problems = [check(name, value) for check in checks]
-    if problems.count(None) == 1 or not problems:
-        return None
-    return next((problem for problem in problems if problem), f'Argument "{name}" fits more than one form.')
-
-
-def _names(value: Json) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,)
-    return tuple(part for part in value if isinstance(part, str)) if isinstance(value, list) else ()
-
-
-def _kind(value: Json) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
+        return f"Arguments must be an object (got {kind_of(value)})."
+    return missing(required, value)

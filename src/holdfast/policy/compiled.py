@@ -6,101 +6,28 @@ open passes. What it keeps in other places may stand in the policy file: `domain
 
 import re
 from collections.abc import Mapping
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from holdfast.core import ArgumentRoles, Condition, ConditionalRoles, Json, JsonObject, Role, Tool
+from holdfast.core import ArgumentRoles, Condition, ConditionalRoles, Role, Tool
 from holdfast.core.errors import InvalidPolicy
+from holdfast.policy.compiled_forms import (
+    CompiledAnnotations,
+    CompiledCondition,
+    CompiledDomains,
+    CompiledLists,
+    CompiledPolicy,
+    CompiledRoles,
+    CompiledRule,
+    CompiledValues,
+)
 from holdfast.policy.folders import resolve_folder
 from holdfast.policy.hosts import canonical_pattern
 from holdfast.policy.nodes import Node, read_nodes
 from holdfast.policy.rules import HostTest, NameTest, PathTest, PolicyDocument, Rule
 
 _CONTAINED: tuple[Role, ...] = ("read-path", "write-path", "delete-path", "write-history")
-
-
-class _Paths(msgspec.Struct):
-    roles: list[Role]
-    within: str
-
-
-class _Domains(msgspec.Struct):
-    roles: list[Role]
-    allowed: list[str]
-
-
-class _List(msgspec.Struct, rename="camel"):
-    roles: list[Role]
-    allowed: list[str]
-    match_type: Literal["domains", "emails", "identifiers"]
-
-
-class _If(msgspec.Struct, forbid_unknown_fields=True):
-    roles: list[Role] = []
-    server: list[str] = []
-    tool: list[str] = []
-    paths: _Paths | None = None
-    domains: _Domains | None = None
-    lists: list[_List] = []
-
-
-class _Rule(msgspec.Struct):
-    name: str
-    condition: _If = msgspec.field(name="if")
-    then: Literal["allow", "deny", "escalate"]
-    reason: str = ""
-    description: str = ""
-
-
-class _Values(msgspec.Struct, rename="camel"):
-    values: list[str] = []
-    manual_additions: list[str] = []
-    manual_removals: list[str] = []
-
-
-class _Lists(msgspec.Struct):
-    lists: dict[str, _Values]
-
-
-class _Policy(msgspec.Struct, rename="camel"):
-    rules: list[_Rule]
-    domain_allowlists: dict[str, list[str]] = {}
-    trusted_servers: list[str] = []
-    lists: dict[str, _Values] = {}
-
-
-class _Condition(msgspec.Struct):
-    arg: str
-    equals: Json | msgspec.UnsetType = msgspec.UNSET
-    one_of: list[Json] | msgspec.UnsetType = msgspec.field(name="in", default=msgspec.UNSET)
-    presence: Literal["present", "absent", "truthy", "falsy"] | None = msgspec.field(name="is", default=None)
-
-
-class _When(msgspec.Struct):
-    condition: _Condition
-    roles: list[Role]
-
-
-class _Roles(msgspec.Struct):
-    default: list[Role]
-    when: list[_When] = []
-
-
-class _Tool(msgspec.Struct, rename="camel"):
-    tool_name: str
-    server_name: str
-    args: dict[str, list[Role] | _Roles]
-    comment: str = ""
-    input_schema: JsonObject = {}
-
-
-class _Server(msgspec.Struct):
-    tools: list[_Tool]
-
-
-class _Annotations(msgspec.Struct):
-    servers: dict[str, _Server]
 
 
 _Form = TypeVar("_Form")
@@ -115,7 +42,7 @@ def parse_compiled(
     values: Mapping[str, str],
 ) -> PolicyDocument:
     """The policy in a compiled-policy.json. Rules keep their order: the first that matches decides."""
-    policy = _decode(text, _Policy, source)
+    policy = _decode(text, CompiledPolicy, source)
     lists = lists | {name: _resolved(listed) for name, listed in policy.lists.items()}
     place = ".domainAllowlists"
     try:
@@ -140,7 +67,7 @@ def parse_compiled(
 
 def parse_lists(text: str, *, source: str) -> dict[str, tuple[str, ...]]:
     """The lists in a dynamic-lists.json, by name."""
-    return {name: _resolved(listed) for name, listed in _decode(text, _Lists, source).lists.items()}
+    return {name: _resolved(listed) for name, listed in _decode(text, CompiledLists, source).lists.items()}
 
 
 def parse_annotations(text: str, *, source: str) -> dict[str, Tool]:
@@ -152,7 +79,7 @@ def parse_annotations(text: str, *, source: str) -> dict[str, Tool]:
             parameters=tool.input_schema,
             roles={argument: _roles(roles) for argument, roles in tool.args.items()},
         )
-        for server, listed in _decode(text, _Annotations, source).servers.items()
+        for server, listed in _decode(text, CompiledAnnotations, source).servers.items()
         for tool in listed.tools
     ]
     return {tool.name: tool for tool in tools}
@@ -202,7 +129,9 @@ def _node_at(text: str, source: str, path: str) -> Node:
     return node
 
 
-def _rule(rule: _Rule, source: str, lists: dict[str, tuple[str, ...]], values: Mapping[str, str]) -> Rule:
+def _rule(
+    rule: CompiledRule, source: str, lists: dict[str, tuple[str, ...]], values: Mapping[str, str]
+) -> Rule:
     condition = rule.condition
     paths = condition.paths
     hosts = condition.domains
@@ -217,7 +146,7 @@ def _rule(rule: _Rule, source: str, lists: dict[str, tuple[str, ...]], values: M
         # An empty list makes an allow rule match nothing, which is safe; a deny rule must not go the same way.
         raise ValueError(f"the deny rule {rule.name!r} names the list {missing[0]}, which is not there")
     if domains:
-        hosts = _Domains(roles=domains[0].roles, allowed=domains[0].allowed)
+        hosts = CompiledDomains(roles=domains[0].roles, allowed=domains[0].allowed)
     return Rule(
         name=rule.name,
         verdict=rule.then,
@@ -254,12 +183,12 @@ def _expand(allowed: list[str], lists: dict[str, tuple[str, ...]]) -> tuple[str,
     )
 
 
-def _resolved(listed: _Values) -> tuple[str, ...]:
+def _resolved(listed: CompiledValues) -> tuple[str, ...]:
     removed = set(listed.manual_removals)
     return tuple(value for value in [*listed.values, *listed.manual_additions] if value not in removed)
 
 
-def _roles(roles: list[Role] | _Roles) -> ArgumentRoles:
+def _roles(roles: list[Role] | CompiledRoles) -> ArgumentRoles:
     if isinstance(roles, list):
         return ArgumentRoles(default=tuple(roles))
     return ArgumentRoles(
@@ -271,7 +200,7 @@ def _roles(roles: list[Role] | _Roles) -> ArgumentRoles:
     )
 
 
-def _condition(condition: _Condition) -> Condition:
+def _condition(condition: CompiledCondition) -> Condition:
     one_of = () if condition.one_of is msgspec.UNSET else tuple(condition.one_of)
     equals = None if condition.equals is msgspec.UNSET else condition.equals
     return Condition(argument=condition.arg, equals=equals, one_of=one_of, presence=condition.presence)

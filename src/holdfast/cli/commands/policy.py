@@ -13,23 +13,18 @@ A policy is a name, a YAML file, or a compiled-policy.json with its tool-annotat
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
-from holdfast.core import Call, JsonObject, Location, Paths, SystemClock, call_id, encode
-from holdfast.core.errors import InvalidInput
+from holdfast.cli.judged_call import request_for
+from holdfast.core import SystemClock, encode
 from holdfast.core.events import AnyEvent, CallIntended, CallRefused, EscalationOpened
 from holdfast.policy import (
-    GitRemotes,
     LexicalPaths,
     RecordedCall,
-    Request,
     RulePolicy,
     backtest,
     compare,
@@ -39,11 +34,8 @@ from holdfast.policy import (
     named_policies,
     policy_text,
     run_examples,
-    targets_of,
-    tool_for,
 )
 from holdfast.store import EmbeddedStore, Home
-from holdfast.world import WorldPaths
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,9 +50,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action = actions.add_parser(name, help=what)
         action.add_argument("--policy", required=True, metavar="NAME|FILE")
         action.add_argument("--call", required=True, metavar="JSON", help="the call, or - for stdin")
-        action.add_argument("--workspace", default=".", metavar="DIR", help="where the call would work")
         action.add_argument(
-            "--protected", action="append", default=[], metavar="DIR", help="denied whatever the policy"
+            "--workspace", type=Path, default=".", metavar="DIR", help="where the call would work"
+        )
+        action.add_argument(
+            "--protected",
+            type=Path,
+            action="append",
+            default=[],
+            metavar="DIR",
+            help="denied whatever the policy",
         )
     actions.add_parser("test", help="run the examples beside the rules").add_argument("policy")
     actions.add_parser("lint", help="find what is probably wrong").add_argument("policy")
@@ -118,7 +117,8 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
 
 def _check(arguments: argparse.Namespace, console: Console) -> int:
     policy = _load(arguments, arguments.policy)
-    request = _request(policy, arguments)
+    text = sys.stdin.read() if arguments.call == "-" else arguments.call
+    request = request_for(policy, text, workspace=arguments.workspace, protected=arguments.protected)
     if arguments.action == "explain":
         told = explain(policy, request)
         if arguments.json:
@@ -241,48 +241,3 @@ def _load(arguments: argparse.Namespace, reference: str, *, is_checked: bool = T
     return load_policy(
         reference, search=search, annotations=arguments.annotations, values=values, is_checked=is_checked
     )
-
-
-def _request(policy: RulePolicy, arguments: argparse.Namespace) -> Request:
-    call = _call(sys.stdin.read() if arguments.call == "-" else arguments.call)
-    tool = tool_for(policy, call.operation)
-    protected = [os.path.abspath(one) for one in arguments.protected]
-    paths: Paths = WorldPaths(Path(arguments.workspace).resolve(), protected=protected)
-    if not call.operation.startswith("world."):
-        paths = _ToolPaths(paths)
-    targets = targets_of(tool, call.arguments, paths, remotes=GitRemotes()) if tool is not None else ()
-    return Request(call=call, tool=tool, targets=targets)
-
-
-class _ToolPaths:
-    """Paths as tools that open them by themselves read them: `~` is the home folder."""
-
-    def __init__(self, paths: Paths) -> None:
-        self._paths = paths
-
-    def locate(self, given: str) -> Location:
-        return self._paths.locate(os.path.expanduser(given) if given.startswith("~") else given)
-
-
-class _CallForm(msgspec.Struct):
-    """Our form of a call, and IronCurtain's two."""
-
-    operation: str = ""
-    arguments: JsonObject = {}
-    server: str = ""
-    tool: str = ""
-    args: JsonObject = {}
-    server_name: str = msgspec.field(name="serverName", default="")
-    tool_name: str = msgspec.field(name="toolName", default="")
-
-
-def _call(text: str) -> Call:
-    hint = 'expected {"operation": "world.read", "arguments": {"path": "a.txt"}}'
-    try:
-        form = msgspec.json.decode(text, type=_CallForm)
-    except msgspec.DecodeError as error:
-        raise InvalidInput(f"--call is no call: {error}", hint=hint) from None
-    operation = form.operation or f"{form.server or form.server_name}.{form.tool or form.tool_name}"
-    if operation == ".":
-        raise InvalidInput("--call names no operation", hint=hint)
-    return Call(id=call_id(1, 1), operation=operation, arguments=form.arguments or form.args)
