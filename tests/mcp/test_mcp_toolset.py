@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+import socket
 import sys
 from pathlib import Path
 
 import pytest
-from tests.mcp.bench import Opener, spec_for
+from tests.mcp.bench import SERVERS, Opener, spec_for
 
 from holdfast.core import FakeClock
 from holdfast.core.errors import InvalidConfig, ToolFailed, ToolTimeout
@@ -178,6 +179,29 @@ async def test_calls_to_one_server_do_not_wait_for_each_other(opened: Opener, tm
     assert not slow.done()
     slow.cancel()
     await asyncio.gather(slow, return_exceptions=True)
+
+
+async def test_a_server_is_reached_by_http_with_its_headers(opened: Opener) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    serving = await asyncio.create_subprocess_exec(
+        sys.executable, str(SERVERS / "friendly.py"), "--http", str(port), stderr=asyncio.subprocess.PIPE
+    )
+    assert serving.stderr is not None
+    try:
+        while b"running on" not in await serving.stderr.readline():
+            pass
+        remote = opened(
+            ServerSpec(name="remote", url=f"http://127.0.0.1:{port}/mcp", headers={"X-Who": "us"})
+        )
+        assert await remote.call("add", a=2, b=3) == {"result": 5}
+        assert remote.toolset.warden is None
+        await remote.toolset.close()
+    finally:
+        serving.terminate()
+        await serving.communicate()
+    with pytest.raises(ToolFailed):
+        await remote.call("add", a=2, b=3)
 
 
 async def test_a_toolset_cannot_stage(opened: Opener) -> None:

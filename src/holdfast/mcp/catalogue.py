@@ -26,7 +26,8 @@ class Catalogue:
         """Have every server that was never seen started, once; one that fails has said so and is left out."""
         if self._starting is None:
             self._starting = asyncio.ensure_future(start_servers(self._servers))
-        await asyncio.shield(self._starting)
+        if not self._starting.done():
+            await asyncio.shield(self._starting)
 
     async def resources(self) -> list[mcp_types.Resource]:
         """Every resource that one server alone claims."""
