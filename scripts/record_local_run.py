@@ -46,7 +46,7 @@ rules:
 """
 
 
-async def record(spec: str) -> str:
+async def record(spec: str, threads: int) -> str:
     """Run the task in a home of its own and return the page."""
     lines: list[str] = []
 
@@ -64,7 +64,9 @@ async def record(spec: str) -> str:
         workspace.mkdir()
         (workspace / "notes.txt").write_text(NOTES)
         (place / "policy.yaml").write_text(POLICY)
-        model = open_model(spec, settings=ModelSettings(total_seconds=3600, max_tokens=300))
+        model = open_model(
+            spec, settings=ModelSettings(total_seconds=3600, max_tokens=300, local_threads=threads)
+        )
         runtime = await Runtime.start(home=place / "home")
         started = time.monotonic()
         try:
@@ -124,8 +126,9 @@ def main() -> None:
     )
     parser.add_argument("page", type=Path)
     parser.add_argument("--model", default=f"local:{QWEN_CODER.name}")
+    parser.add_argument("--threads", type=int, default=0, help="of the engine; 1 on a machine that is busy")
     arguments = parser.parse_args()
-    page = asyncio.run(record(arguments.model))
+    page = asyncio.run(record(arguments.model, arguments.threads))
     arguments.page.parent.mkdir(parents=True, exist_ok=True)
     arguments.page.write_text(page, encoding="utf-8")
 

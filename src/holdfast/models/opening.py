@@ -73,6 +73,8 @@ def _open_provider(
         timeout=httpx2.Timeout(settings.total_seconds, connect=_CONNECT_SECONDS),
         # A proxy of the environment is for the way out; what stays on this machine must not be sent to it.
         trust_env=not is_loopback(address),
+        # Certificates take longer to load than a plain address to answer, and it has none to check.
+        verify=not address.startswith("http://"),
     )
     library = _BUILDERS[spec.provider](spec.name, address, key or _NO_KEY, client)
     return ProviderModel(spec, library=library, client=client, settings=settings, key=key, patience=patience)

@@ -1,8 +1,10 @@
 """A model of a provider, asked over HTTP through the provider library. Loads that library: open it with `open_model`."""
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack
 from decimal import Decimal
+from typing import TypeVar
 
 import httpx2
 from pydantic_ai.direct import model_request_stream
@@ -27,10 +29,11 @@ from holdfast.models.patience import Patience
 from holdfast.models.prices import context_tokens, price_of_request
 from holdfast.models.settings import ModelSettings
 from holdfast.models.specs import ModelSpec
-from holdfast.models.translation import from_library, parameters, to_library
+from holdfast.models.translation import MalformedReply, from_library, parameters, to_library
 
 _ASKING_AGAIN = "\n[the connection broke; asking again]\n"
 _BYTES_PER_TOKEN = 4
+_Result = TypeVar("_Result")
 
 
 class ProviderModel:
@@ -95,15 +98,21 @@ class ProviderModel:
         self, prompt: Prompt, shown: "_Shown", paid: list[Usage]
     ) -> tuple[ModelMessage, Finish]:
         """Ask once. What was counted goes to `paid`, whether a reply came of it or not."""
-        async with model_request_stream(
-            self._library,
-            to_library(prompt, self._spec.provider),
-            model_settings=self._request_settings(prompt),
-            model_request_parameters=parameters(prompt),
-        ) as stream:
+        async with AsyncExitStack() as stack:
+            stream = await _guarded(
+                stack.enter_async_context(
+                    model_request_stream(
+                        self._library,
+                        to_library(prompt, self._spec.provider),
+                        model_settings=self._request_settings(prompt),
+                        model_request_parameters=parameters(prompt),
+                    )
+                )
+            )
             size = 0
             try:
-                async for size in _read(stream, shown):
+                async for text, size in _read(stream):
+                    shown.show(text)
                     if size > self._settings.max_reply_bytes:
                         raise EndlessReply
             finally:
@@ -150,16 +159,18 @@ class _Shown:
             self._on_text(text)
 
 
-async def _read(stream: StreamedResponse, shown: _Shown) -> AsyncIterator[int]:
-    """Show the words of a stream; yields how long it has become, thoughts and arguments included."""
+async def _read(stream: StreamedResponse) -> AsyncIterator[tuple[str, int]]:
+    """The words of a stream as they come, and how long it has become, thoughts and arguments included."""
+    events = aiter(stream)
     size = 0
-    async for event in stream:
+    while (event := await _guarded(anext(events, None))) is not None:
+        words = ""
         match event:
             case (
                 PartStartEvent(part=TextPart(content=text))
                 | PartDeltaEvent(delta=TextPartDelta(content_delta=text))
             ):
-                shown.show(text)
+                words = text
                 size += len(text)
             case PartDeltaEvent(delta=ToolCallPartDelta(args_delta=str(text))):
                 size += len(text)
@@ -167,7 +178,17 @@ async def _read(stream: StreamedResponse, shown: _Shown) -> AsyncIterator[int]:
                 size += len(text)
             case _:
                 pass
-        yield size
+        yield words, size
+
+
+async def _guarded(work: Awaitable[_Result]) -> _Result:
+    """What the library makes of the provider's bytes. Bytes that it stumbles over are a malformed reply."""
+    try:
+        return await work
+    except PROVIDER_ERRORS:
+        raise
+    except Exception as error:
+        raise MalformedReply(f"it was not understood ({type(error).__name__})") from None
 
 
 def _total(paid: list[Usage]) -> Usage | None:

@@ -3,7 +3,7 @@
 It is the scripted model behind real HTTP: for tests of everything between us and a provider, the faults included.
 """
 
-from holdfast.models.stub.faults import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError
+from holdfast.models.stub.faults import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError, Raw
 from holdfast.models.stub.server import StubRequest, StubServer
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Garbled",
     "Hang",
     "HttpError",
+    "Raw",
     "StubRequest",
     "StubServer",
 ]

@@ -41,4 +41,10 @@ class Hang(Value):
     said: str = "hold"
 
 
-Fault = HttpError | Cut | Garbled | BrokenCall | Endless | Hang
+class Raw(Value):
+    """These bytes are the body of a stream, whatever they are."""
+
+    content: bytes
+
+
+Fault = HttpError | Cut | Garbled | BrokenCall | Endless | Hang | Raw

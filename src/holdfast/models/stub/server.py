@@ -13,7 +13,7 @@ from holdfast.models.contract import Reply
 from holdfast.models.scripted import say
 from holdfast.models.stub.anthropic import AnthropicWire
 from holdfast.models.stub.chat import ChatWire
-from holdfast.models.stub.faults import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError
+from holdfast.models.stub.faults import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError, Raw
 from holdfast.models.stub.gemini import GeminiWire
 from holdfast.models.stub.responses import ResponsesWire
 from holdfast.models.stub.wire import BROKEN, StreamEvent, Wire
@@ -136,6 +136,11 @@ class StubServer:
             case Garbled():
                 await self._stream(writer, wire.opening(model=model, text="so far so good"))
                 await self._send(writer, b'event: message\ndata: {"no": json\n\n')
+                writer.write(b"0\r\n\r\n")
+            case Raw():
+                await self._stream(writer, ())
+                if step.content:
+                    await self._send(writer, step.content)
                 writer.write(b"0\r\n\r\n")
             case Cut():
                 await self._stream(writer, wire.opening(model=model, text=step.said))

@@ -1,0 +1,126 @@
+"""A provider, or whoever stands in its place, may send anything: it ends in a reply or in an error of ours."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from tests.models.speaking import KEY, open_at
+
+from holdfast.core import ModelMessage, TextPart, ThinkingPart, ToolCallPart, Usage, UserMessage, encode
+from holdfast.core.errors import ModelError
+from holdfast.models import ModelSettings, Prompt, Reply
+from holdfast.models.stub import Raw, StubServer
+from holdfast.models.stub.anthropic import AnthropicWire
+from holdfast.models.stub.chat import ChatWire
+from holdfast.models.stub.gemini import GeminiWire
+from holdfast.models.stub.responses import ResponsesWire
+from holdfast.models.stub.wire import Wire
+
+WIRES: dict[str, Wire] = {
+    "anthropic": AnthropicWire(),
+    "openai": ResponsesWire(),
+    "openai-chat": ChatWire(),
+    "google": GeminiWire(),
+}
+REPLY = Reply(
+    message=ModelMessage(
+        parts=(
+            ThinkingPart(text="hm"),
+            TextPart(text="some words"),
+            ToolCallPart(id="c1", tool="look", arguments={"at": "a"}),
+        )
+    ),
+    usage=Usage(input_tokens=9, output_tokens=9),
+    finish="tool-calls",
+)
+JUNK: list[Any] = [None, True, -1, 10**30, "", "x", [], {}, [[]], {"type": "x"}]
+
+
+def damage(value: Any, draw: st.DataObject) -> Any:
+    """One place of a JSON value, anywhere in it, taken out or replaced by junk."""
+    if isinstance(value, dict) and value and draw.draw(st.booleans()):
+        key = draw.draw(st.sampled_from(sorted(value)))
+        if draw.draw(st.booleans()):
+            del value[key]
+        else:
+            value[key] = damage(value[key], draw)
+        return value
+    if isinstance(value, list) and value and draw.draw(st.booleans()):
+        place = draw.draw(st.integers(0, len(value) - 1))
+        value[place] = damage(value[place], draw)
+        return value
+    return copy.deepcopy(draw.draw(st.sampled_from(JUNK)))
+
+
+async def ask(kind: str, content: bytes) -> None:
+    """Passes when it ends in a reply or in an error of ours."""
+    async with StubServer([Raw(content=content)], key=KEY) as stub:
+        model = open_at(kind, stub.url, settings=ModelSettings(attempts=1))
+        try:
+            await model.ask(Prompt(system="", messages=(UserMessage(text="hello"),)), lambda _: None)
+        except ModelError:
+            pass
+        finally:
+            await model.close()
+
+
+@pytest.mark.parametrize("kind", WIRES)
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+async def test_a_damaged_stream_ends_in_a_reply_or_an_error_of_ours(kind: str, data: st.DataObject) -> None:
+    await ask_damaged(kind, data)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("kind", WIRES)
+@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+async def test_a_thousand_damaged_streams_end_so_too(kind: str, data: st.DataObject) -> None:
+    await ask_damaged(kind, data)
+
+
+async def ask_damaged(kind: str, data: st.DataObject) -> None:
+    events = list(WIRES[kind].events(REPLY, model="m", size=4))
+    place = data.draw(st.integers(0, len(events) - 1))
+    name, body = events[place]
+    events[place] = name, damage(copy.deepcopy(body), data)
+    if data.draw(st.booleans()):
+        del events[data.draw(st.integers(0, len(events) - 1))]
+    frames = [
+        (f"event: {name}\n" if name else "").encode()
+        + b"data: "
+        + (body.encode() if body == "[DONE]" else encode(body))
+        + b"\n\n"
+        for name, body in events
+    ]
+    await ask(kind, b"".join(frames))
+
+
+@pytest.mark.parametrize("kind", WIRES)
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(content=st.binary(max_size=200))
+@example(content=b"")
+@example(content=b"data: {}\n\n")
+@example(content=b"data: null\n\n")
+@example(content=b"data: [1]\n\n" * 3)
+@example(content=b"event: message_start\ndata: {}\n\n")
+@example(content=b"event: error\ndata: {}\n\n")
+async def test_any_bytes_at_all_end_in_a_reply_or_an_error_of_ours(kind: str, content: bytes) -> None:
+    await ask(kind, content)
+
+
+async def test_an_error_of_whoever_shows_the_words_is_not_blamed_on_the_provider() -> None:
+    class ScreenBroke(Exception):
+        pass
+
+    def show(_: str) -> None:
+        raise ScreenBroke
+
+    async with StubServer(["words"], key=KEY) as stub:
+        model = open_at("anthropic", stub.url)
+        with pytest.raises(ScreenBroke):
+            await model.ask(Prompt(system="", messages=(UserMessage(text="hello"),)), show)
+        await model.close()
