@@ -108,6 +108,19 @@ def test_deep_nesting_is_refused_and_not_a_crash() -> None:
         assert "nested too deeply" in str(problem(schema, {"path": "a", "filter": value}))
 
 
+def test_a_schema_that_doubles_itself_at_every_level_is_cut_off() -> None:
+    twice: JsonObject = {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}
+    schema: JsonObject = {
+        "properties": {"a": {"$ref": "#/$defs/a"}},
+        "$defs": {"a": {"type": "object", "properties": {"a": twice}, "required": ["a"]}},
+    }
+    value: JsonObject = {}
+    for _ in range(50):
+        value = {"a": value}
+    assert problem(schema, {"a": value}) is not None
+    assert problem({"properties": {"a": twice}, "$defs": {"a": twice}}, {"a": 1}) is not None
+
+
 def test_a_changed_schema_is_read_anew() -> None:
     for kind, is_fine in (("string", True), ("integer", False)) * 50:
         assert (problem({"properties": {"a": {"type": kind}}}, {"a": "x"}) is None) is is_fine

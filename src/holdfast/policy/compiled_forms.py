@@ -8,22 +8,30 @@ from holdfast.core import Json, JsonObject, Role
 
 
 class CompiledPaths(msgspec.Struct):
+    """Paths below a folder."""
+
     roles: list[Role]
     within: str
 
 
 class CompiledDomains(msgspec.Struct):
+    """Hosts by pattern."""
+
     roles: list[Role]
     allowed: list[str]
 
 
 class CompiledList(msgspec.Struct, rename="camel"):
+    """Values that stand on a list; `@name` is a dynamic one."""
+
     roles: list[Role]
     allowed: list[str]
     match_type: Literal["domains", "emails", "identifiers"]
 
 
 class CompiledIf(msgspec.Struct, forbid_unknown_fields=True):
+    """What has to hold for a rule to match."""
+
     roles: list[Role] = []
     server: list[str] = []
     tool: list[str] = []
@@ -33,6 +41,8 @@ class CompiledIf(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class CompiledRule(msgspec.Struct):
+    """One rule."""
+
     name: str
     condition: CompiledIf = msgspec.field(name="if")
     then: Literal["allow", "deny", "escalate"]
@@ -41,16 +51,22 @@ class CompiledRule(msgspec.Struct):
 
 
 class CompiledValues(msgspec.Struct, rename="camel"):
+    """A dynamic list and what a person changed in it."""
+
     values: list[str] = []
     manual_additions: list[str] = []
     manual_removals: list[str] = []
 
 
 class CompiledLists(msgspec.Struct):
+    """A dynamic-lists.json."""
+
     lists: dict[str, CompiledValues]
 
 
 class CompiledPolicy(msgspec.Struct, rename="camel"):
+    """A compiled-policy.json, with what else we read from it."""
+
     rules: list[CompiledRule]
     domain_allowlists: dict[str, list[str]] = {}
     trusted_servers: list[str] = []
@@ -58,6 +74,8 @@ class CompiledPolicy(msgspec.Struct, rename="camel"):
 
 
 class CompiledCondition(msgspec.Struct):
+    """A test on a sibling argument."""
+
     arg: str
     equals: Json | msgspec.UnsetType = msgspec.UNSET
     one_of: list[Json] | msgspec.UnsetType = msgspec.field(name="in", default=msgspec.UNSET)
@@ -65,16 +83,22 @@ class CompiledCondition(msgspec.Struct):
 
 
 class CompiledWhen(msgspec.Struct):
+    """Roles under a condition."""
+
     condition: CompiledCondition
     roles: list[Role]
 
 
 class CompiledRoles(msgspec.Struct):
+    """The roles of an argument where they depend on others."""
+
     default: list[Role]
     when: list[CompiledWhen] = []
 
 
 class CompiledTool(msgspec.Struct, rename="camel"):
+    """What a tool's arguments mean."""
+
     tool_name: str
     server_name: str
     args: dict[str, list[Role] | CompiledRoles]
@@ -83,8 +107,12 @@ class CompiledTool(msgspec.Struct, rename="camel"):
 
 
 class CompiledServer(msgspec.Struct):
+    """The tools of a server."""
+
     tools: list[CompiledTool]
 
 
 class CompiledAnnotations(msgspec.Struct):
+    """A tool-annotations.json."""
+
     servers: dict[str, CompiledServer]

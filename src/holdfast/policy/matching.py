@@ -10,7 +10,7 @@ from holdfast.policy.rules import ArgumentTest, HostTest, NameTest, PathTest, Ru
 from holdfast.policy.targets import OPAQUE_ROLES, same
 
 
-class CompiledRule:
+class PreparedRule:
     """One rule; `obstacle` says whether it decides a claim, and if not, why."""
 
     def __init__(self, rule: Rule) -> None:

@@ -9,21 +9,21 @@ from collections.abc import Iterator
 
 from holdfast.core import NameTarget, PathTarget, Role, Target, UrlTarget
 from holdfast.policy.globs import fold
-from holdfast.policy.matching import CompiledRule
+from holdfast.policy.matching import PreparedRule
 from holdfast.policy.rules import names_operation
 
-_Numbered = tuple[int, CompiledRule]
+_Numbered = tuple[int, PreparedRule]
 
 
 class RuleIndex:
     """Rules by operation, and within it by the role and the beginning of a target."""
 
-    def __init__(self, rules: list[CompiledRule]) -> None:
+    def __init__(self, rules: list[PreparedRule]) -> None:
         self._rules = rules
-        self._by_operation: dict[str, tuple[CompiledRule, ...]] = {}
+        self._by_operation: dict[str, tuple[PreparedRule, ...]] = {}
         self._drawers: dict[tuple[str, Role | None], _Drawer] = {}
 
-    def for_operation(self, operation: str) -> tuple[CompiledRule, ...]:
+    def for_operation(self, operation: str) -> tuple[PreparedRule, ...]:
         """The rules that name an operation, in order."""
         found = self._by_operation.get(operation)
         if found is None:
@@ -36,7 +36,7 @@ class RuleIndex:
 
     def candidates(
         self, operation: str, role: Role | None, target: Target | None
-    ) -> Iterator[CompiledRule] | tuple[CompiledRule, ...]:
+    ) -> Iterator[PreparedRule] | tuple[PreparedRule, ...]:
         """The rules that may hold for a claim, in order; every rule that does hold is among them."""
         drawer = self._drawers.get((operation, role))
         if drawer is None:
@@ -47,7 +47,7 @@ class RuleIndex:
 class _Drawer:
     """The rules for one operation and one role."""
 
-    def __init__(self, rules: tuple[CompiledRule, ...], role: Role | None) -> None:
+    def __init__(self, rules: tuple[PreparedRule, ...], role: Role | None) -> None:
         always: list[_Numbered] = []
         filed: dict[str, list[_Numbered]] = {}
         for number, rule in enumerate(rules):
@@ -63,7 +63,7 @@ class _Drawer:
         self._filed = filed
         self._deepest = max((beginning.count("/") for beginning in filed), default=0)
 
-    def candidates(self, target: Target | None) -> Iterator[CompiledRule] | tuple[CompiledRule, ...]:
+    def candidates(self, target: Target | None) -> Iterator[PreparedRule] | tuple[PreparedRule, ...]:
         if target is None or not self._filed:
             return self._always_rules
         found = {
@@ -77,7 +77,7 @@ class _Drawer:
         return (found[number] for number in sorted(found))
 
 
-def _beginnings_of_rule(rule: CompiledRule, role: Role | None) -> set[str] | None:
+def _beginnings_of_rule(rule: PreparedRule, role: Role | None) -> set[str] | None:
     """Where the rule is filed; None where it has to be tried every time."""
     if role is None:
         return None

@@ -16,7 +16,7 @@ import msgspec
 from holdfast.core import Decision, Role, Target, Tool, UrlTarget, digest, strictest
 from holdfast.policy.contract import Request
 from holdfast.policy.hosts import match_host
-from holdfast.policy.matching import CompiledRule
+from holdfast.policy.matching import PreparedRule
 from holdfast.policy.rule_index import RuleIndex
 from holdfast.policy.rules import PolicyDocument, Rule, names_operation
 from holdfast.policy.structure import BUILT_IN, refuse, structural_refusal, unsafe_target
@@ -43,7 +43,7 @@ class RulePolicy:
     def __init__(self, document: PolicyDocument) -> None:
         self.document = document
         self._digest = digest(document)
-        rules = [CompiledRule(rule) for rule in document.rules]
+        rules = [PreparedRule(rule) for rule in document.rules]
         self._index = RuleIndex(rules)
         # What the lists say of operations that somebody offers; an unknown one never gets this far.
         self._lists: dict[str, Decision | None] = {}

@@ -16,9 +16,32 @@ MAX_DEPTH = 64
 """Of arguments and of schemas."""
 
 
+_MAX_REFERENCES = 10_000
+"""Followed for one set of arguments; a schema that refers to itself twice would double them at every level."""
+
+
 def compile_schema(schema: JsonObject) -> Check:
     """The check for a whole schema; `$ref` leads into this same one."""
-    return _compile(schema, schema, 0)
+    root = _Root(schema)
+    inner = _compile(schema, root, 0)
+
+    def check(name: str, value: Json) -> str | None:
+        root.followed = 0
+        try:
+            return inner(name, value)
+        except RecursionError:
+            return "Arguments cannot be held against a schema that refers to itself without end."
+
+    return check
+
+
+class _Root:
+    """The whole schema, and how many references have been followed in it."""
+
+    def __init__(self, schema: JsonObject) -> None:
+        self.schema = schema
+        self.references: dict[str, _Reference] = {}
+        self.followed = 0
 
 
 def missing(required: Json, value: dict[str, Json]) -> str | None:
@@ -46,7 +69,7 @@ def kind_of(value: Json) -> str:
             return "object"
 
 
-def _compile(schema: Json, root: JsonObject, depth: int) -> Check:
+def _compile(schema: Json, root: _Root, depth: int) -> Check:
     if schema is True or schema == {}:
         return _accept
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
@@ -54,7 +77,7 @@ def _compile(schema: Json, root: JsonObject, depth: int) -> Check:
     checks: list[Check] = []
     reference = schema.get("$ref")
     if isinstance(reference, str):
-        checks.append(_Reference(reference, root, depth))
+        checks.append(root.references.setdefault(reference, _Reference(reference, root)))
     types = schema.get("type")
     if types is not None:
         checks.append(partial(_check_type, _names(types)))
@@ -76,19 +99,22 @@ def _compile(schema: Json, root: JsonObject, depth: int) -> Check:
 
 
 class _Reference:
-    """A `$ref` into the same schema, followed when it is first met, for a schema may refer to itself."""
+    """A `$ref` into the same schema, compiled when it is first met, for a schema may refer to itself."""
 
-    def __init__(self, reference: str, root: JsonObject, depth: int) -> None:
-        self._reference, self._root, self._depth = reference, root, depth
+    def __init__(self, reference: str, root: _Root) -> None:
+        self._reference, self._root = reference, root
         self._check: Check | None = None
 
     def __call__(self, name: str, value: Json) -> str | None:
+        self._root.followed += 1
+        if self._root.followed > _MAX_REFERENCES:
+            return f'Argument "{name}" takes too long to hold against the schema of the tool.'
         if self._check is None:
-            self._check = _compile(self._find(), self._root, self._depth + 1)
+            self._check = _compile(self._find(), self._root, 0)
         return self._check(name, value)
 
     def _find(self) -> Json:
-        node: Json = self._root
+        node: Json = self._root.schema
         if not self._reference.startswith("#"):
             return False
         for part in self._reference[1:].split("/")[1:]:
@@ -99,7 +125,7 @@ class _Reference:
         return node
 
 
-def _compile_object(schema: JsonObject, root: JsonObject, depth: int) -> Check:
+def _compile_object(schema: JsonObject, root: _Root, depth: int) -> Check:
     properties = schema.get("properties")
     named = properties if isinstance(properties, dict) else {}
     checks = {key: _compile(part, root, depth + 1) for key, part in named.items()}
