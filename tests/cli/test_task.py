@@ -1,0 +1,91 @@
+"""`holdfast "task"` and `holdfast` without a model, started as a user starts them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def holdfast(
+    *words: str, home: Path, stdin: str | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", *words],
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "HOLDFAST_HOME": str(home / "holdfast"),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            **environment,
+        },
+        cwd=home,
+        capture_output=True,
+        text=True,
+        input=stdin if stdin is not None else "",
+        timeout=50,
+    )
+
+
+def script(home: Path, *replies: object) -> str:
+    path = home / "script.json"
+    path.write_text(json.dumps(replies))
+    return f"scripted:{path}"
+
+
+def runs(code: str) -> dict[str, object]:
+    part = {"kind": "tool-call", "id": "c1", "tool": "execute_code", "arguments": {"code": code}}
+    return {"message": {"role": "model", "parts": [part]}, "usage": {}, "finish": "tool-calls"}
+
+
+def test_the_answer_goes_to_stdout_and_everything_else_to_stderr(tmp_path: Path) -> None:
+    model = script(tmp_path, runs("open('a.txt', 'w').write('x')"), "I wrote a.txt.")
+    done = holdfast("-m", model, "write a file", home=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "I wrote a.txt.\n")
+    assert "stage   world.write" in done.stderr
+    assert "a.txt" in done.stderr
+
+
+def test_a_task_may_come_by_a_pipe(tmp_path: Path) -> None:
+    done = holdfast("-m", script(tmp_path, "Yes."), home=tmp_path, stdin="are you there?\n")
+    assert (done.returncode, done.stdout) == (0, "Yes.\n")
+
+
+def test_json_has_outcome_spent_proposals_and_audit(tmp_path: Path) -> None:
+    model = script(tmp_path, runs("open('a.txt', 'w').write('x')"), "Done.")
+    report = json.loads(holdfast("-m", model, "--json", "write", home=tmp_path).stdout)
+    assert report["outcome"] == {"outcome": "proposed", "value": "Done.", "proposals": ["a.txt"]}
+    assert report["spent"]["calls"] == 1
+    assert report["proposals"][0]["path"] == "a.txt"
+    assert report["audit"][0]["operation"] == "world.write"
+
+
+@pytest.mark.parametrize("words", [["hello"], []])
+def test_without_a_model_two_lines_say_how_to_get_one(tmp_path: Path, words: list[str]) -> None:
+    done = holdfast(*words, home=tmp_path)
+    assert done.returncode == 6
+    assert len(done.stderr.splitlines()) == 2
+    assert "ANTHROPIC_API_KEY" in done.stderr
+    assert "holdfast demo" in done.stderr
+    assert json.loads(holdfast("sessions", "--json", home=tmp_path).stdout) in ([], {"sessions": []})
+
+
+def test_a_call_that_waits_has_its_own_exit_code_and_can_be_gone_on_with(tmp_path: Path) -> None:
+    model = script(tmp_path, runs("open('/etc/hostname').read()"), "Done.")
+    waits = holdfast("-m", model, "-p", "project", "read it", home=tmp_path)
+    assert waits.returncode == 5, waits.stderr
+    denied = holdfast("-m", model, "--no-escalations", "read it", home=tmp_path)
+    assert denied.returncode == 0, denied.stderr
+    assert "nobody can be asked here" in denied.stderr
+
+
+def test_a_broken_configuration_names_the_file_and_the_field(tmp_path: Path) -> None:
+    (tmp_path / "holdfast").mkdir()
+    (tmp_path / "holdfast" / "config.toml").write_text("polcy = 'project'\n")
+    done = holdfast("hello", home=tmp_path)
+    assert done.returncode == 2
+    assert "config.toml" in done.stderr
+    assert "polcy" in done.stderr
+    assert "hint:" in done.stderr
