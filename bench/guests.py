@@ -1,7 +1,7 @@
 """Guest code: start, warm run, calls, work, and the memory of a hundred idle sessions, beside other sandboxes.
 
-Each engine runs the same Python. `calls` go to a function in this process that returns at once; for our guests that is
-what the gate would be, so the gate's own cost is not in these figures (`bench.gate` has it).
+Each engine runs the same Python. Calls go to a function in this process that returns at once. `Holdfast session` is a whole
+turn of host-supplied code: the same guest with policy, gate and a durable journal around it.
 
 Peers (pip requirement lines):
     smolagents==1.26.0
@@ -9,11 +9,13 @@ Peers (pip requirement lines):
 """
 
 import asyncio
+import math
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,6 +30,10 @@ FIB = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nfib(22)"
 IDLE_SESSIONS = 100
 MANY_CALLS = 10_000
 HEADS = ("start ms", "warm ms", "one call us", "10,000 calls s", "fib(22) ms", "100 idle MB")
+
+
+class NotTried(Exception):
+    """What an engine does not do within its ordinary bounds."""
 
 
 class Session(Protocol):
@@ -91,6 +97,55 @@ class Ours:
 
     async def close(self) -> None:
         await self._engine.close()
+
+
+class GatedSession:
+    """A session with everything: each run is a turn, each call is judged and recorded before it is made."""
+
+    def __init__(self, stack: AsyncExitStack, session: Any) -> None:
+        self._stack = stack
+        self._session = session
+
+    async def run(self, code: str) -> Any:
+        outcome = await self._session.execute(code)
+        if type(outcome).__name__ != "Ok":
+            raise NotTried(str(outcome))
+        return outcome.value
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+
+class Gated:
+    """Sessions of ours on one store on disk."""
+
+    call = "echo.say(text='a')"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._store: Any = None
+
+    async def session(self) -> Session:
+        from holdfast.core import FunctionToolset, Limits, SystemClock
+        from holdfast.store import EmbeddedStore, Home
+        from holdfast.testing import Settings, memory_session
+
+        home = Home(Path(tempfile.mkdtemp(dir=self._folder)))
+        store = await EmbeddedStore.start(home, clock=SystemClock())
+        stack = AsyncExitStack()
+        session = await stack.enter_async_context(
+            memory_session(
+                engine=python_engine(key=KEY),
+                store=store,
+                clock=SystemClock(),
+                settings=Settings(turn_budget=Limits(), restore_points=False),
+                toolsets=[FunctionToolset({ECHO.name: (ECHO, lambda arguments: arguments["text"])})],
+            )
+        )
+        return GatedSession(stack, session)
+
+    async def close(self) -> None:
+        pass
 
 
 class BareMonty:
@@ -164,7 +219,10 @@ def main() -> None:
 
 
 async def _measure_all(folder: Path) -> None:
-    makers: dict[str, Callable[[], Contestant]] = {"Holdfast python": lambda: Ours(python_engine(key=KEY))}
+    makers: dict[str, Callable[[], Contestant]] = {
+        "Holdfast python": lambda: Ours(python_engine(key=KEY)),
+        "Holdfast session": lambda: Gated(folder),
+    }
     if (cache := _wasi_cache()) is not None and find_spec("wasmtime"):
         makers["Holdfast wasi"] = lambda: _wasi(cache, folder)
     makers["bare Monty"] = BareMonty
@@ -175,7 +233,10 @@ async def _measure_all(folder: Path) -> None:
     for name, make in makers.items():
         row = await _measure(make)
         base = base or row
-        cells = [f"{value:,.2f} ({value / ours:.1f}x)" for value, ours in zip(row, base, strict=True)]
+        cells = [
+            "-" if math.isnan(value) else f"{value:,.2f} ({value / ours:.1f}x)"
+            for value, ours in zip(row, base, strict=True)
+        ]
         print(f"{name:<20}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
     for peer, module in (("smolagents local", "smolagents"), ("llm-wasm-sandbox", "sandbox")):
         if not find_spec(module):
@@ -193,7 +254,8 @@ async def _measure(make: Callable[[], Contestant]) -> list[float]:
     work = await _median(lambda: session.run(FIB), 3)
     await session.close()
     await contestant.close()
-    return [start * 1e3, warm * 1e3, one * 1e6, many, work * 1e3, await _idle_megabytes(make)]
+    idle = math.nan if isinstance(contestant, Gated) else await _idle_megabytes(make)
+    return [start * 1e3, warm * 1e3, one * 1e6, many, work * 1e3, idle]
 
 
 async def _start(contestant: Contestant) -> None:
@@ -219,7 +281,10 @@ async def _median(work: Callable[[], Awaitable[Any]], times: int) -> float:
     taken = []
     for _ in range(times):
         started = time.perf_counter()
-        await work()
+        try:
+            await work()
+        except NotTried:
+            return math.nan
         taken.append(time.perf_counter() - started)
     return statistics.median(taken)
 
