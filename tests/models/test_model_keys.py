@@ -85,6 +85,18 @@ def test_a_spec_is_written_as_it_was_read(text: str) -> None:
     assert str(parse_spec(text)) == text
 
 
+@pytest.mark.parametrize(
+    "address", ["http://gateway.example/v1", "https://user:hunter2@gateway.example/v1", "gateway.example"]
+)
+def test_an_address_that_would_give_something_away_is_refused(address: str) -> None:
+    environ = {"ANTHROPIC_API_KEY": "key"}
+    with pytest.raises(InvalidConfig) as caught:
+        open_model("anthropic:claude-sonnet-5-5", settings=ModelSettings(base_url=address), environ=environ)
+    with pytest.raises(InvalidConfig):
+        open_model("anthropic:claude-sonnet-5-5", environ=environ | {"ANTHROPIC_BASE_URL": address})
+    assert "hunter2" not in str(caught.value)
+
+
 def test_a_missing_key_says_which_variable_to_set() -> None:
     with pytest.raises(ModelMissing) as caught:
         open_model("google:gemini-3.8-flash", environ={})

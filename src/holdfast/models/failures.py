@@ -94,10 +94,11 @@ def classify(error: BaseException, spec: ModelSpec, *, key: str | None) -> Failu
             return Failure(message=f"the reply of {spec} does not end", hint=hint, kind=ModelUnavailable)
         case library.UserError():
             return _refused(
-                f"{spec} cannot be asked this: {_first_line(error)}", "choose another model, or report this"
+                f"{spec} cannot be asked this: {_first_line(error, key)}",
+                "choose another model, or report this",
             )
         case library.UnexpectedModelBehavior() | MalformedReply():
-            return _unavailable(f"{spec} sent a reply that cannot be read: {_first_line(error)}")
+            return _unavailable(f"{spec} sent a reply that cannot be read: {_first_line(error, key)}")
         case _:
             return _unavailable(f"the connection to {spec} broke: {type(error).__name__}")
 
@@ -133,9 +134,7 @@ def _sentence(error: BaseException, key: str | None) -> str:
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
     said = _message(inner) if isinstance(inner, dict) else ""
-    if key:
-        said = said.replace(key, "[key]")
-    return f": {said[:_LONGEST_SENTENCE]}" if said else ""
+    return f": {_without(key, said)[:_LONGEST_SENTENCE]}" if said else ""
 
 
 def _message(body: "Mapping[str, object]") -> str:
@@ -143,5 +142,10 @@ def _message(body: "Mapping[str, object]") -> str:
     return said.strip() if isinstance(said, str) else ""
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or ["no reason given"])[0][:_LONGEST_SENTENCE]
+def _first_line(error: BaseException, key: str | None) -> str:
+    line = (str(error).splitlines() or ["no reason given"])[0]
+    return _without(key, line)[:_LONGEST_SENTENCE]
+
+
+def _without(key: str | None, text: str) -> str:
+    return text.replace(key, "[key]") if key else text

@@ -9,7 +9,7 @@ from holdfast.models.contract import Model
 from holdfast.models.keys import find_key
 from holdfast.models.patience import Patience
 from holdfast.models.settings import ModelSettings
-from holdfast.models.specs import ModelSpec, is_loopback, parse_spec
+from holdfast.models.specs import ModelSpec, check_address, is_loopback, parse_spec
 
 if TYPE_CHECKING:
     import httpx2
@@ -68,7 +68,7 @@ def _open_provider(
     from holdfast.models.provider import ProviderModel
 
     key = find_key(spec.provider, environ, settings)
-    address = settings.base_url or spec.base_url or _address(spec, environ)
+    address = check_address(settings.base_url or spec.base_url or _address(spec, environ))
     client = httpx2.AsyncClient(
         timeout=httpx2.Timeout(settings.total_seconds, connect=_CONNECT_SECONDS),
         # A proxy of the environment is for the way out; what stays on this machine must not be sent to it.

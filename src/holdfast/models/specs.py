@@ -54,23 +54,26 @@ def parse_spec(text: str) -> ModelSpec:
     return ModelSpec(provider=provider, name=name)
 
 
-def _parse_server(text: str, rest: str) -> ModelSpec:
-    url, hash_sign, name = rest.partition("#")
+def check_address(url: str) -> str:
+    """The address, or InvalidConfig where a prompt or a key would not be safe on its way there."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidConfig(
-            f"{text!r} holds no address", hint="write it as server:http://127.0.0.1:8080/v1#NAME"
-        )
+        raise InvalidConfig(f"{url!r} is no address", hint="write it as https://HOST/v1")
     if parts.username or parts.password:
         raise InvalidConfig(
-            "an address with a password in it would end up in the journal",
-            hint="put the key into $HOLDFAST_SERVER_KEY",
+            "an address with a password in it would end up in the journal", hint="put the key into a variable"
         )
     if parts.scheme == "http" and not is_loopback(url):
         raise InvalidConfig(
             f"{parts.hostname!r} is not on this machine and its address is not encrypted",
             hint="use https, or forward a port of this machine to it",
         )
-    if not hash_sign or not name:
-        raise InvalidConfig(f"{text!r} says no model", hint=f"add its name, as in server:{url}#NAME")
-    return ModelSpec(provider="server", name=name, base_url=url.rstrip("/"))
+    return url.rstrip("/")
+
+
+def _parse_server(text: str, rest: str) -> ModelSpec:
+    url, _, name = rest.partition("#")
+    address = check_address(url)
+    if not name:
+        raise InvalidConfig(f"{text!r} says no model", hint=f"add its name, as in server:{address}#NAME")
+    return ModelSpec(provider="server", name=name, base_url=address)
