@@ -2,18 +2,18 @@
 
 from holdfast.policy.annotations import annotate
 from holdfast.policy.arguments import validate_arguments
-from holdfast.policy.backtest import Backtest, RecordedCall, backtest
+from holdfast.policy.backtesting import Backtest, RecordedCall, backtest
 from holdfast.policy.catalogue import KNOWN_TOOLS
-from holdfast.policy.compare import Comparison, compare
+from holdfast.policy.comparison import Comparison, compare
 from holdfast.policy.contract import Policy, Request
 from holdfast.policy.examples import ExampleResult, run_examples, tool_for
-from holdfast.policy.explain import Explanation, explain
+from holdfast.policy.explanation import Explanation, explain
+from holdfast.policy.findings import Finding, lint
 from holdfast.policy.fixed import FixedPolicy
 from holdfast.policy.git_remotes import GitRemotes, Remotes
 from holdfast.policy.globs import match_glob
 from holdfast.policy.hosts import canonical_url
 from holdfast.policy.lexical import LexicalPaths
-from holdfast.policy.lint import Finding, lint
 from holdfast.policy.load import load_policy, named_policies, policy_text
 from holdfast.policy.rule_policy import RulePolicy
 from holdfast.policy.rules import PolicyDocument, Rule
