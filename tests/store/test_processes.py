@@ -13,7 +13,7 @@ from tests.store.stories import opened, said
 from holdfast.core import FakeClock, SystemClock
 from holdfast.core.errors import SessionHeld
 from holdfast.core.events import MessagePosted
-from holdfast.store import EmbeddedStore, Home, verify
+from holdfast.store import EmbeddedStore, Home, open_when_free, read_along, verify
 
 
 async def new_session(home: Home) -> str:
@@ -41,6 +41,30 @@ async def test_the_second_process_is_told_who_holds_and_may_read_along(
         assert holder.pid == other.pid
         assert await order(other, "hello") == "written"
         assert await texts(disk, session) == ["hello"]
+
+
+async def test_who_reads_along_hears_what_the_holder_writes(disk: EmbeddedStore, home: Home) -> None:
+    session = await disk.find(await new_session(home))
+    async with child("hold", home, session) as other:
+        assert await answer(other) == "held"
+        assert await order(other, "first") == "written"
+        along = read_along(disk, session, after=1)
+        heard = [await anext(along)]
+        assert await order(other, "second") == "written"
+        heard.append(await anext(along))
+        await along.aclose()  # type: ignore[attr-defined]
+    assert [one.seq for one in heard] == [2, 3]
+
+
+async def test_who_waits_gets_the_session_when_the_holder_is_gone(disk: EmbeddedStore, home: Home) -> None:
+    session = await disk.find(await new_session(home))
+    async with child("hold", home, session) as other:
+        assert await answer(other) == "held"
+        with pytest.raises(SessionHeld):
+            await open_when_free(disk, session, timeout_seconds=0)
+        waiting = asyncio.create_task(open_when_free(disk, session, timeout_seconds=30))
+        other.kill()
+        assert (await waiting).session == session
 
 
 async def test_a_holder_that_was_killed_holds_nothing(disk: EmbeddedStore, home: Home) -> None:

@@ -1,5 +1,6 @@
 """What survives a crash: journals, the list of sessions, search and leases. Above it, everything; below it, a disk."""
 
+from holdfast.store.company import open_when_free, read_along
 from holdfast.store.contract import Follower, Holder, Journal, SessionSummary, Store
 from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.exchange import export_session, import_session
@@ -33,7 +34,9 @@ __all__ = [
     "export_session",
     "fold",
     "import_session",
+    "open_when_free",
     "prune",
+    "read_along",
     "rebuild_index",
     "resume_notice",
     "search",
