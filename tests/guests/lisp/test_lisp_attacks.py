@@ -94,10 +94,10 @@ async def test_a_tail_call_holds_nothing() -> None:
 
 async def test_deep_data_is_compared_saved_and_freed_without_the_stack_of_the_host() -> None:
     guest, other = new_guest(), new_guest()
-    assert await value(f"{NEST} (define a (nest 40000)) (equal? a (nest 40000))", guest=guest) is True
+    assert await value(f"{NEST} (define a (nest 20000)) (equal? a (nest 20000))", guest=guest) is True
     await other.restore(await guest.snapshot())
 
-    assert await value("(equal? a (nest 40000))", guest=other) is True
+    assert await value("(equal? a (nest 20000))", guest=other) is True
 
 
 async def test_a_program_nested_thousands_deep_runs() -> None:

@@ -102,7 +102,7 @@ LIMITS = {
     "wall_seconds": (GuestLimits(wall_seconds=0.05), "(let loop () (loop))"),
     "calls": (GuestLimits(calls=3), "(let loop () (world/list) (loop))"),
     "output_bytes": (GuestLimits(output_bytes=100), '(let loop () (print "flood") (loop))'),
-    "memory_bytes": (GuestLimits(memory_bytes=4 << 20), "(let loop ((all '())) (loop (cons 1 all)))"),
+    "memory_bytes": (GuestLimits(memory_bytes=1 << 20), "(let loop ((all '())) (loop (cons 1 all)))"),
 }
 
 

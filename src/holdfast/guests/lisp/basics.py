@@ -1,16 +1,13 @@
 """What things are, whether they are the same, and how something ended."""
 
-from typing import TYPE_CHECKING
-
 from holdfast.guests.lisp.data import (
     EMPTY,
-    PROCEDURES,
-    Control,
     Datum,
     Keyword,
     LispOutcome,
     Pair,
     Primitive,
+    Procedure,
     Symbol,
     iterate,
     kind_of,
@@ -19,14 +16,12 @@ from holdfast.guests.lisp.data import (
 from holdfast.guests.lisp.equality import are_equal, are_same
 from holdfast.guests.lisp.faults import Fault
 from holdfast.guests.lisp.numbers import integer
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.machine import Machine
+from holdfast.guests.lisp.registers import Control, Registers
 
 NEEDS = ("evidence", "reframing", "primitive", "clarification", "approval")
 
 
-def _equal(machine: "Machine", arguments: list[Datum]) -> None:
+def _equal(machine: Registers, arguments: list[Datum]) -> None:
     equal, work = are_equal(arguments[0], arguments[1])
     machine.charge(steps=work)
     machine.give(equal)
@@ -49,7 +44,7 @@ def _is_list(datum: Datum) -> bool:
 
 
 def _is_procedure(datum: Datum) -> bool:
-    return isinstance(datum, PROCEDURES)
+    return isinstance(datum, Procedure)
 
 
 def _is_nil(datum: Datum) -> bool:
@@ -125,7 +120,7 @@ def _is_blocked(datum: Datum) -> bool:
     return outcome(datum).tag in ("needs", "error")
 
 
-def _bind(machine: "Machine", arguments: list[Datum]) -> None:
+def _bind(machine: Registers, arguments: list[Datum]) -> None:
     """Go on with the value of an ok; every other outcome passes unchanged. A plain value counts as ok."""
     value, then = arguments
     if not isinstance(value, LispOutcome):

@@ -1,23 +1,19 @@
 """Between Lisp data and JSON: what goes to the host and what comes back. Depth and size are bounded both ways."""
 
-from typing import TYPE_CHECKING
-
 from holdfast.core import Json
 from holdfast.guests.lisp.data import (
     EMPTY,
-    PROCEDURES,
     Datum,
     Keyword,
     LispOutcome,
     Pair,
+    Procedure,
     Symbol,
     kind_of,
     make_list,
 )
 from holdfast.guests.lisp.faults import Fault
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.meter import Meter
+from holdfast.guests.lisp.meter import Meter
 
 MAX_DEPTH = 100
 """Of JSON: deeper than any honest value, far from the host's own limit."""
@@ -32,7 +28,7 @@ def to_json(datum: Datum, *, most: int = MAX_PARTS, names_procedures: bool = Fal
     return _Outward(most, names_procedures).convert(datum, 0)
 
 
-def from_json(value: Json, meter: "Meter") -> Datum:
+def from_json(value: Json, meter: Meter) -> Datum:
     """JSON as data, with its memory charged."""
     inward = _Inward()
     datum = inward.convert(value, 0)
@@ -69,7 +65,7 @@ class _Outward:
                 return {"outcome": datum.tag, **fields}
         if datum is EMPTY:
             return []
-        if self._names_procedures and isinstance(datum, PROCEDURES):
+        if self._names_procedures and isinstance(datum, Procedure):
             return f"#<{kind_of(datum).removeprefix('a ')}>"
         raise Fault("type-error", f"{kind_of(datum)} cannot leave the program")
 

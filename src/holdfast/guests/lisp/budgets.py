@@ -4,11 +4,19 @@ import math
 from typing import final
 
 from holdfast.guests.lisp.data import Datum
-from holdfast.guests.lisp.faults import BudgetSpent, Fault
+from holdfast.guests.lisp.faults import Fault, LispTrouble
 
 MAX_DEPTH = 100
 """Every charge walks through the budgets around it."""
 DIMENSIONS = ("tokens", "cost", "time", "iterations", "calls", "steps")
+
+
+class BudgetSpent(LispTrouble):
+    """A `with-budget` has nothing left of a dimension."""
+
+    def __init__(self, budget: "Budget", dimension: str) -> None:
+        super().__init__(f"the budget of {dimension} is spent")
+        self.budget, self.dimension = budget, dimension
 
 
 @final

@@ -7,7 +7,7 @@ procedure has none.
 import hashlib
 import json
 
-from holdfast.guests.lisp.data import EMPTY, PROCEDURES, Datum, Empty, Keyword, LispOutcome, Pair, Symbol
+from holdfast.guests.lisp.data import EMPTY, Datum, Empty, Keyword, LispOutcome, Pair, Procedure, Symbol
 from holdfast.guests.lisp.faults import Fault
 
 MAX_PARTS = 100_000
@@ -45,7 +45,7 @@ def canonical(datum: Datum, *, is_procedure_opaque: bool = False) -> str:
         elif isinstance(item, LispOutcome):
             parts.append(f"outcome:{item.tag}")
             waiting.append(item.fields)
-        elif isinstance(item, PROCEDURES) and is_procedure_opaque:
+        elif isinstance(item, Procedure) and is_procedure_opaque:
             parts.append("procedure")
         else:
             parts.append(_atom(item))

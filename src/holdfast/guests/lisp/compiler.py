@@ -5,7 +5,6 @@ An instruction is a number and an argument. Variables are addressed: how many fr
 
 from typing import assert_never
 
-from holdfast.guests.lisp.data import Place
 from holdfast.guests.lisp.environment import Instruction, Level, Root, Scope, Template
 from holdfast.guests.lisp.nodes import (
     Assignment,
@@ -21,6 +20,7 @@ from holdfast.guests.lisp.nodes import (
     Sequence,
     Variable,
 )
+from holdfast.guests.lisp.place import Place
 from holdfast.guests.lisp.trampoline import Deep, bounce
 
 VERSION = 1
@@ -63,7 +63,7 @@ def compile_template(template: Template) -> list[Instruction]:
     bounce(
         compiler.emit(template.node.body, (Level.of(template.node), *template.scope), is_tail=True), most=None
     )
-    template.code, template.places = compiler.code, dict(compiler.places)
+    template.code, template.places = compiler.code, compiler.places
     return compiler.code
 
 

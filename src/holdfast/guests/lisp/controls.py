@@ -1,42 +1,39 @@
 """Procedures that move the control: calling, evaluating, catching, budgets, output, chance."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from holdfast.guests.lisp.budgets import Budget, parse_limits
-from holdfast.guests.lisp.data import Closure, Control, Datum, Symbol
-from holdfast.guests.lisp.environment import Cell, Root
+from holdfast.guests.lisp.data import Datum, Symbol
+from holdfast.guests.lisp.environment import Cell, Closure, Root
 from holdfast.guests.lisp.facts import FactStore
 from holdfast.guests.lisp.faults import Fault
 from holdfast.guests.lisp.language import LANGUAGE
 from holdfast.guests.lisp.lists import PAIR_BYTES, gather
 from holdfast.guests.lisp.numbers import integer
 from holdfast.guests.lisp.operations import API, name_arguments
+from holdfast.guests.lisp.registers import Control, Registers
 from holdfast.guests.lisp.tables import key, table
 from holdfast.guests.lisp.texts import shown, text
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.machine import Machine
 
 _CODE_STEPS = 20
 """What a part of a form costs to expand and compile, in steps."""
 
 
-def _apply(machine: "Machine", arguments: list[Datum]) -> None:
+def _apply(machine: Registers, arguments: list[Datum]) -> None:
     procedure, *first, last = arguments
     items = gather(machine, last)
     machine.charge(size=PAIR_BYTES * len(items))
     machine.enter(procedure, [*first, *items])
 
 
-def _evaluate(machine: "Machine", arguments: list[Datum]) -> None:
+def _evaluate(machine: Registers, arguments: list[Datum]) -> None:
     """Run data as a form of the top level."""
     template = machine.prepare(arguments[0], machine.context.root)
     machine.charge(steps=_CODE_STEPS)
     machine.enter(Closure(template, None), [])
 
 
-def _evaluate_apart(machine: "Machine", arguments: list[Datum]) -> None:
+def _evaluate_apart(machine: Registers, arguments: list[Datum]) -> None:
     """Run data on a top level of its own, with facts of its own and only the bindings it is given."""
     form, bindings = arguments
     root = Root(machine.context.root.base)
@@ -45,10 +42,10 @@ def _evaluate_apart(machine: "Machine", arguments: list[Datum]) -> None:
     template = machine.prepare(form, root)
     machine.charge(steps=_CODE_STEPS)
     context = replace(machine.context, root=root, facts=FactStore())
-    machine.enter_within(context, Closure(template, None), [])
+    machine.enter_within(context, Closure(template, None))
 
 
-def _define_macro(machine: "Machine", arguments: list[Datum]) -> None:
+def _define_macro(machine: Registers, arguments: list[Datum]) -> None:
     name, transformer = arguments
     assert isinstance(name, Symbol)
     assert isinstance(transformer, Closure)
@@ -58,11 +55,11 @@ def _define_macro(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(None)
 
 
-def _try(machine: "Machine", arguments: list[Datum]) -> None:
+def _try(machine: Registers, arguments: list[Datum]) -> None:
     machine.enter_catching(arguments[0])
 
 
-def _error(machine: "Machine", arguments: list[Datum]) -> None:
+def _error(machine: Registers, arguments: list[Datum]) -> None:
     """Stop with a message; a symbol before it is the code."""
     code = "error"
     if isinstance(arguments[0], Symbol) and len(arguments) > 1:
@@ -70,43 +67,43 @@ def _error(machine: "Machine", arguments: list[Datum]) -> None:
     raise Fault(code, shown(machine, arguments, separator=" "))
 
 
-def _with_budget(machine: "Machine", arguments: list[Datum]) -> None:
+def _with_budget(machine: Registers, arguments: list[Datum]) -> None:
     limits, thunk = arguments
     machine.enter_budget(Budget(parse_limits(limits), machine.context.budget), thunk)
 
 
-def _budget_remaining(machine: "Machine", arguments: list[Datum]) -> None:
+def _budget_remaining(machine: Registers, arguments: list[Datum]) -> None:
     """What the budgets around this place leave of a dimension; nil is no bound."""
     budget = machine.context.budget
     machine.give(None if budget is None else budget.room(key(arguments[0])))
 
 
-def _spend_iteration(machine: "Machine", arguments: list[Datum]) -> None:
+def _spend_iteration(machine: Registers, arguments: list[Datum]) -> None:
     if machine.context.budget is not None:
         machine.context.budget.reserve("iterations")
     machine.give(None)
 
 
-def _use(machine: "Machine", arguments: list[Datum]) -> None:
+def _use(machine: Registers, arguments: list[Datum]) -> None:
     operation = text(arguments[0])
     assert operation in LANGUAGE
     machine.use(operation)
 
 
-def _call(machine: "Machine", arguments: list[Datum]) -> None:
+def _call(machine: Registers, arguments: list[Datum]) -> None:
     """Any operation of the host, by its name."""
     operation = text(arguments[0])
     machine.request(operation, name_arguments(operation, (), arguments[1:]))
 
 
-def _perform(machine: "Machine", arguments: list[Datum]) -> None:
+def _perform(machine: Registers, arguments: list[Datum]) -> None:
     """One of 001's operations, with a list of its arguments."""
     operation = API[text(arguments[0])]
     given = gather(machine, arguments[1])
     machine.request(operation.operation, name_arguments(operation.name, operation.positions, given))
 
 
-def _path_of(machine: "Machine", arguments: list[Datum]) -> None:
+def _path_of(machine: Registers, arguments: list[Datum]) -> None:
     """The path that one of 001's operations is about; the whole world where there is none."""
     operation = API[text(arguments[0])]
     named = name_arguments(operation.name, operation.positions, gather(machine, arguments[1]))
@@ -114,22 +111,22 @@ def _path_of(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(path if isinstance(path, str) else "")
 
 
-def _print(machine: "Machine", arguments: list[Datum]) -> None:
+def _print(machine: Registers, arguments: list[Datum]) -> None:
     machine.meter.print(shown(machine, arguments, separator=" ") + "\n")
     machine.give(None)
 
 
-def _display(machine: "Machine", arguments: list[Datum]) -> None:
+def _display(machine: Registers, arguments: list[Datum]) -> None:
     machine.meter.print(shown(machine, arguments, separator=""))
     machine.give(None)
 
 
-def _newline(machine: "Machine", arguments: list[Datum]) -> None:
+def _newline(machine: Registers, arguments: list[Datum]) -> None:
     machine.meter.print("\n")
     machine.give(None)
 
 
-def _random(machine: "Machine", arguments: list[Datum]) -> None:
+def _random(machine: Registers, arguments: list[Datum]) -> None:
     """An integer from 0 to before the bound; the same seed gives the same row."""
     bound = integer(arguments[0])
     if not 0 < bound <= 1 << 63:
@@ -142,7 +139,7 @@ def _random(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give((mixed ^ (mixed >> 31)) % bound)
 
 
-def _now(machine: "Machine", arguments: list[Datum]) -> None:
+def _now(machine: Registers, arguments: list[Datum]) -> None:
     """The time of the run in milliseconds; it does not move while the run lasts."""
     machine.give(machine.now_ms)
 

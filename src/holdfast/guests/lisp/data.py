@@ -8,35 +8,22 @@
 | list | `Pair` and `EMPTY` |
 | table (JSON object) | `dict` with string keys |
 | outcome | `LispOutcome` |
-| procedure | `Closure`, `Primitive`, `Control`, `Operation` |
+| procedure | a `Procedure`: `Primitive` and `Operation` here, `Closure` in `environment`, `Control` in `registers` |
 
 Python lists are never data: a frame is one, with its parent first and its variables after it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, final
 
 from holdfast.guests.lisp.faults import Fault
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.environment import Template
-    from holdfast.guests.lisp.machine import Machine
+from holdfast.guests.lisp.place import Place
 
 Datum = object
 """Any value of a Lisp program; what it is, is asked with isinstance."""
 
 Frame = list[Any]
 """The variables of one call: its parent frame (or None), then its variables. Any: the machine's hot path."""
-
-
-class Place(NamedTuple):
-    """Where something stands in the source, counted from 1."""
-
-    line: int
-    column: int
-
-    def __str__(self) -> str:
-        return f"line {self.line}, column {self.column}"
 
 
 @final
@@ -124,55 +111,57 @@ class LispOutcome:
         self.fields = dict(fields)
 
 
+class Procedure:
+    """Whatever can be called."""
+
+    __slots__ = ()
+
+
+class HostProcedure(Procedure):
+    """A procedure written in Python, and how many arguments it takes; `most` None is any number."""
+
+    __slots__ = ("least", "most", "name")
+
+    def __init__(self, name: str, least: int, most: int | None) -> None:
+        self.name, self.least, self.most = name, least, most
+
+    def fits(self, count: int) -> bool:
+        """Whether it takes so many arguments."""
+        return self.least <= count and (self.most is None or count <= self.most)
+
+    def check(self, count: int) -> None:
+        """Raise a fault where it does not."""
+        if self.fits(count):
+            return
+        if self.most is None:
+            expected = f"at least {self.least}"
+        elif self.most == self.least:
+            expected = str(self.least)
+        else:
+            expected = f"{self.least} to {self.most}"
+        name = self.name.lstrip("%")
+        raise Fault("arity-error", f"{name} takes {expected} arguments, it was given {count}")
+
+
 @final
-class Closure:
-    """A procedure written in Lisp, with the frame it was made in."""
+class Primitive(HostProcedure):
+    """A procedure written in Python that is pure and takes a constant time."""
 
-    __slots__ = ("frame", "template")
-
-    def __init__(self, template: "Template", frame: Frame | None) -> None:
-        self.template = template
-        self.frame = frame
-
-
-@final
-class Primitive:
-    """A procedure written in Python that is pure and takes a constant time. `most` None is any number."""
-
-    __slots__ = ("function", "least", "most", "name")
+    __slots__ = ("function",)
 
     def __init__(self, name: str, function: Callable[..., Datum], least: int, most: int | None) -> None:
-        self.name, self.function, self.least, self.most = name, function, least, most
+        super().__init__(name, least, most)
+        self.function = function
 
 
 @final
-class Control:
-    """A procedure written in Python that is handed the machine: it takes time, moves the control, or asks the host."""
-
-    __slots__ = ("function", "least", "most", "name")
-
-    def __init__(
-        self, name: str, function: "Callable[[Machine, list[Datum]], None]", least: int, most: int | None
-    ) -> None:
-        self.name, self.function, self.least, self.most = name, function, least, most
-
-
-@final
-class Operation:
+class Operation(Procedure):
     """A procedure that is carried out by the host: a call through the gate. `positions` name unlabelled arguments."""
 
     __slots__ = ("name", "operation", "positions")
 
     def __init__(self, name: str, operation: str, positions: tuple[str, ...]) -> None:
         self.name, self.operation, self.positions = name, operation, positions
-
-
-PROCEDURES = (Closure, Primitive, Control, Operation)
-
-
-def is_true(datum: Datum) -> bool:
-    """Everything is true but `#f` and `nil`."""
-    return datum is not False and datum is not None
 
 
 def make_list(items: Iterable[Datum], tail: Datum = EMPTY) -> Datum:
@@ -210,5 +199,5 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((Pair, Empty), "a list"),
     (dict, "a table"),
     (LispOutcome, "an outcome"),
-    (PROCEDURES, "a procedure"),
+    (Procedure, "a procedure"),
 )

@@ -2,8 +2,10 @@
 
 from typing import NamedTuple, final
 
-from holdfast.guests.lisp.data import UNBOUND, Closure, Datum
+from holdfast.guests.lisp.data import UNBOUND, Datum, Frame, Procedure, make_list
+from holdfast.guests.lisp.faults import Fault
 from holdfast.guests.lisp.nodes import Lambda
+from holdfast.guests.lisp.place import Place
 
 Instruction = tuple[int, object]
 
@@ -79,4 +81,24 @@ class Template:
         self.takes_rest = node.rest is not None
         self.extra = [UNBOUND] * len(node.defined)
         self.code: list[Instruction] | None = None
-        self.places: dict[int, object] = {}
+        self.places: dict[int, Place] = {}
+
+    def take_rest(self, frame: Frame) -> None:
+        """Gather the arguments beyond the parameters in a list. Raises a fault where their number does not fit."""
+        count = len(frame) - 1
+        if count < self.arity or (count > self.arity and not self.takes_rest):
+            name = self.node.name or "this procedure"
+            least = "at least " if self.takes_rest else ""
+            raise Fault("arity-error", f"{name} takes {least}{self.arity} arguments, it was given {count}")
+        frame[self.arity + 1 :] = [make_list(frame[self.arity + 1 :])]
+
+
+@final
+class Closure(Procedure):
+    """A procedure written in Lisp, with the frame it was made in."""
+
+    __slots__ = ("frame", "template")
+
+    def __init__(self, template: Template, frame: Frame | None) -> None:
+        self.template = template
+        self.frame = frame

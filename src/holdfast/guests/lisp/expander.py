@@ -6,8 +6,8 @@ Names of forms are reserved, so a form means the same wherever it stands; names 
 from collections.abc import Callable
 from typing import Literal
 
-from holdfast.guests.lisp.data import EMPTY, Closure, Datum, Pair, Place, Symbol, kind_of
-from holdfast.guests.lisp.environment import Root
+from holdfast.guests.lisp.data import EMPTY, Datum, Pair, Symbol, kind_of
+from holdfast.guests.lisp.environment import Closure, Root
 from holdfast.guests.lisp.faults import Malformed
 from holdfast.guests.lisp.forms import BuiltinName, arguments_of, items_of
 from holdfast.guests.lisp.nodes import (
@@ -24,6 +24,7 @@ from holdfast.guests.lisp.nodes import (
     Sequence,
     Variable,
 )
+from holdfast.guests.lisp.place import Place
 from holdfast.guests.lisp.sugar import SUGAR
 from holdfast.guests.lisp.trampoline import Deep, bounce
 

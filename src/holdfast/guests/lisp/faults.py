@@ -4,17 +4,13 @@ LispTrouble
 ├── Fault          the program did something wrong; `try` turns it into an error outcome
 │   └── Malformed  the text is no program; where it is found before anything ran, the code is refused
 ├── LimitReached   a limit of the run; nothing in the program can catch it
-├── BudgetSpent    a `with-budget` has nothing left; it ends there, as a nonconverged outcome
+├── BudgetSpent    a `with-budget` has nothing left; it ends there, as a nonconverged outcome (in `budgets`)
 └── Crowded        what is about to be made may not fit; memory is looked at, and it is tried again
 
 None of these leaves the package: the guest turns each into a `Run`.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.budgets import Budget
-    from holdfast.guests.lisp.data import Place
+from holdfast.guests.lisp.place import Place
 
 
 class LispTrouble(Exception):
@@ -24,7 +20,7 @@ class LispTrouble(Exception):
 class Fault(LispTrouble):
     """The program did something wrong; `code` is stable."""
 
-    def __init__(self, code: str, message: str, *, place: "Place | None" = None) -> None:
+    def __init__(self, code: str, message: str, *, place: Place | None = None) -> None:
         super().__init__(message)
         self.code, self.message, self.place = code, message, place
         self.trace: tuple[str, ...] = ()
@@ -37,7 +33,7 @@ class Fault(LispTrouble):
 class Malformed(Fault):
     """The text is no program: a parenthesis, a string or a special form is not as it must be."""
 
-    def __init__(self, message: str, *, place: "Place | None" = None) -> None:
+    def __init__(self, message: str, *, place: Place | None = None) -> None:
         super().__init__("syntax-error", message, place=place)
 
 
@@ -47,14 +43,6 @@ class LimitReached(LispTrouble):
     def __init__(self, limit: str, message: str) -> None:
         super().__init__(f"{limit}: {message}")
         self.limit = limit
-
-
-class BudgetSpent(LispTrouble):
-    """A `with-budget` has nothing left of a dimension."""
-
-    def __init__(self, budget: "Budget", dimension: str) -> None:
-        super().__init__(f"the budget of {dimension} is spent")
-        self.budget, self.dimension = budget, dimension
 
 
 class Crowded(LispTrouble):

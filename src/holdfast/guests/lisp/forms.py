@@ -1,7 +1,8 @@
 """The shapes of forms: taking a list apart and saying clearly what is wrong with it."""
 
-from holdfast.guests.lisp.data import EMPTY, Datum, Pair, Place
+from holdfast.guests.lisp.data import EMPTY, Datum, Pair
 from holdfast.guests.lisp.faults import Malformed
+from holdfast.guests.lisp.place import Place
 
 
 class BuiltinName:

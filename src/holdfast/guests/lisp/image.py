@@ -18,18 +18,17 @@ from holdfast.guests.lisp.context import Context, Tracker
 from holdfast.guests.lisp.data import (
     EMPTY,
     UNBOUND,
-    Closure,
-    Control,
     Keyword,
     LispOutcome,
     Operation,
     Pair,
-    Place,
     Primitive,
     Symbol,
 )
-from holdfast.guests.lisp.environment import Cell, Level, Root, Template
+from holdfast.guests.lisp.environment import Cell, Closure, Level, Root, Template
 from holdfast.guests.lisp.facts import Fact, FactStore
+from holdfast.guests.lisp.place import Place
+from holdfast.guests.lisp.registers import Control
 
 FORMAT = 1
 

@@ -2,41 +2,36 @@
 
 import hashlib
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from holdfast.guests.lisp.artifacts import Artifact
 from holdfast.guests.lisp.canonical import canonical, signature
 from holdfast.guests.lisp.context import Tracker
 from holdfast.guests.lisp.data import (
     UNBOUND,
-    Closure,
-    Control,
     Datum,
     LispOutcome,
     Symbol,
     iterate,
     make_list,
 )
-from holdfast.guests.lisp.environment import Level
+from holdfast.guests.lisp.environment import Closure, Level
 from holdfast.guests.lisp.image import graph_key
+from holdfast.guests.lisp.registers import Control, Registers
 from holdfast.guests.lisp.tables import table
 from holdfast.guests.lisp.texts import text
 
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.machine import Machine
 
-
-def _assert(machine: "Machine", arguments: list[Datum]) -> None:
+def _assert(machine: Registers, arguments: list[Datum]) -> None:
     """Whether the fact is new."""
     expression, evidence, value = arguments
     machine.give(machine.context.facts.add(expression, evidence, machine.now_ms, value))
 
 
-def _is_fact(machine: "Machine", arguments: list[Datum]) -> None:
+def _is_fact(machine: Registers, arguments: list[Datum]) -> None:
     machine.give(machine.context.facts.get(arguments[0]) is not None)
 
 
-def _fact(machine: "Machine", arguments: list[Datum]) -> None:
+def _fact(machine: Registers, arguments: list[Datum]) -> None:
     fact = machine.context.facts.get(arguments[0])
     if fact is None:
         machine.give(None)
@@ -50,18 +45,18 @@ def _fact(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(fields)
 
 
-def _facts(machine: "Machine", arguments: list[Datum]) -> None:
+def _facts(machine: Registers, arguments: list[Datum]) -> None:
     """Everything asserted, in order."""
     facts = machine.context.facts.facts
     machine.charge(steps=len(facts) // 8, size=64 * len(facts))
     machine.give(make_list(fact.expression for fact in facts.values()))
 
 
-def _facts_signature(machine: "Machine", arguments: list[Datum]) -> None:
+def _facts_signature(machine: Registers, arguments: list[Datum]) -> None:
     machine.give(machine.context.facts.signature())
 
 
-def _signature(machine: "Machine", arguments: list[Datum]) -> None:
+def _signature(machine: Registers, arguments: list[Datum]) -> None:
     """Names the state that a body can see: the watched ones of facts, bindings, artifacts and world."""
     thunk, watched, world = arguments
     assert isinstance(thunk, Closure)
@@ -101,12 +96,12 @@ def _level(level: Level, values: list[Datum]) -> list[str]:
     ]
 
 
-def _ok_after(machine: "Machine", arguments: list[Datum]) -> None:
+def _ok_after(machine: Registers, arguments: list[Datum]) -> None:
     """The outcome of a fixpoint that was reached."""
     machine.give(LispOutcome("ok", {"value": arguments[0], "iterations": arguments[1]}))
 
 
-def _expression_key(machine: "Machine", arguments: list[Datum]) -> None:
+def _expression_key(machine: Registers, arguments: list[Datum]) -> None:
     """Names an expression together with the values of the names in it."""
     machine.charge(steps=100)
     machine.give(graph_key(arguments))
@@ -121,12 +116,12 @@ def _fingerprints(datum: Datum) -> dict[str, str]:
     return {path: text(fingerprint) for path, fingerprint in table(datum).items()}
 
 
-def _memo_has(machine: "Machine", arguments: list[Datum]) -> None:
+def _memo_has(machine: Registers, arguments: list[Datum]) -> None:
     key = _artifact_key(text(arguments[0]), _fingerprints(arguments[1]))
     machine.give(machine.state.artifacts.has(key))
 
 
-def _memo_find(machine: "Machine", arguments: list[Datum]) -> None:
+def _memo_find(machine: Registers, arguments: list[Datum]) -> None:
     """A list with the value, or #f; counts as hit or miss."""
     artifact = machine.state.artifacts.get(_artifact_key(text(arguments[0]), _fingerprints(arguments[1])))
     if artifact is None:
@@ -137,59 +132,59 @@ def _memo_find(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(make_list([artifact.value]))
 
 
-def _memo_missed(machine: "Machine", arguments: list[Datum]) -> None:
+def _memo_missed(machine: Registers, arguments: list[Datum]) -> None:
     machine.state.artifacts.misses += 1
     machine.give(None)
 
 
-def _memo_put(machine: "Machine", arguments: list[Datum]) -> None:
+def _memo_put(machine: Registers, arguments: list[Datum]) -> None:
     expression, dependencies, value = text(arguments[0]), _fingerprints(arguments[1]), arguments[2]
     key = _artifact_key(expression, dependencies)
     machine.state.artifacts.put(key, Artifact(expression, dependencies, value))
     machine.give(value)
 
 
-def _memo_candidates(machine: "Machine", arguments: list[Datum]) -> None:
+def _memo_candidates(machine: Registers, arguments: list[Datum]) -> None:
     """The dependencies of each artifact of an expression, the newest first."""
     found = machine.state.artifacts.of_expression(text(arguments[0]))
     machine.give(make_list(dict(artifact.dependencies) for _, artifact in found))
 
 
-def _memo_drop(machine: "Machine", arguments: list[Datum]) -> None:
+def _memo_drop(machine: Registers, arguments: list[Datum]) -> None:
     machine.state.artifacts.drop(_artifact_key(text(arguments[0]), _fingerprints(arguments[1])))
     machine.give(None)
 
 
-def _memo_clear(machine: "Machine", arguments: list[Datum]) -> None:
+def _memo_clear(machine: Registers, arguments: list[Datum]) -> None:
     machine.state.artifacts.clear()
     machine.give(None)
 
 
-def _memo_stats(machine: "Machine", arguments: list[Datum]) -> None:
+def _memo_stats(machine: Registers, arguments: list[Datum]) -> None:
     store = machine.state.artifacts
     counts = {"hits": store.hits, "misses": store.misses, "evictions": store.evictions}
     machine.give({"size": len(store), "capacity": store.capacity, **counts})
 
 
-def _tracking(machine: "Machine", arguments: list[Datum]) -> None:
+def _tracking(machine: Registers, arguments: list[Datum]) -> None:
     """Call a procedure, noting every file that is looked at in it."""
     tracker = Tracker(machine.context.tracker)
-    machine.enter_within(replace(machine.context, tracker=tracker), arguments[0], [])
+    machine.enter_within(replace(machine.context, tracker=tracker), arguments[0])
 
 
-def _tracked(machine: "Machine", arguments: list[Datum]) -> None:
+def _tracked(machine: Registers, arguments: list[Datum]) -> None:
     """What was looked at so far, with fingerprints."""
     tracker = machine.context.tracker
     machine.give(dict(tracker.dependencies) if tracker is not None else {})
 
 
-def _must_note(machine: "Machine", arguments: list[Datum]) -> None:
+def _must_note(machine: Registers, arguments: list[Datum]) -> None:
     """Whether a memo wants to know of a look at this file."""
     tracker = machine.context.tracker
     machine.give(tracker is not None and not tracker.knows(text(arguments[0])))
 
 
-def _note(machine: "Machine", arguments: list[Datum]) -> None:
+def _note(machine: Registers, arguments: list[Datum]) -> None:
     """Let the memos around depend on these files in this state."""
     if machine.context.tracker is not None:
         for path, fingerprint in _fingerprints(arguments[0]).items():

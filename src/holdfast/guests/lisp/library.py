@@ -8,7 +8,7 @@ from holdfast.guests.lisp.artifacts import ArtifactStore
 from holdfast.guests.lisp.basics import BASICS
 from holdfast.guests.lisp.context import State
 from holdfast.guests.lisp.controls import CONTROLS
-from holdfast.guests.lisp.data import Control, Operation, Primitive
+from holdfast.guests.lisp.data import Operation, Primitive
 from holdfast.guests.lisp.environment import Cell, Root
 from holdfast.guests.lisp.facts import FactStore
 from holdfast.guests.lisp.knowledge import KNOWLEDGE
@@ -17,8 +17,9 @@ from holdfast.guests.lisp.machine import Machine
 from holdfast.guests.lisp.meter import Meter
 from holdfast.guests.lisp.models import MODELS
 from holdfast.guests.lisp.numbers import NUMBERS
-from holdfast.guests.lisp.operations import API, OPERATE
+from holdfast.guests.lisp.operations import API
 from holdfast.guests.lisp.reader import read
+from holdfast.guests.lisp.registers import OPERATE, Control
 from holdfast.guests.lisp.tables import TABLES
 from holdfast.guests.lisp.texts import TEXTS
 

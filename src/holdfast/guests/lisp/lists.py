@@ -1,14 +1,10 @@
 """Lists. What takes a time that grows with the list is charged for it."""
 
-from typing import TYPE_CHECKING
-
-from holdfast.guests.lisp.data import EMPTY, Control, Datum, Pair, Primitive, kind_of, make_list
+from holdfast.guests.lisp.data import EMPTY, Datum, Pair, Primitive, kind_of, make_list
 from holdfast.guests.lisp.equality import are_equal
 from holdfast.guests.lisp.faults import Fault
 from holdfast.guests.lisp.numbers import integer
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.machine import Machine
+from holdfast.guests.lisp.registers import Control, Registers
 
 PAIR_BYTES = 64
 MAX_ITEMS = 500_000
@@ -16,7 +12,7 @@ MAX_ITEMS = 500_000
 _CHUNK = 1024
 
 
-def gather(machine: "Machine", datum: Datum) -> list[Datum]:
+def gather(machine: Registers, datum: Datum) -> list[Datum]:
     """The items of a list, with the walk along it charged as it goes."""
     items: list[Datum] = []
     while type(datum) is Pair:
@@ -74,11 +70,11 @@ def _is_pair(datum: Datum) -> bool:
     return type(datum) is Pair
 
 
-def _length(machine: "Machine", arguments: list[Datum]) -> None:
+def _length(machine: Registers, arguments: list[Datum]) -> None:
     machine.give(len(gather(machine, arguments[0])))
 
 
-def _append(machine: "Machine", arguments: list[Datum]) -> None:
+def _append(machine: Registers, arguments: list[Datum]) -> None:
     if not arguments:
         machine.give(EMPTY)
         return
@@ -90,13 +86,13 @@ def _append(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(make_list(items, arguments[-1]))
 
 
-def _reverse(machine: "Machine", arguments: list[Datum]) -> None:
+def _reverse(machine: Registers, arguments: list[Datum]) -> None:
     items = gather(machine, arguments[0])
     machine.charge(size=PAIR_BYTES * len(items))
     machine.give(make_list(items[::-1]))
 
 
-def _nth(machine: "Machine", arguments: list[Datum]) -> None:
+def _nth(machine: Registers, arguments: list[Datum]) -> None:
     position = integer(arguments[1])
     items = gather(machine, arguments[0])
     if not 0 <= position < len(items):
@@ -104,7 +100,7 @@ def _nth(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(items[position])
 
 
-def _member(machine: "Machine", arguments: list[Datum]) -> None:
+def _member(machine: Registers, arguments: list[Datum]) -> None:
     """The list from the first item on that is equal, or #f."""
     wanted, rest = arguments
     while isinstance(rest, Pair):
@@ -117,7 +113,7 @@ def _member(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(False)
 
 
-def _associate(machine: "Machine", arguments: list[Datum]) -> None:
+def _associate(machine: Registers, arguments: list[Datum]) -> None:
     """The first pair whose first is equal to the key, or #f."""
     wanted, rest = arguments
     while isinstance(rest, Pair):
@@ -130,7 +126,7 @@ def _associate(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(False)
 
 
-def _range(machine: "Machine", arguments: list[Datum]) -> None:
+def _range(machine: Registers, arguments: list[Datum]) -> None:
     """From the first number to before the last."""
     bounds = [integer(bound) for bound in arguments]
     start, stop = (0, bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])

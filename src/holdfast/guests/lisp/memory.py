@@ -2,24 +2,21 @@
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from holdfast.guests.lisp.artifacts import Artifact
 from holdfast.guests.lisp.budgets import Budget
 from holdfast.guests.lisp.context import Context, Tracker
-from holdfast.guests.lisp.data import Closure, LispOutcome, Pair
-from holdfast.guests.lisp.environment import Root, Template
+from holdfast.guests.lisp.data import LispOutcome, Pair
+from holdfast.guests.lisp.environment import Closure, Root, Template
 from holdfast.guests.lisp.facts import Fact, FactStore
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.machine import Machine
+from holdfast.guests.lisp.registers import Registers
 
 _PIECE = 20_000
 _OBJECT_BYTES = 64
 _INSTRUCTION_BYTES = 120
 
 
-def measure(*machines: "Machine") -> Iterator[None]:
+def measure(*machines: Registers) -> Iterator[None]:
     """Look at everything reachable, pausing now and then; tells the meter at the end. Raises LimitReached."""
     waiting: list[object] = []
     for machine in machines:
@@ -41,7 +38,7 @@ def measure(*machines: "Machine") -> Iterator[None]:
     machines[0].meter.found_live(total)
 
 
-def _roots(machine: "Machine") -> list[object]:
+def _roots(machine: Registers) -> list[object]:
     state = machine.state
     control = list(machine.control[1]) if machine.control is not None else []
     return [

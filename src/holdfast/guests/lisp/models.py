@@ -1,21 +1,18 @@
 """Asking a model from a program: a `with-budget` bounds its tokens and cost, and is charged what the reply cost."""
 
 import math
-from typing import TYPE_CHECKING
 
-from holdfast.guests.lisp.data import Control, Datum
+from holdfast.guests.lisp.data import Datum
 from holdfast.guests.lisp.lists import gather
 from holdfast.guests.lisp.operations import API, name_arguments
+from holdfast.guests.lisp.registers import Control, Registers
 from holdfast.guests.lisp.texts import text
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.machine import Machine
 
 _CHARACTERS_PER_TOKEN = 4
 """A guess, used only where a reply does not say what it took."""
 
 
-def _ask(machine: "Machine", arguments: list[Datum]) -> None:
+def _ask(machine: Registers, arguments: list[Datum]) -> None:
     """The call itself, with no more tokens asked for than the budgets leave."""
     operation = API[text(arguments[0])]
     named = dict(name_arguments(operation.name, operation.positions, gather(machine, arguments[1])))
@@ -29,7 +26,7 @@ def _ask(machine: "Machine", arguments: list[Datum]) -> None:
     machine.request(operation.operation, named)
 
 
-def _settle(machine: "Machine", arguments: list[Datum]) -> None:
+def _settle(machine: Registers, arguments: list[Datum]) -> None:
     """Charge a reply and give its text. A reply is text, or a table with text, tokens and cost_usd."""
     asked, reply = gather(machine, arguments[0]), arguments[1]
     answer = reply.get("text", reply) if isinstance(reply, dict) else reply

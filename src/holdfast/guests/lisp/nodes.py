@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast.guests.lisp.data import Datum, Place
+from holdfast.guests.lisp.data import Datum
+from holdfast.guests.lisp.place import Place
 
 
 @dataclass(slots=True, frozen=True)

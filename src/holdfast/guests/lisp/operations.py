@@ -4,14 +4,10 @@ Everything that touches the world, a model or the session is a call that the gat
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from holdfast.core import Tool
-from holdfast.guests.lisp.data import Control, Datum, Keyword, Operation
+from holdfast.guests.lisp.data import Datum, Keyword, Operation
 from holdfast.guests.lisp.faults import Fault
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.machine import Machine
 
 _API: dict[str, tuple[str, tuple[str, ...]]] = {
     "world/read": ("world.read", ("path",)),
@@ -82,13 +78,3 @@ def name_arguments(name: str, positions: tuple[str, ...], given: list[Datum]) ->
 def _spelling(label: str, positions: tuple[str, ...]) -> str:
     """`:max-tokens` is max_tokens, unless the tool itself spells it with a dash."""
     return label if label in positions else label.replace("-", "_")
-
-
-def _operate(machine: "Machine", arguments: list[Datum]) -> None:
-    operation, *given = arguments
-    assert isinstance(operation, Operation)
-    machine.request(operation.operation, name_arguments(operation.name, operation.positions, given))
-
-
-OPERATE = Control("%operate", _operate, 1, None)
-"""What calling an operation comes to: it and its arguments are handed to this."""

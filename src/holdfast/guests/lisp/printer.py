@@ -2,8 +2,6 @@
 
 from holdfast.guests.lisp.data import (
     EMPTY,
-    Closure,
-    Control,
     Datum,
     Keyword,
     LispOutcome,
@@ -12,7 +10,9 @@ from holdfast.guests.lisp.data import (
     Primitive,
     Symbol,
 )
+from holdfast.guests.lisp.environment import Closure
 from holdfast.guests.lisp.faults import Fault
+from holdfast.guests.lisp.registers import Control
 
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0"})
 _QUOTES = {"quote": "'", "quasiquote": "`", "unquote": ",", "unquote-splicing": ",@"}

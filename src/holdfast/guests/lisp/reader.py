@@ -5,9 +5,10 @@ import re
 from bisect import bisect_right
 from itertools import accumulate
 
-from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Place, Symbol
+from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Symbol
 from holdfast.guests.lisp.faults import Malformed
 from holdfast.guests.lisp.garbage import collection_paused
+from holdfast.guests.lisp.place import Place
 
 MAX_CHARACTERS = 1 << 18
 """Of a program: reading is not interruptible, and this much takes a tenth of a second or two."""

@@ -6,8 +6,9 @@ from holdfast.guests.lisp.compiler import VERSION, compile_template
 from holdfast.guests.lisp.context import State
 from holdfast.guests.lisp.environment import Root
 from holdfast.guests.lisp.image import BadImage, decode_image, encode_image
-from holdfast.guests.lisp.machine import Call, Machine
+from holdfast.guests.lisp.machine import Machine
 from holdfast.guests.lisp.natives import NATIVE
+from holdfast.guests.lisp.registers import Call
 
 _REGISTERS = (
     "stack",

@@ -4,7 +4,7 @@ Everything hot is a local name here. The machine's fields are set again when the
 steps the machine knows everything. Branches stand in the order of how often they are taken.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.guests.lisp.compiler import (
     BRANCH,
@@ -32,15 +32,13 @@ from holdfast.guests.lisp.compiler import (
     TAIL_CALL,
     compile_template,
 )
-from holdfast.guests.lisp.data import UNBOUND, Closure, LispOutcome, Primitive
+from holdfast.guests.lisp.data import UNBOUND, LispOutcome, Primitive
+from holdfast.guests.lisp.environment import Closure
 from holdfast.guests.lisp.faults import Fault
-from holdfast.guests.lisp.procedures import fits, take_rest, wrong_count
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.machine import Machine
+from holdfast.guests.lisp.registers import Registers
 
 
-def run_steps(machine: "Machine", limit: int) -> bool:
+def run_steps(machine: Registers, limit: int) -> bool:
     """Run at most so many steps. True at the end of a form; otherwise they are used up, or something else is next."""
     stack, continuation, meter = machine.stack, machine.continuation, machine.meter
     template, pc, context = machine.template, machine.pc, machine.context
@@ -78,7 +76,7 @@ def run_steps(machine: "Machine", limit: int) -> bool:
                     frame[0] = callee.frame
                     template = callee.template
                     if argument != template.arity or template.takes_rest:
-                        take_rest(template, frame)
+                        template.take_rest(frame)
                     if template.extra:
                         frame.extend(template.extra)
                         meter.new_bytes += 8 * len(template.extra)
@@ -105,7 +103,7 @@ def run_steps(machine: "Machine", limit: int) -> bool:
                     frame[0] = callee.frame
                     template = callee.template
                     if argument != template.arity or template.takes_rest:
-                        take_rest(template, frame)
+                        template.take_rest(frame)
                     if template.extra:
                         frame.extend(template.extra)
                         meter.new_bytes += 8 * len(template.extra)
@@ -188,8 +186,8 @@ def run_steps(machine: "Machine", limit: int) -> bool:
     except TypeError:
         # Counting the arguments of a primitive before each call would cost more than asking afterwards.
         callee = stack[-argument - 1] if isinstance(argument, int) and argument < len(stack) else None
-        if isinstance(callee, Primitive) and not fits(callee, argument):
-            raise wrong_count(callee, argument) from None
+        if isinstance(callee, Primitive):
+            callee.check(argument)
         raise
     finally:
         machine.template, machine.pc, machine.frame, machine.context = template, pc, frame, context

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Place, Symbol, make_list
+from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Symbol, make_list
 from holdfast.guests.lisp.faults import Malformed
 from holdfast.guests.lisp.forms import BuiltinName, arguments_of, bindings_of, build, items_of
+from holdfast.guests.lisp.place import Place
 from holdfast.guests.lisp.trampoline import Deep, bounce
 
 _BEGIN, _IF, _LET, _LAMBDA, _DEFINE, _COND, _ELSE, _QUOTE = (

@@ -1,13 +1,9 @@
 """Tables: names with values, as JSON objects are. A change makes a new table."""
 
-from typing import TYPE_CHECKING
-
-from holdfast.guests.lisp.data import Control, Datum, Keyword, Pair, Primitive, Symbol, kind_of, make_list
+from holdfast.guests.lisp.data import Datum, Keyword, Pair, Primitive, Symbol, kind_of, make_list
 from holdfast.guests.lisp.faults import Fault
 from holdfast.guests.lisp.lists import PAIR_BYTES
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.machine import Machine
+from holdfast.guests.lisp.registers import Control, Registers
 
 _ENTRY_BYTES = 104
 
@@ -48,21 +44,21 @@ def _count(source: Datum) -> int:
     return len(table(source))
 
 
-def _put(machine: "Machine", arguments: list[Datum]) -> None:
+def _put(machine: Registers, arguments: list[Datum]) -> None:
     source, *changes = arguments
     added = _make(*changes)
     _charge(machine, len(table(source)) + len(added))
     machine.give({**table(source), **added})
 
 
-def _remove(machine: "Machine", arguments: list[Datum]) -> None:
+def _remove(machine: Registers, arguments: list[Datum]) -> None:
     source, *names = arguments
     gone = {key(name) for name in names}
     _charge(machine, len(table(source)))
     machine.give({name: value for name, value in table(source).items() if name not in gone})
 
 
-def _merge(machine: "Machine", arguments: list[Datum]) -> None:
+def _merge(machine: Registers, arguments: list[Datum]) -> None:
     """Later tables win."""
     _charge(machine, sum(len(table(part)) for part in arguments))
     merged: Table = {}
@@ -71,26 +67,26 @@ def _merge(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(merged)
 
 
-def _keys(machine: "Machine", arguments: list[Datum]) -> None:
+def _keys(machine: Registers, arguments: list[Datum]) -> None:
     source = table(arguments[0])
     _charge(machine, len(source))
     machine.give(make_list(source))
 
 
-def _values(machine: "Machine", arguments: list[Datum]) -> None:
+def _values(machine: Registers, arguments: list[Datum]) -> None:
     source = table(arguments[0])
     _charge(machine, len(source))
     machine.give(make_list(source.values()))
 
 
-def _entries(machine: "Machine", arguments: list[Datum]) -> None:
+def _entries(machine: Registers, arguments: list[Datum]) -> None:
     """A list of (key value) lists."""
     source = table(arguments[0])
     machine.charge(steps=len(source) // 8, size=3 * PAIR_BYTES * len(source))
     machine.give(make_list(Pair(name, make_list([value])) for name, value in source.items()))
 
 
-def _charge(machine: "Machine", entries: int) -> None:
+def _charge(machine: Registers, entries: int) -> None:
     machine.charge(steps=entries // 8, size=_ENTRY_BYTES * entries)
 
 

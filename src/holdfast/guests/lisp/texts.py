@@ -2,17 +2,14 @@
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from holdfast.guests.lisp.data import Control, Datum, Keyword, Primitive, Symbol, kind_of, make_list
+from holdfast.guests.lisp.data import Datum, Keyword, Primitive, Symbol, kind_of, make_list
 from holdfast.guests.lisp.faults import Fault, Malformed
 from holdfast.guests.lisp.lists import PAIR_BYTES, gather
 from holdfast.guests.lisp.numbers import integer, number
 from holdfast.guests.lisp.printer import show
 from holdfast.guests.lisp.reader import read
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.machine import Machine
+from holdfast.guests.lisp.registers import Control, Registers
 
 MAX_CHARACTERS = 16 << 20
 """Of one string."""
@@ -26,7 +23,7 @@ def text(datum: Datum) -> str:
     raise Fault("type-error", f"expected a string, this is {kind_of(datum)}")
 
 
-def charge_text(machine: "Machine", characters: int) -> None:
+def charge_text(machine: Registers, characters: int) -> None:
     """Account for a string that is about to be made."""
     if characters > MAX_CHARACTERS:
         raise Fault("too-large", f"a string has at most {MAX_CHARACTERS} characters")
@@ -37,18 +34,18 @@ def _length(datum: Datum) -> int:
     return len(text(datum))
 
 
-def _append(machine: "Machine", arguments: list[Datum]) -> None:
+def _append(machine: Registers, arguments: list[Datum]) -> None:
     parts = [text(part) for part in arguments]
     charge_text(machine, sum(map(len, parts)))
     machine.give("".join(parts))
 
 
-def _concatenate(machine: "Machine", arguments: list[Datum]) -> None:
+def _concatenate(machine: Registers, arguments: list[Datum]) -> None:
     """Anything as text, one after the other."""
     machine.give(shown(machine, arguments, separator=""))
 
 
-def shown(machine: "Machine", arguments: list[Datum], *, separator: str) -> str:
+def shown(machine: Registers, arguments: list[Datum], *, separator: str) -> str:
     """What the arguments look like to a person."""
     parts: list[str] = []
     length = 0
@@ -59,14 +56,14 @@ def shown(machine: "Machine", arguments: list[Datum], *, separator: str) -> str:
     return separator.join(parts)
 
 
-def _written(machine: "Machine", arguments: list[Datum]) -> None:
+def _written(machine: Registers, arguments: list[Datum]) -> None:
     """A datum as text that reads back as the same."""
     result = show(arguments[0], most=MAX_CHARACTERS)
     charge_text(machine, len(result))
     machine.give(result)
 
 
-def _read(machine: "Machine", arguments: list[Datum]) -> None:
+def _read(machine: Registers, arguments: list[Datum]) -> None:
     """The first datum of a text."""
     source = text(arguments[0])
     machine.charge(steps=len(source), size=PAIR_BYTES * len(source))
@@ -77,7 +74,7 @@ def _read(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(data[0] if data else None)
 
 
-def _slice(machine: "Machine", arguments: list[Datum]) -> None:
+def _slice(machine: Registers, arguments: list[Datum]) -> None:
     source = text(arguments[0])
     start = integer(arguments[1])
     end = integer(arguments[2]) if len(arguments) == 3 else len(source)
@@ -87,7 +84,7 @@ def _slice(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(source[start:end])
 
 
-def _split(machine: "Machine", arguments: list[Datum]) -> None:
+def _split(machine: Registers, arguments: list[Datum]) -> None:
     source = text(arguments[0])
     separator = text(arguments[1]) if len(arguments) == 2 else None
     if separator == "":
@@ -98,20 +95,20 @@ def _split(machine: "Machine", arguments: list[Datum]) -> None:
     machine.give(make_list(source.split(separator)))
 
 
-def _join(machine: "Machine", arguments: list[Datum]) -> None:
+def _join(machine: Registers, arguments: list[Datum]) -> None:
     parts = [text(part) for part in gather(machine, arguments[0])]
     separator = text(arguments[1]) if len(arguments) == 2 else ""
     charge_text(machine, sum(map(len, parts)) + len(separator) * len(parts))
     machine.give(separator.join(parts))
 
 
-def _repeat(machine: "Machine", arguments: list[Datum]) -> None:
+def _repeat(machine: Registers, arguments: list[Datum]) -> None:
     source, count = text(arguments[0]), max(0, integer(arguments[1]))
     charge_text(machine, len(source) * count)
     machine.give(source * count)
 
 
-def _replace(machine: "Machine", arguments: list[Datum]) -> None:
+def _replace(machine: Registers, arguments: list[Datum]) -> None:
     source, old, new = map(text, arguments)
     if old == "":
         raise Fault("type-error", "what is to be replaced is not empty")
@@ -120,7 +117,7 @@ def _replace(machine: "Machine", arguments: list[Datum]) -> None:
 
 
 def _mapped(name: str, function: Callable[[str], str]) -> Control:
-    def run(machine: "Machine", arguments: list[Datum]) -> None:
+    def run(machine: Registers, arguments: list[Datum]) -> None:
         source = text(arguments[0])
         charge_text(machine, 3 * len(source))  # some letters become three
         machine.give(function(source))
@@ -129,7 +126,7 @@ def _mapped(name: str, function: Callable[[str], str]) -> Control:
 
 
 def _asked(name: str, function: Callable[[str, str], Datum]) -> Control:
-    def run(machine: "Machine", arguments: list[Datum]) -> None:
+    def run(machine: Registers, arguments: list[Datum]) -> None:
         one, other = map(text, arguments)
         machine.charge(steps=(len(one) + len(other)) // _CHARACTERS_PER_STEP)
         machine.give(function(one, other))

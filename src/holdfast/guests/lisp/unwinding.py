@@ -1,29 +1,25 @@
 """What happens when a program cannot go on where it is: back along the continuation to whoever expects that."""
 
-from typing import TYPE_CHECKING
-
-from holdfast.guests.lisp.data import LispOutcome, Place
-from holdfast.guests.lisp.faults import BudgetSpent, Fault
+from holdfast.guests.lisp.budgets import BudgetSpent
+from holdfast.guests.lisp.data import LispOutcome
+from holdfast.guests.lisp.faults import Fault
 from holdfast.guests.lisp.natives import BUDGET_END, CATCHER
-
-if TYPE_CHECKING:
-    from holdfast.guests.lisp.machine import Machine
+from holdfast.guests.lisp.registers import Registers
 
 _AFTER_RESULT = 1
 """Where a native piece of code goes on when its result is there already."""
 _MAX_TRACE = 8
 
 
-def locate(machine: "Machine", fault: Fault) -> None:
+def locate(machine: Registers, fault: Fault) -> None:
     """Note in a fault where the machine is, and who called."""
     if fault.place is None:
-        place = machine.template.places.get(machine.pc - 1)
-        fault.place = place if isinstance(place, Place) else None
+        fault.place = machine.template.places.get(machine.pc - 1)
     if not fault.trace:
         fault.trace = _trace(machine)
 
 
-def unwind_to_try(machine: "Machine", fault: Fault) -> bool:
+def unwind_to_try(machine: Registers, fault: Fault) -> bool:
     """Go back to the innermost `try`, which gives the fault as an error outcome. False where there is none."""
     while machine.continuation:
         _go_back(machine)
@@ -33,7 +29,7 @@ def unwind_to_try(machine: "Machine", fault: Fault) -> bool:
     return False
 
 
-def unwind_to_budget(machine: "Machine", spent: BudgetSpent) -> None:
+def unwind_to_budget(machine: Registers, spent: BudgetSpent) -> None:
     """Go back to the `with-budget` that is spent, which gives a nonconverged outcome."""
     while machine.template is not BUDGET_END or machine.frame is None or machine.frame[2] is not spent.budget:
         _go_back(machine)
@@ -42,11 +38,11 @@ def unwind_to_budget(machine: "Machine", spent: BudgetSpent) -> None:
     _deliver(machine, LispOutcome("nonconverged", fields))
 
 
-def _go_back(machine: "Machine") -> None:
+def _go_back(machine: Registers) -> None:
     machine.template, machine.pc, machine.frame, machine.context = machine.continuation.pop()
 
 
-def _deliver(machine: "Machine", outcome: LispOutcome) -> None:
+def _deliver(machine: Registers, outcome: LispOutcome) -> None:
     """Leave the outcome as the result of the native code the machine is in; its frame knows how high the stack was."""
     assert machine.frame is not None
     del machine.stack[machine.frame[1] :]
@@ -54,7 +50,7 @@ def _deliver(machine: "Machine", outcome: LispOutcome) -> None:
     machine.pc = _AFTER_RESULT
 
 
-def _trace(machine: "Machine") -> tuple[str, ...]:
+def _trace(machine: Registers) -> tuple[str, ...]:
     """Who called, innermost first."""
     lines = []
     for template, pc, _, _ in machine.continuation[: -_MAX_TRACE - 1 : -1]:
