@@ -5,7 +5,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core import JsonObject, Tool
@@ -160,6 +160,7 @@ SCHEMAS: st.SearchStrategy[dict[str, Any]] = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(SCHEMAS, VALUES)
 def test_we_agree_with_the_standard_on_every_named_argument(schema: JsonObject, value: Any) -> None:
     whole: JsonObject = {"type": "object", "properties": {"a": schema}, "additionalProperties": False}

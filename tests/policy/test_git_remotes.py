@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core import ArgumentRoles, Tool, UrlTarget
@@ -167,6 +167,7 @@ def test_a_remote_is_host_and_path(remote: str, host: str, path: str) -> None:
     assert (target.problem, target.host, target.path) == (None, host, path)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_as_a_remote_has_an_answer(text: str) -> None:
     target = canonical_remote(text)

@@ -7,7 +7,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.policy.naive_patterns import glob
 
@@ -117,6 +117,7 @@ PATTERN = st.lists(
 PATH = st.lists(st.text(alphabet="ab.", min_size=1, max_size=4), min_size=1, max_size=6)
 
 
+@settings(deadline=None)
 @given(PATTERN, PATH, st.booleans())
 def test_the_matcher_agrees_with_the_definition(pattern: list[str], path: list[str], is_wide: bool) -> None:
     pattern = [one for one in pattern if one not in (".", "..") and ("**" not in one or one == "**")]
@@ -127,6 +128,7 @@ def test_the_matcher_agrees_with_the_definition(pattern: list[str], path: list[s
         )
 
 
+@settings(deadline=None)
 @given(PATTERN, PATH)
 def test_what_matches_narrow_matches_wide(pattern: list[str], path: list[str]) -> None:
     text, name = "/".join(pattern), "/".join(path)
@@ -134,6 +136,7 @@ def test_what_matches_narrow_matches_wide(pattern: list[str], path: list[str]) -
         assert match_glob(text, name, is_wide=True)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30), st.booleans())
 def test_whatever_matches_is_a_plain_relative_path(path: str, is_wide: bool) -> None:
     if any(match_glob(pattern, path, is_wide=is_wide) for pattern in ("**", "**/*", "*", ".*")):
@@ -142,6 +145,7 @@ def test_whatever_matches_is_a_plain_relative_path(path: str, is_wide: bool) -> 
         assert ".." not in segments
 
 
+@settings(deadline=None)
 @given(PATTERN, PATH)
 def test_the_form_of_unicode_and_the_case_do_not_matter_read_wide(
     pattern: list[str], path: list[str]

@@ -1,7 +1,7 @@
 """Hosts: one form for each, and nothing local behind a star."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.policy import canonical_url
@@ -124,18 +124,21 @@ def test_a_pattern_that_names_no_host_is_refused(pattern: str) -> None:
     assert canonical_pattern(pattern) is None
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_at_all_has_an_answer(text: str) -> None:
     target = canonical_url(text)
     assert (target.problem is None) == bool(target.host)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["{}", "0x{:x}", "0{:o}"]))
 def test_every_way_to_write_an_address_is_the_same_address(number: int, form: str) -> None:
     dotted = ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
     assert canonical_host(form.format(number)) == canonical_host(dotted) == dotted
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_a_canonical_host_stays_as_it_is(text: str) -> None:
     host = canonical_host(text)

@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core import Call, Decision, JsonObject, call_id
@@ -86,6 +86,7 @@ def test_an_error_names_line_and_column_and_what_was_expected(
     assert str(caught.value).startswith(f"p.yaml:{line}:{column}: ")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_a_policy_or_a_clear_error(text: str) -> None:
     with pytest.raises(InvalidPolicy):
@@ -120,6 +121,7 @@ FRAGMENTS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(FRAGMENTS, max_size=12))
 def test_pieces_of_policies_in_any_order_never_crash_the_parser(pieces: list[str]) -> None:
     with contextlib.suppress(InvalidPolicy):

@@ -1,7 +1,7 @@
 """From arguments to targets."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core import (
@@ -140,6 +140,7 @@ HOSTILE: Tool = tool(
 )
 
 
+@settings(deadline=None)
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(("path", "url", "remote", "owner"), JSON)))
 def test_any_arguments_at_all_can_be_resolved(arguments: JsonObject) -> None:
     targets_of(HOSTILE, arguments, LexicalPaths())
