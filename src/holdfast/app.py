@@ -20,6 +20,7 @@ from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.events import Parent, SessionOpened, TurnEnded
 from holdfast.core.fold import effective
 from holdfast.guests import Engines, Sandbox
+from holdfast.mcp import Annotations, McpToolset, Pins, ServerSpec, known_roles, secrets_of, start_servers
 from holdfast.models import Model, open_model, resolve_model, secrets
 from holdfast.policy import Policy, load_policy
 from holdfast.session import Approver, Host, Session, Settings, Status, assemble, plan_rewind
@@ -31,7 +32,14 @@ class Runtime:
     """A store, an engine and the sessions that live on them. One a process is enough."""
 
     def __init__(
-        self, *, home: Home, settings: Settings, store: Store, engines: Engines, clock: Clock
+        self,
+        *,
+        home: Home,
+        settings: Settings,
+        store: Store,
+        engines: Engines,
+        clock: Clock,
+        servers: Sequence[ServerSpec] = (),
     ) -> None:
         self.home = home
         self.settings = settings
@@ -39,6 +47,7 @@ class Runtime:
         self.host = Host()
         self._engines = engines
         self._clock = clock
+        self._servers = tuple(servers)
 
     @classmethod
     async def start(
@@ -49,6 +58,7 @@ class Runtime:
         store: Store | None = None,
         engines: Engines | None = None,
         clock: Clock | None = None,
+        servers: Sequence[ServerSpec] = (),
     ) -> "Runtime":
         """Open the home and everything below it; close it again with `close`."""
         clock = clock or SystemClock()
@@ -60,6 +70,7 @@ class Runtime:
             store=store or await EmbeddedStore.start(place, clock=clock),
             engines=engines or Engines(key=place.key(), cache=place.cache),
             clock=clock,
+            servers=servers,
         )
 
     async def close(self) -> None:
@@ -197,19 +208,23 @@ class Runtime:
         world = FolderWorld(root)
         view = self.home.prepare_session(journal.session) / "view"
         view.mkdir(mode=0o700, exist_ok=True)
+        paths = WorldPaths(root, protected=(self.home.root,))
+        servers = self._server_toolsets(root, paths)
         session = await assemble(
             journal=journal,
             store=self.store,
             world=world,
-            paths=WorldPaths(root, protected=(self.home.root,)),
+            paths=paths,
             policy=policy,
             model=model,
             guest=self._engines.guest(sandbox, workspace=root, view=view),
             root=root,
             view=FolderWorld(view),
-            toolsets=[*self._engines.toolsets(sandbox), *toolsets],
+            toolsets=[*toolsets, *servers],
+            language=self._engines.toolsets(sandbox),
+            closers=[server.close for server in servers],
             settings=self.settings,
-            secrets=secrets(os.environ),
+            secrets=self._secrets(),
             clock=self._clock,
             can_ask=can_ask,
             home=self.home,
@@ -217,7 +232,25 @@ class Runtime:
         )
         session.approver = approver
         self.host.admit(session)
+        for name, error in (await start_servers(servers)).items():
+            await session.note("server-failed", f"{name} did not start and its tools are missing: {error}")
         return session
+
+    def _server_toolsets(self, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:
+        if not self._servers:
+            return ()
+        pins = Pins(self.home.root / "mcp-pins.json")
+        confirmed = self.home.root / "tool-annotations.json"
+        roles = known_roles().merged(Annotations.load(confirmed)) if confirmed.exists() else known_roles()
+        return tuple(
+            McpToolset(spec, workspace=root, pins=pins, paths=paths, annotations=roles, clock=self._clock)
+            for spec in self._servers
+        )
+
+    def _secrets(self) -> tuple[str, ...]:
+        """Every secret we hand out ourselves: keys of providers, and what the entries of servers name."""
+        handed = (one for spec in self._servers for one in secrets_of(spec, os.environ))
+        return (*secrets(os.environ), *handed)
 
     def _policy(self, policy: Policy | str | None) -> Policy:
         if policy is None or isinstance(policy, str):

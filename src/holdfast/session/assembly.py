@@ -1,6 +1,6 @@
 """Joining the parts of one session: the same road, whatever the parts. Which parts they are is decided above."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -36,11 +36,13 @@ async def assemble(
     settings: Settings,
     clock: Clock,
     toolsets: Sequence[Toolset] = (),
+    language: Sequence[Toolset] = (),
     secrets: tuple[str, ...] = (),
     can_ask: bool = True,
     home: Home | None = None,
     root: Path | None = None,
     view: World | None = None,
+    closers: Sequence[Callable[[], Awaitable[None]]] = (),
     on_close: Callable[[SessionId], None] = lambda _: None,
 ) -> Session:
     """One live session over these parts; its staged changes are brought back from the journal."""
@@ -48,6 +50,8 @@ async def assemble(
     resources = AsyncExitStack()
     resources.callback(on_close, journal.session)
     resources.push_async_callback(journal.release)
+    for close in closers:
+        resources.push_async_callback(close)
     resources.push_async_callback(guest.close)
     status, conversation = Status(journal), Conversation(journal)
     undo = UndoJournal(home.session_folder(journal.session)) if home is not None else None
@@ -72,7 +76,7 @@ async def assemble(
     gate = Gate(
         journal=journal,
         policy=policy,
-        toolsets=[*own, *toolsets],
+        toolsets=[*own, *language, *toolsets],
         paths=paths,
         clock=clock,
         turn_limits=settings.turn_budget,

@@ -8,12 +8,13 @@ import sys
 from holdfast.app import Runtime
 from holdfast.cli import exits
 from holdfast.cli.approvals import TerminalApprover
-from holdfast.cli.console import Console
+from holdfast.cli.console import Console, visible
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.narrator import Narrator
 from holdfast.cli.outcomes import report, say_how_it_ended
 from holdfast.config import load_config
 from holdfast.core.errors import SessionNotFound
+from holdfast.mcp import ServerSpec, load_servers
 from holdfast.models import Model
 from holdfast.session import Session
 from holdfast.store import Home
@@ -41,7 +42,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Open the session and hand it to the task or to the person."""
     console = Console()
     home = Home.default()
-    runtime = await Runtime.start(home=home.root, settings=load_config(home))
+    runtime = await Runtime.start(home=home.root, settings=load_config(home), servers=_servers(home))
     try:
         session = await _open(runtime, arguments)
         return await _work(session, arguments, console)
@@ -68,6 +69,11 @@ async def _open(runtime: Runtime, arguments: argparse.Namespace) -> Session:
     )
 
 
+def _servers(home: Home) -> tuple[ServerSpec, ...]:
+    path = home.root / "mcp-servers.json"
+    return load_servers(path) if path.exists() else ()
+
+
 async def _last_here(runtime: Runtime) -> str:
     found = await runtime.store.sessions(limit=1, folder=os.getcwd())
     if not found:
@@ -77,6 +83,9 @@ async def _last_here(runtime: Runtime) -> str:
 
 async def _work(session: Session, arguments: argparse.Namespace, console: Console) -> int:
     task = " ".join(arguments.task) or (None if sys.stdin.isatty() else sys.stdin.read().strip() or None)
+    for note in session.diagnostics():
+        if note.code == "server-failed":
+            console.say(f"  note    {visible(note.text)}", "ask")
     session.follow(Narrator(console.say, after=session.last_seq))
     if console.is_interactive and not arguments.no_escalations:
         session.approver, session.approver_name = TerminalApprover(console), "terminal"
