@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -132,6 +133,20 @@ async def test_a_server_that_dies_is_reported_with_its_last_words_and_restarted(
     with pytest.raises(ToolFailed, match="ended with code 3: I was told to go"):
         await friendly.call("die", code=3)
     assert isinstance(friendly.news[-1], ServerFailed)
+    assert await friendly.call("echo", text="back") == "back"
+
+
+async def test_a_server_that_dies_between_calls_is_reported_at_once_and_missed_by_nobody(
+    opened: Opener,
+) -> None:
+    friendly = opened(spec_for("friendly"))
+    await friendly.toolset.start()
+    reported = asyncio.Event()
+    friendly.toolset.follow(lambda news: reported.set() if isinstance(news, ServerFailed) else None)
+    warden = friendly.toolset.warden
+    assert warden is not None
+    os.kill(warden, signal.SIGKILL)  # and with its warden the server goes
+    await reported.wait()
     assert await friendly.call("echo", text="back") == "back"
 
 

@@ -44,7 +44,7 @@ class Connection:
         self._client = client
         self._process = process
         self.ration = ration
-        self.is_open = True
+        self._is_lost = False
 
     @property
     def client(self) -> Client:
@@ -55,6 +55,15 @@ class Connection:
     def protocol(self) -> str:
         """The version both sides speak."""
         return self._client.protocol_version
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still answer, as far as we know."""
+        return not self._is_lost and (self._process is None or not self._process.ended.is_set())
+
+    async def lost(self) -> None:
+        """Return when the server has ended by itself; one reached by HTTP never tells."""
+        await (self._process.ended if self._process else asyncio.Event()).wait()
 
     @property
     def warden(self) -> int | None:
@@ -115,11 +124,8 @@ class Connection:
                     hint="'callSeconds' of the entry sets the limit",
                 )
             case MCPError(code=mcp_types.CONNECTION_CLOSED):
-                self.is_open = False
-                ending = self._process.ending if self._process else "closed the connection"
-                return ToolFailed(
-                    f"server {self._spec.name!r} {ending}", hint="the next call starts it again"
-                )
+                self._is_lost = True
+                return self.ending()
             case MCPError():
                 return ToolFailed(error.message[:2000])
             case HoldfastError():
@@ -197,11 +203,7 @@ async def connect(
     )
     try:
         async with client:
-            connection = Connection(spec, client, process, ration)
-            try:
-                yield connection
-            finally:
-                connection.is_open = False
+            yield Connection(spec, client, process, ration)
     except Exception as error:
         ending = process.ending if process is not None else ""
         raise _start_error(spec, error, ending) from error

@@ -38,6 +38,8 @@ class Process:
         self._process = process
         self._lifeline = lifeline
         self._last_words = bytearray()
+        self.ended = asyncio.Event()
+        """Set when it says no more, whoever ended it."""
         self.trouble = ""
         """Why we hung up on it, where we did."""
 
@@ -86,6 +88,7 @@ class Process:
         with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             async with incoming:
                 await self._hand_on(incoming, ration)
+        self.ended.set()
         # A pipe that nobody reads never ends, and with it the process would not either.
         while await self._process.stdout.read(1 << 16):
             pass

@@ -133,10 +133,8 @@ class McpToolset:
         except HoldfastError:
             if connection.is_open:
                 raise
-            await self.close()
-            ending = connection.ending()
-            self._failed(str(ending))
-            raise ending from None
+            await self._bury(connection)
+            raise connection.ending() from None
         self._failures = 0
         if result.is_error:
             raise failure_of(result)
@@ -145,7 +143,9 @@ class McpToolset:
     async def connection(self) -> "Connection":
         """The running server; starts it, or starts it again, where it does not run."""
         async with self._starting:
-            if self._connection is None or not self._connection.is_open:
+            if self._connection is not None and not self._connection.is_open:
+                await self._bury(self._connection)
+            if self._connection is None:
                 await self._restart()
             assert self._connection is not None
             if self._is_stale:
@@ -210,7 +210,8 @@ class McpToolset:
                 protocol=self._protocol,
             ) as connection:
                 ready.set_result(connection)
-                await asyncio.get_running_loop().create_future()
+                await connection.lost()
+            self._failed(str(connection.ending()))
         except HoldfastError as error:
             if not ready.done():
                 ready.set_exception(error)
@@ -240,6 +241,17 @@ class McpToolset:
                     is_other_server=found.is_other_server,
                 )
             )
+
+    async def _bury(self, connection: "Connection") -> None:
+        """Have a lost server reported, once, and forgotten; afterwards its exit code is known."""
+        if self._connection is not connection:
+            return
+        self._connection = None
+        if connection.warden is not None and self._keeper is not None:
+            await asyncio.wait({self._keeper})  # it says why the server ended, and stops within a few seconds
+            return
+        await self.close()
+        self._failed(str(connection.ending()))
 
     def _offer(self, definitions: Iterable[Definition]) -> None:
         self._offered = {each.name: self._annotations.apply(self.spec, each) for each in definitions}

@@ -1,13 +1,12 @@
 """Servers that hold on to life: one ignores signals and the end of its input, one has a child, one forks away."""
 
+import json
 import os
 import signal
 import sys
 import threading
 import time
 from pathlib import Path
-
-from mcp.server.mcpserver import MCPServer
 
 kind, folder = sys.argv[1], Path(sys.argv[2])
 
@@ -19,11 +18,10 @@ def note(name: str) -> None:
     draft.rename(folder / f"{name}.pid")
 
 
-def cling() -> None:
-    """Ignore everything that can be ignored, for a minute."""
+def shut_ears() -> None:
+    """Ignore every signal that can be ignored."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    time.sleep(60)
 
 
 def fork(name: str, *, away: bool) -> None:
@@ -36,22 +34,32 @@ def fork(name: str, *, away: bool) -> None:
             os._exit(0)
     for stream in (0, 1, 2):
         os.dup2(os.open(os.devnull, os.O_RDWR), stream)
+    shut_ears()
     note(name)
-    cling()
+    time.sleep(60)
     os._exit(0)
 
 
 if kind == "stubborn":
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    shut_ears()
     threading.Thread(target=time.sleep, args=(60,)).start()
-if kind == "forking":
-    fork("child", away=False)
-if kind == "daemon":
-    fork("runaway", away=True)
-    while not (folder / "runaway.pid").exists():
+if kind in ("forking", "daemon"):
+    fork(f"child-of-{kind}", away=kind == "daemon")
+    while not (folder / f"child-of-{kind}.pid").exists():
         time.sleep(0.001)
 note(kind)
-while kind == "forking" and not (folder / "child.pid").exists():
-    time.sleep(0.001)
-MCPServer(kind).run("stdio")
+ANSWERS = {
+    "initialize": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": kind, "version": "1"},
+    },
+    "tools/list": {"tools": []},
+}
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" in request and "method" in request:
+        answer = ANSWERS.get(request["method"])
+        error = {"code": -32601, "message": "Method not found"}
+        outcome = {"error": error} if answer is None else {"result": answer}
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"]} | outcome), flush=True)
