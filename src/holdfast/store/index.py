@@ -47,7 +47,7 @@ def mark_damaged(transaction: Transaction, session: SessionId) -> None:
     """Note on a session's line that not all of it can be read."""
     row = transaction.execute(SQL["find_session"], (session,)).fetchone()
     if row is not None:
-        _store(transaction, session, _damaged(decode_tally(row[0])), rank=None)
+        _store(transaction, session, _damaged(decode_tally(row[0])), moved_by=None)
 
 
 def is_damaged(body: bytes) -> bool:
@@ -88,21 +88,17 @@ def _describe(transaction: Transaction, session: SessionId, *, claimed: int) -> 
     if name is not None and transaction.execute(SQL["session_named"], (name,)).fetchone():
         # Two journals claim one name only where rows were lost; the id still finds the second.
         tally = _with_summary(tally, name=None)
-    _store(transaction, session, tally, rank=_rank(transaction, session, readable))
+    _store(transaction, session, tally, moved_by=_last_activity(session, readable))
 
 
-def _rank(transaction: Transaction, session: SessionId, readable: Sequence[Recorded]) -> int:
-    own = [one for one in readable if one.session == session]
-    last = next((one for one in reversed(own) if is_activity(one)), None)
-    if last is None:
-        return 0
-    (rank,) = transaction.execute(SQL["rank_of"], (session, last.seq)).fetchone()
-    return int(rank)
+def _last_activity(session: SessionId, readable: Sequence[Recorded]) -> int | None:
+    own = (one for one in reversed(readable) if one.session == session)
+    return next((one.seq for one in own if is_activity(one)), None)
 
 
-def _store(transaction: Transaction, session: SessionId, tally: Tally, *, rank: int | None) -> None:
+def _store(transaction: Transaction, session: SessionId, tally: Tally, *, moved_by: int | None) -> None:
     line = tally.summary
-    transaction.execute(SQL["update_session"], (line.name, line.folder, rank, encode(tally), session))
+    transaction.execute(SQL["update_session"], (session, line.name, line.folder, encode(tally), moved_by))
 
 
 def _damaged(tally: Tally) -> Tally:

@@ -130,13 +130,11 @@ class EmbeddedJournal:
         transaction.staged[self] = head
 
     def _index(self, transaction: Transaction) -> None:
-        line = transaction.staged[self].tally.summary
-        rank = None
-        if self._session in transaction.moved:
-            (rank,) = transaction.execute(SQL["rank_of"], (self._session, line.events)).fetchone()
+        tally = transaction.staged[self].tally
+        line = tally.summary
+        moved_by = line.events if self._session in transaction.moved else None
         transaction.execute(
-            SQL["update_session"],
-            (line.name, line.folder, rank, encode(transaction.staged[self].tally), self._session),
+            SQL["update_session"], (self._session, line.name, line.folder, encode(tally), moved_by)
         )
 
     def _adopt(self, transaction: Transaction) -> None:

@@ -31,8 +31,10 @@ INSERT INTO session (id, name, folder, rank, parent, parent_seq, tally) VALUES (
 SELECT 1 FROM session WHERE id = ?1 UNION ALL SELECT 1 FROM tombstone WHERE session = ?1 AND kept_seq > 0;
 
 -- name: update_session
--- Once for each session of a group commit, however many events it got.
-UPDATE session SET name = ?, folder = ?, rank = coalesce(?, rank), tally = ? WHERE id = ?;
+-- Once for each session of a group commit, however many events it got. The last value is the event that moves it up.
+UPDATE session SET name = ?2, folder = ?3, tally = ?4,
+    rank = coalesce((SELECT row FROM event WHERE session = ?1 AND seq = ?5), rank)
+WHERE id = ?1;
 
 -- name: find_session
 -- A session's line with its place in the list.
