@@ -81,6 +81,28 @@ def test_a_call_that_waits_has_its_own_exit_code_and_can_be_gone_on_with(tmp_pat
     assert "nobody can be asked here" in denied.stderr
 
 
+@pytest.mark.parametrize(("word", "told"), [("approve", "Done."), ("deny", "Done.")])
+def test_what_waits_can_be_answered_from_another_terminal(tmp_path: Path, word: str, told: str) -> None:
+    code = "try:\n    import os\n    os.remove('a.txt')\n    print('made')\nexcept PermissionError as no:\n    print('told', no)"
+    (tmp_path / "p.yaml").write_text(
+        "policy: p\nrules:\n"
+        "  - name: ask\n    escalate: world.delete\n    because: ask me\n"
+        "    examples: {matches: [{world.delete: {path: a}}], misses: [{world.read: {path: a}}]}\n"
+    )
+    model = script(tmp_path, runs(code), told)
+    assert holdfast("-m", model, "-p", "p.yaml", "remove it", home=tmp_path).returncode == 5
+    [waits] = json.loads(holdfast("waiting", "--json", home=tmp_path).stdout)
+    answered = holdfast(word, waits["escalation"]["id"], "--reason", "as you like", home=tmp_path)
+    assert answered.returncode == 0, answered.stderr
+    went_on = holdfast("--continue", home=tmp_path)
+    assert (went_on.returncode, went_on.stdout) == (0, "Done.\n"), went_on.stderr
+    [entry] = json.loads(holdfast("audit", "--json", home=tmp_path).stdout)
+    assert (entry["transport"], entry["response"]["verdict"]) == ("command", word)
+    again = holdfast(word, home=tmp_path)
+    assert again.returncode == 1
+    assert "nothing like that waits" in again.stderr
+
+
 def test_a_broken_configuration_names_the_file_and_the_field(tmp_path: Path) -> None:
     (tmp_path / "holdfast").mkdir()
     (tmp_path / "holdfast" / "config.toml").write_text("polcy = 'project'\n")

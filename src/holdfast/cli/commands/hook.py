@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.cli.commands.proxy import TURN, annotations_of, begin
+from holdfast.cli.commands.proxy import TURN, begin
 from holdfast.core import (
     EXTERNAL,
     Answer,
@@ -32,7 +32,7 @@ from holdfast.core import (
 from holdfast.core.errors import InvalidInput, SessionExists, SessionHeld
 from holdfast.core.events import CallIntended, CallRefused, EscalationOpened, SessionOpened
 from holdfast.gate import Gate, GateSettings
-from holdfast.mcp import SILENT_TOOLS, ForeignTools, written_out
+from holdfast.mcp import SILENT_TOOLS, ForeignTools, Shelf, written_out
 from holdfast.policy import load_policy
 from holdfast.store import EmbeddedStore, Home, Journal
 from holdfast.world import WorldPaths
@@ -80,7 +80,7 @@ async def _judge(asked: _Asked, policy_name: str) -> Answer:
     if not folder.is_absolute() or not folder.is_dir():
         raise InvalidInput(f"{asked.cwd!r} is no folder")
     policy = load_policy(policy_name, search=(home.policies,))
-    tools = ForeignTools(annotations=annotations_of(home))
+    tools = ForeignTools(annotations=Shelf(home.root).annotations())
     store = await EmbeddedStore.start(home, clock=clock)
     try:
         opened = SessionOpened(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
-from holdfast.mcp import Installation, TrustedClients, plan
+from holdfast.mcp import Installation, Shelf, plan
 from holdfast.store import Home
 
 
@@ -46,7 +46,7 @@ async def run(arguments: argparse.Namespace) -> int:
     else:
         _write(planned, console)
     if arguments.trust_elicitation and not arguments.dry_run:
-        TrustedClients(Home.default().root / "mcp-clients.json").add(arguments.trust_elicitation)
+        Shelf(Home.default().root).trust_client(arguments.trust_elicitation)
         console.say(
             f"approvals by elicitation count from now on when {arguments.trust_elicitation!r} gives them"
         )

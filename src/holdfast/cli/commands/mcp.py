@@ -10,7 +10,6 @@ holdfast mcp remove git
 """
 
 import argparse
-import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,16 +18,15 @@ from pathlib import Path
 import msgspec
 
 from holdfast.cli import exits
-from holdfast.cli.commands.proxy import annotations_of, servers_of
 from holdfast.cli.console import Console
 from holdfast.core import Tool
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.mcp import (
     Annotations,
     McpToolset,
-    Pins,
     Proposal,
     ServerSpec,
+    Shelf,
     ToolRoles,
     has_hidden,
     load_servers,
@@ -91,19 +89,18 @@ class _Desk:
     """The verbs, at one home."""
 
     def __init__(self, home: Home, console: Console) -> None:
-        self._home = home
         self._console = console
-        self._file = home.root / "mcp-servers.json"
-        self._pins = Pins(home.root / "mcp-pins.json")
+        self._shelf = Shelf(home.root)
+        self._pins = self._shelf.pins
 
     def list_servers(self, *, as_json: bool) -> int:
         """From the configuration and the pins; starts nothing."""
-        specs, annotations = servers_of(self._home, None), annotations_of(self._home)
+        specs, annotations = self._shelf.servers(), self._shelf.annotations()
         if as_json:
             self._console.json([{"server": spec, "pins": self._pins.server(spec.name)} for spec in specs])
             return exits.OK
         if not specs:
-            self._console.say(f"no servers in {self._file}")
+            self._console.say(f"no servers in {self._shelf.servers_file}")
             self._console.say("hint: holdfast mcp add NAME -- COMMAND")
         for spec in specs:
             known = self._pins.server(spec.name)
@@ -119,7 +116,7 @@ class _Desk:
 
     async def diff(self, name: str) -> int:
         """What the server offers now against what was accepted."""
-        async with self._running(self._spec(name)):
+        async with self._running(self._shelf.server(name)):
             pass
         difference = self._pins.diff(name)
         self._console.write(difference)
@@ -161,8 +158,8 @@ class _Desk:
             for tool in toolset.tools():
                 self._show_tool(tool)
         entries[arguments.server] = entry
-        self._write(self._file, msgspec.json.format(msgspec.json.encode(document), indent=2))
-        self._console.say(f"added {arguments.server} to {self._file}", "good")
+        self._shelf.keep_servers(document)
+        self._console.say(f"added {arguments.server} to {self._shelf.servers_file}", "good")
         return exits.OK
 
     def remove(self, name: str) -> int:
@@ -172,14 +169,14 @@ class _Desk:
         if not isinstance(entries, dict) or name not in entries:
             raise InvalidInput(f"there is no server {name!r}", hint="holdfast mcp list")
         del entries[name]
-        self._write(self._file, msgspec.json.format(msgspec.json.encode(document), indent=2))
+        self._shelf.keep_servers(document)
         self._pins.forget(name)
         self._console.say(f"removed {name}", "good")
         return exits.OK
 
     async def annotate(self, name: str, *, is_sure: bool) -> int:
         """Propose roles for tools that have none, and keep what the person confirms."""
-        spec, annotations = self._spec(name), annotations_of(self._home)
+        spec, annotations = self._shelf.server(name), self._shelf.annotations()
         async with self._running(spec):
             pass
         known = self._pins.server(name)
@@ -195,16 +192,14 @@ class _Desk:
         if not is_sure and not self._agrees("are these right? Edit tool-annotations.json for single ones."):
             self._console.say("nothing was kept")
             return exits.DENIED
-        path = self._home.root / "tool-annotations.json"
-        mine = Annotations.load(path) if path.exists() else Annotations({})
         fresh = Annotations({name: {each.tool: ToolRoles(arguments=each.roles) for each in proposals}})
-        self._write(path, mine.merged(fresh).document())
-        self._console.say(f"kept in {path}", "good")
+        self._shelf.keep_annotations(self._shelf.own_annotations().merged(fresh))
+        self._console.say(f"kept in {self._shelf.annotations_file}", "good")
         return exits.OK
 
     async def examine(self, name: str | None) -> int:
         """Start each server and tell what a person should know of it."""
-        specs = [self._spec(name)] if name else list(servers_of(self._home, None))
+        specs = [self._shelf.server(name)] if name else list(self._shelf.servers())
         is_well = True
         for spec in specs:
             try:
@@ -256,32 +251,19 @@ class _Desk:
         self._console.say(f"{question} Type yes:", "ask")
         return input().strip().lower() == "yes"
 
-    def _spec(self, name: str) -> ServerSpec:
-        for spec in servers_of(self._home, None):
-            if spec.name == name:
-                return spec
-        raise InvalidInput(f"there is no server {name!r}", hint="holdfast mcp list")
-
     def _document(self) -> dict[str, object]:
-        if not self._file.exists():
+        if not self._shelf.servers_file.exists():
             return {}
-        load_servers(self._file)
-        return msgspec.json.decode(self._file.read_bytes(), type=dict[str, object])
+        load_servers(self._shelf.servers_file)
+        return msgspec.json.decode(self._shelf.servers_file.read_bytes(), type=dict[str, object])
 
     @asynccontextmanager
     async def _running(self, spec: ServerSpec) -> AsyncIterator[McpToolset]:
         """The server, working in an empty folder."""
-        annotations = annotations_of(self._home)
+        annotations = self._shelf.annotations()
         with tempfile.TemporaryDirectory(prefix="holdfast-mcp-") as folder:
             async with McpToolset(
                 spec, workspace=Path(folder), pins=self._pins, annotations=annotations
             ) as toolset:
                 await toolset.start()
                 yield toolset
-
-    def _write(self, path: Path, content: bytes) -> None:
-        draft = path.with_name(f".{path.name}.new")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        draft.replace(path)

@@ -36,19 +36,14 @@ from holdfast.core import (
 from holdfast.core.events import MessagePosted, SessionOpened, TurnEnded
 from holdfast.gate import Gate, GateSettings, Rendezvous, Results
 from holdfast.mcp import (
-    Annotations,
     ForeignTools,
     McpToolset,
     News,
-    Pins,
     Proxy,
     ServerFailed,
-    ServerSpec,
     ServerStarted,
+    Shelf,
     ToolsHeld,
-    TrustedClients,
-    known_roles,
-    load_servers,
     present_wholly,
     secrets_of,
 )
@@ -133,9 +128,12 @@ async def run(arguments: argparse.Namespace) -> int:
         )
         journal = await store.create(opened)
         stack.push_async_callback(journal.release)
-        specs = servers_of(home, arguments.servers)
+        shelf = Shelf(home.root)
         paths = WorldPaths(folder, protected=(home.root,), guest_root=None)
-        toolsets = toolsets_for(specs, home=home, folder=folder, paths=paths)
+        file = Path(arguments.servers) if arguments.servers else None
+        toolsets = shelf.toolsets(
+            workspace=folder, paths=paths, file=file, present=present_wholly, has_extras=True
+        )
         await stack.enter_async_context(closing(toolsets))
         for toolset in toolsets:
             toolset.follow(lambda news: _show(news, console))
@@ -147,7 +145,9 @@ async def run(arguments: argparse.Namespace) -> int:
             paths=paths,
             clock=clock,
             settings=GateSettings(call_seconds=86_400.0, repeats=REPEATS),
-            results=Results(secrets=tuple(one for spec in specs for one in secrets_of(spec, os.environ))),
+            results=Results(
+                secrets=tuple(one for each in toolsets for one in secrets_of(each.spec, os.environ))
+            ),
         )
         await begin(journal)
         stack.push_async_callback(end, journal)
@@ -158,43 +158,12 @@ async def run(arguments: argparse.Namespace) -> int:
         proxy = Proxy(
             GateKeeper(gate),
             servers=toolsets,
-            trusted_clients=TrustedClients(home.root / "mcp-clients.json").names(),
+            trusted_clients=shelf.trusted_clients(),
             can_ask_elsewhere=True,
             answers_permissions=arguments.permission_prompt,
         )
         await _serve(proxy, arguments, console)
     return exits.OK
-
-
-def servers_of(home: Home, file: str | None) -> tuple[ServerSpec, ...]:
-    """The configured servers; none where nobody has configured any."""
-    path = Path(file) if file else home.root / "mcp-servers.json"
-    return load_servers(path) if file or path.exists() else ()
-
-
-def annotations_of(home: Home) -> Annotations:
-    """What is known of tools: what ships, and on top what the person confirmed."""
-    path = home.root / "tool-annotations.json"
-    return known_roles().merged(Annotations.load(path)) if path.exists() else known_roles()
-
-
-def toolsets_for(
-    specs: Sequence[ServerSpec], *, home: Home, folder: Path, paths: WorldPaths
-) -> tuple[McpToolset, ...]:
-    """The servers as toolsets for the proxy: results as they come, resources and prompts included."""
-    pins, annotations = Pins(home.root / "mcp-pins.json"), annotations_of(home)
-    return tuple(
-        McpToolset(
-            spec,
-            workspace=folder,
-            pins=pins,
-            paths=paths,
-            annotations=annotations,
-            present=present_wholly,
-            has_extras=True,
-        )
-        for spec in specs
-    )
 
 
 @asynccontextmanager

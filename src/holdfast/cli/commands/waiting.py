@@ -1,0 +1,35 @@
+"""What waits for you, in all sessions.
+
+holdfast waiting
+holdfast approve ID
+"""
+
+import argparse
+
+from holdfast.cli import exits
+from holdfast.cli.answering import waiting
+from holdfast.cli.console import Console
+from holdfast.cli.narrator import describe
+from holdfast.cli.storage import opened_store
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Where to look."""
+    parser.add_argument("--session", help="only in this session: id, prefix or name")
+    parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """List every open escalation."""
+    console = Console()
+    async with opened_store() as (_, store):
+        found = await waiting(store, arguments.session)
+    if arguments.json:
+        console.json([{"session": session, "escalation": escalation} for session, escalation in found])
+        return exits.OK
+    if not found:
+        console.say("nothing waits for you")
+    for session, escalation in found:
+        console.print(f"{escalation.id}  {session}  {describe(escalation.call)}")
+        console.print(f"{'':14}{escalation.decision.reason} (rule {escalation.decision.rule})")
+    return exits.OK
