@@ -7,6 +7,7 @@ from pathlib import Path
 
 from holdfast.core import Tool
 from holdfast.guests import Engine, ScriptedEngine, python_engine, script
+from holdfast.guests.lisp import lisp_engine
 from holdfast.guests.wasi import wasi_engine
 
 KEY = b"a key for tests, and only for them"
@@ -71,6 +72,26 @@ PYTHON = Programs(
     floods="print('x' * 5000)",
 )
 
+LISP = Programs(
+    two="(+ 1 1)",
+    sets="(define x 41)",
+    reads="x",
+    prints='(print "hello")',
+    says='(echo/say :text "first")',
+    says_twice='(echo/say :text "first") (echo/say :text "second")',
+    catches='(try (echo/say :text "first") (catch problem problem))',
+    keeps_then_says="""
+        (define x 41)
+        (print "before")
+        (define answer (echo/say :text "first"))
+        (print "after")
+        answer""",
+    fails='(error "boom")',
+    unreadable="(((",
+    spins="(let loop () (loop))",
+    floods='(print (string-repeat "x" 5000))',
+)
+
 SCRIPTED = Programs(
     two=script({"value": 2}),
     sets=script({"value": 41, "as": "x"}),
@@ -111,5 +132,6 @@ def component_cache() -> Path:
 ENGINES: dict[str, Candidate] = {
     "scripted": Candidate(make=lambda _: ScriptedEngine(key=KEY), programs=SCRIPTED),
     "python": Candidate(make=lambda _: python_engine(key=KEY), programs=PYTHON),
+    "lisp": Candidate(make=lambda _: lisp_engine(key=KEY), programs=LISP),
     "wasi": Candidate(make=_wasi, programs=PYTHON),
 }

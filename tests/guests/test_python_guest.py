@@ -251,6 +251,25 @@ async def test_a_worker_that_dies_is_a_lost_run_and_variables_stay(engine: Engin
     assert (await run(guest, "x")).value == 1
 
 
+async def test_cancelling_code_that_spins_ends_its_process(engine: Engine) -> None:
+    guest, spins = engine.guest(), asyncio.Event()
+    await run(guest, "x = 1")
+    before = worker_pids()
+
+    async def answer(_operation: str, _arguments: JsonObject) -> Answer:
+        asyncio.get_running_loop().call_later(0.05, spins.set)
+        return Returned(value="go")
+
+    request = RunRequest(code="x = 2\necho.say('a')\nwhile True: pass", tools=(ECHO,))
+    task = asyncio.create_task(guest.run(request, answer))
+    await spins.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(worker_pids()) < len(before)
+    assert (await run(guest, "x")).value == 1
+
+
 async def test_an_engine_keeps_few_workers_and_all_variables() -> None:
     engine = PythonEngine(key=KEY, max_workers=3)
     guests = [engine.guest() for _ in range(12)]

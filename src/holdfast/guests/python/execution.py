@@ -21,7 +21,7 @@ from holdfast.guests.python.output import Output
 from holdfast.guests.python.plain import NotPlain, plain
 from holdfast.guests.python.progress import ParkedRun, Progress, State
 from holdfast.guests.python.surroundings import Surroundings
-from holdfast.guests.python.toolbox import Toolbox, bind
+from holdfast.guests.python.toolbox import Toolbox
 from holdfast.guests.python.worker import Worker, grace_seconds
 
 _WORKSPACE = "/workspace"
@@ -130,7 +130,7 @@ class Execution:
             kind = "NameError" if snapshot.object_id is None else "AttributeError"
             raise GuestException(kind, f"there is no tool {name!r}")
         try:
-            arguments = bind(tool, snapshot.args, snapshot.kwargs)
+            arguments = self._toolbox.bind(tool, snapshot.args, snapshot.kwargs)
         except TypeError as error:
             raise GuestException("TypeError", str(error)) from None
         return await self._calls.ask(tool.name, arguments)

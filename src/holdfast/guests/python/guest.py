@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,7 +12,6 @@ from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, Run
 from holdfast.guests.python.handover import handover_code, read_handover, refuse_all
 from holdfast.guests.python.losses import WorkerLost
 from holdfast.guests.python.progress import (
-    ParkedRun,
     Progress,
     State,
     decode_parked,
@@ -60,8 +60,10 @@ class PythonGuest:
                     status="lost", error=f"The variables of this session could not be loaded: {error}."
                 )
             carried = self._state.limits if self._state else request.limits
-            state = State(dump=b"", names=_names(names, request.code), limits=carried)
-            return await self._finish(self._execution(worker, request, on_call, state, Progress()))
+            kept = tuple(sorted(names.union(_IDENTIFIER.findall(request.code))))[:_MAX_NAMES]
+            state = State(dump=b"", names=kept, limits=carried)
+            execution = self._execution(worker, request, on_call, state, Progress())
+            return await self._finish(execution, execution.perform())
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
         parked = decode_parked(self._seal.open(f"{self._tag} parked", snapshot))
@@ -71,7 +73,7 @@ class PythonGuest:
             await self._forget()
             worker = self._worker = await self._workers.open(request.limits)
             execution = self._execution(worker, request, on_call, parked.state, parked.progress)
-            return await self._finish(execution, parked=parked, answer=answer)
+            return await self._finish(execution, execution.go_on(parked, answer))
 
     async def variables(self) -> JsonObject:
         """Those variables that are plain data, for another engine to go on with."""
@@ -108,14 +110,10 @@ class PythonGuest:
 
         return Execution(worker=worker, request=request, on_call=on_call, state=state, progress=progress)
 
-    async def _finish(
-        self, execution: "Execution", *, parked: ParkedRun | None = None, answer: Answer | None = None
-    ) -> Run:
+    async def _finish(self, execution: "Execution", running: Awaitable[Run]) -> Run:
         """See a run to its end, and keep what it leaves."""
         try:
-            run = await (
-                execution.perform() if parked is None or answer is None else execution.go_on(parked, answer)
-            )
+            run = await running
         except BaseException:
             await self._forget()
             raise
@@ -162,8 +160,3 @@ class PythonGuest:
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.close()
-
-
-def _names(known: frozenset[str], code: str) -> tuple[str, ...]:
-    """The identifiers that a later run may use, once this code has run."""
-    return tuple(sorted(known | set(_IDENTIFIER.findall(code))))[:_MAX_NAMES]

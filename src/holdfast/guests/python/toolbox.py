@@ -12,7 +12,7 @@ import pydantic_monty as monty
 
 from holdfast.core import Json, JsonObject, Tool
 from holdfast.guests.python.plain import NotPlain, plain
-from holdfast.guests.stubs import parameters, python_name
+from holdfast.guests.stubs import Parameter, parameters, python_name
 
 _NAMESPACE = uuid.UUID("6f2c1f0a-3c67-5f5e-9d0a-7d1f5a0b9c11")
 
@@ -24,6 +24,7 @@ class Toolbox:
         self._tools = {
             (python_name(tool.group), tool.verb and python_name(tool.verb)): tool for tool in tools
         }
+        self._parameters: dict[str, tuple[Parameter, ...]] = {}
         self._groups = {_object_id(group): group for group, verb in self._tools if verb}
 
     @property
@@ -48,15 +49,21 @@ class Toolbox:
         group, _, verb = name.partition(".")
         return self._tools.get((group, verb))
 
+    def bind(self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JsonObject:
+        """The arguments of a call under the tool's own names. Raises TypeError as Python would."""
+        if tool.name not in self._parameters:
+            self._parameters[tool.name] = parameters(tool)
+        return _bound(tool, self._parameters[tool.name], args, kwargs)
+
     def _group_object(self, group: str) -> monty.ClassInstance:
         kind = type(group, (), {})
         class_type = monty.ClassType(kind, id=uuid.uuid5(_NAMESPACE, f"class {group}"))
         return monty.ClassInstance(kind(), id=_object_id(group), class_type=class_type)
 
 
-def bind(tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JsonObject:
-    """The arguments of a call under the tool's own names. Raises TypeError as Python would."""
-    known = parameters(tool)
+def _bound(
+    tool: Tool, known: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> JsonObject:
     if len(args) > len(known):
         raise TypeError(f"{tool.name}() takes {len(known)} arguments but {len(args)} were given")
     names = {parameter.python: parameter.name for parameter in known}

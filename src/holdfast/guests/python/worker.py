@@ -13,7 +13,6 @@ from holdfast.guests.contract import GuestLimits
 from holdfast.guests.python.losses import WorkerLost, WorkerTimeout
 
 T = TypeVar("T")
-_KILL_SECONDS = 10.0
 _GRACE_SECONDS = 1.0
 _STATE_SECONDS = 60.0
 # Calls and sleeps are counted and bounded by the run itself; the engine's own counters only must not come first.
@@ -30,6 +29,7 @@ class Worker:
         self._release = release
         self._pid = session.worker_pid
         self._is_open = True
+        self._has_timed_out = False
 
     @classmethod
     async def open(
@@ -59,19 +59,21 @@ class Worker:
         """Await one turn of the interpreter. Raises WorkerLost; a worker that takes too long is killed, also when
         the caller is cancelled.
         """
-        future = asyncio.ensure_future(step)
+        timer = asyncio.get_running_loop().call_later(seconds, self._time_out)
         try:
-            await asyncio.wait({future}, timeout=seconds)
+            return await step
         except asyncio.CancelledError:
-            await asyncio.shield(self._abandon(future))
+            await asyncio.shield(self.kill())
             raise
-        if not future.done():
-            await asyncio.shield(self._abandon(future))
-            raise WorkerTimeout(f"the sandbox process did not answer within {seconds:g} s")
-        try:
-            return future.result()
+        except monty.MontyCrashedError:
+            if not self._has_timed_out:
+                raise
+            await self.close()
+            raise WorkerTimeout(f"the sandbox process did not answer within {seconds:g} s") from None
         except RuntimeError as error:
             raise WorkerLost(str(error)) from error
+        finally:
+            timer.cancel()
 
     async def dump(self) -> bytes:
         """The variables between runs. Raises WorkerLost; the worker is of no more use then."""
@@ -105,12 +107,9 @@ class Worker:
         except monty.MontyError as error:
             raise WorkerLost(str(error)) from error
 
-    async def _abandon(self, future: asyncio.Future[T]) -> None:
+    def _time_out(self) -> None:
+        self._has_timed_out = True
         self._signal()
-        await asyncio.wait({future}, timeout=_KILL_SECONDS)
-        if future.done() and not future.cancelled():
-            future.exception()
-        await self.close()
 
     def _signal(self) -> None:
         # The pool reaps a worker only when it reads from it, so that this is still our process.
