@@ -1,0 +1,133 @@
+"""The gate with its durable record, beside the disk's own fsync; and a person's answer beside a 500 ms poll.
+
+Peers: none records durably before the effect, so the limit is a raw append with fdatasync in the same run.
+"""
+
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from holdfast.core import PERSON, Call, FunctionToolset, Parked, SystemClock, Tool, Verdict, call_id
+from holdfast.core.events import MessagePosted, SessionOpened
+from holdfast.gate import Gate, GateSettings, Rendezvous
+from holdfast.policy import FixedPolicy, LexicalPaths
+from holdfast.store import EmbeddedStore, Home
+
+CALLS = 400
+SESSIONS = 50
+ANSWERS = 40
+TOOL = Tool(
+    name="box.put",
+    parameters={"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]},
+    roles={},
+    is_idempotent=True,
+)
+
+
+def main() -> None:
+    """Run it all and print the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        raw = raw_append(Path(folder))
+        one, many, answer = asyncio.run(_measure(Path(folder)))
+    print(f"{'raw append with fdatasync, ms':<52}{raw:>9.3f}")
+    print(
+        f"{'one call through the gate, two durable records, ms':<52}{one:>9.3f}  {one / raw:.1f} x raw (goal 2)"
+    )
+    print(f"{f'a call amortised over {SESSIONS} sessions, ms':<52}{many:>9.3f}  (goal 0.15)")
+    print(
+        f"{'answer by file to the call going on, ms':<52}{answer:>9.3f}  (goal 10; a 500 ms poll: 250 on average)"
+    )
+
+
+def raw_append(folder: Path) -> float:
+    """What the disk itself takes for a line that is durable."""
+    line = b"x" * 600 + b"\n"
+    descriptor = os.open(folder / "raw", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    times = []
+    for _ in range(CALLS):
+        begun = time.perf_counter()
+        os.write(descriptor, line)
+        os.fdatasync(descriptor)
+        times.append(time.perf_counter() - begun)
+    os.close(descriptor)
+    return statistics.median(times) * 1000
+
+
+async def _measure(folder: Path) -> tuple[float, float, float]:
+    home = Home(folder / "home")
+    home.prepare()
+    store = await EmbeddedStore.start(home, clock=SystemClock())
+    try:
+        one = await _one(await _gate(store))
+        many = await _many([await _gate(store) for _ in range(SESSIONS)])
+        answer = await _answers(store, folder / "escalations")
+    finally:
+        await store.close()
+    return one, many, answer
+
+
+async def _gate(store: EmbeddedStore, verdict: Verdict = "allow") -> tuple[Gate, object]:
+    opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
+    journal = await store.create(opened)
+    await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
+    gate = Gate(
+        journal=journal,
+        policy=FixedPolicy(default=verdict),
+        toolsets=[FunctionToolset({TOOL.name: (TOOL, lambda _: "done")})],
+        paths=LexicalPaths(),
+        clock=SystemClock(),
+        settings=GateSettings(repeats=10**9),
+    )
+    return gate, journal
+
+
+def _call(number: int) -> Call:
+    return Call(id=call_id(1, number), operation=TOOL.name, arguments={"what": f"thing {number}"})
+
+
+async def _one(made: tuple[Gate, object]) -> float:
+    gate, _ = made
+    times = []
+    for number in range(1, CALLS + 1):
+        begun = time.perf_counter()
+        await gate.submit(_call(number))
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times) * 1000
+
+
+async def _many(made: list[tuple[Gate, object]]) -> float:
+    each = CALLS // 4
+
+    async def work(gate: Gate) -> None:
+        for number in range(1, each + 1):
+            await gate.submit(_call(number))
+
+    begun = time.perf_counter()
+    await asyncio.gather(*(work(gate) for gate, _ in made))
+    return (time.perf_counter() - begun) / (each * len(made)) * 1000
+
+
+async def _answers(store: EmbeddedStore, folder: Path) -> float:
+    gate, journal = await _gate(store, "escalate")
+    meeting = Rendezvous(folder, gate=gate, journal=journal)  # type: ignore[arg-type]
+    await meeting.open()
+    times = []
+    for number in range(1, ANSWERS + 1):
+        parked = await gate.submit(_call(number))
+        assert isinstance(parked, Parked)
+        draft = folder / "draft"
+        draft.write_text('{"decision": "approved"}')
+        begun = time.perf_counter()
+        draft.rename(folder / f"response-{parked.escalation}.json")
+        await gate.wait(parked.escalation)
+        await gate.submit(_call(number))
+        times.append(time.perf_counter() - begun)
+    await meeting.close()
+    return statistics.median(times) * 1000
+
+
+if __name__ == "__main__":
+    main()
