@@ -1,0 +1,143 @@
+"""Faults of a provider as a session sees them, over real HTTP: the right outcome, a ready session, all of it on record."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from decimal import Decimal
+
+import pytest
+from tests.models.speaking import Serve, open_at
+
+from holdfast.core import PERSON, Error, FakeClock, Nonconverged, Ok, Usage
+from holdfast.core.events import ModelFailed, ModelReplied, Recorded, SessionOpened, TurnEnded
+from holdfast.guests import ScriptedEngine
+from holdfast.models import ModelSettings, Reply, say
+from holdfast.models.stub import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError
+from holdfast.policy import FixedPolicy, LexicalPaths
+from holdfast.session import Session, Settings, assemble
+from holdfast.store import MemoryStore
+from holdfast.world import MemoryWorld
+
+Begin = Callable[[str, str], Awaitable[Session]]
+ONCE = ModelSettings(attempts=1, max_reply_bytes=5_000)
+
+WIRES = ("anthropic", "openai", "openai-chat", "google")
+each_wire = pytest.mark.parametrize("kind", WIRES)
+
+
+@pytest.fixture
+async def begin() -> AsyncIterator[Begin]:
+    """A session whose model is at this address; everything else is in memory."""
+    async with AsyncExitStack() as stack:
+
+        async def start(kind: str, url: str) -> Session:
+            clock, engine, policy = FakeClock(), ScriptedEngine(), FixedPolicy(default="allow")
+            store = MemoryStore(clock=clock)
+            model = open_at(kind, url, settings=ONCE)
+            opened = SessionOpened(
+                principal=PERSON,
+                folder="/",
+                workspace="/workspace",
+                policy=policy.name,
+                policy_digest=policy.digest,
+                model=model.name,
+            )
+            session = await assemble(
+                journal=await store.create(opened),
+                store=store,
+                world=MemoryWorld(),
+                paths=LexicalPaths(),
+                policy=policy,
+                model=model,
+                guest=engine.guest(),
+                toolsets=(),
+                settings=Settings(),
+                clock=clock,
+                can_ask=False,
+            )
+            for closing in (store.close, engine.close, model.close, session.close):
+                stack.push_async_callback(closing)
+            return session
+
+        yield start
+
+
+FAULTS: dict[str, tuple[Fault, str]] = {
+    "overloaded": (HttpError(status=429, retry_after="1"), "model-unavailable"),
+    "broken": (HttpError(status=500), "model-unavailable"),
+    "cut": (Cut(), "model-unavailable"),
+    "garbled": (Garbled(), "model-unavailable"),
+    "endless": (Endless(), "model-unavailable"),
+    "broken-call": (BrokenCall(tool="execute_code"), "model-unavailable"),
+    "full-window": (
+        HttpError(status=400, message="prompt is too long: the context window"),
+        "context-exceeded",
+    ),
+    "rejected": (HttpError(status=403, message="not for you"), "model-refused"),
+}
+
+
+# Google sends arguments as an object, so they cannot be broken text.
+CASES = [(kind, fault) for kind in WIRES for fault in FAULTS if (kind, fault) != ("google", "broken-call")]
+
+
+@pytest.mark.parametrize(("kind", "fault"), CASES)
+async def test_a_fault_ends_the_turn_with_an_error_and_the_session_is_ready(
+    kind: str, fault: str, serve: Serve, begin: Begin
+) -> None:
+    step, code = FAULTS[fault]
+    stub = await serve([step, "fine"])
+    session = await begin(kind, stub.url)
+    outcome = await session.send("hello")
+    assert isinstance(outcome, Error)
+    assert outcome.code == code
+    assert outcome.hint
+    assert await session.send("again") == Ok(value="fine")
+
+
+@each_wire
+async def test_cancelling_a_turn_closes_the_connection_and_the_session_is_ready(
+    kind: str, serve: Serve, begin: Begin
+) -> None:
+    stub = await serve([Hang(), "fine"])
+    session = await begin(kind, stub.url)
+    recorded: list[Recorded] = []
+    session.follow(recorded.append)
+    sending = asyncio.create_task(session.send("hello"))
+    await stub.hanging.wait()
+    await session.cancel()
+    assert sending.cancelled()
+    await stub.left.wait()
+    assert recorded[-1].event == TurnEnded(turn=1, outcome=Nonconverged(reason="cancelled"))
+    assert await session.send("again") == Ok(value="fine")
+
+
+@each_wire
+async def test_what_was_paid_is_on_record_to_the_token(kind: str, serve: Serve, begin: Begin) -> None:
+    counted = Usage(input_tokens=1000, output_tokens=200)
+    stub = await serve([Reply(message=say("one").message, usage=counted), Cut(), "two"])
+    session = await begin(kind, stub.url)
+    recorded: list[Recorded] = []
+    session.follow(recorded.append)
+    await session.send("hello")
+    await session.send("and?")
+    events = [entry.event for entry in recorded]
+    [replied] = [event for event in events if isinstance(event, ModelReplied)]
+    [failed] = [event for event in events if isinstance(event, ModelFailed)]
+    assert (replied.usage.input_tokens, replied.usage.output_tokens) == (1000, 200)
+    assert replied.usage.cost_usd is not None
+    assert replied.usage.cost_usd > Decimal(0)
+    assert failed.usage.input_tokens > 0
+    assert session.budget.spent.tokens == 1200 + failed.usage.input_tokens + failed.usage.output_tokens
+
+
+@each_wire
+async def test_no_key_is_in_the_journal(kind: str, serve: Serve, begin: Begin) -> None:
+    stub = await serve([HttpError(status=400, message="stub-key is bad"), "fine"])
+    session = await begin(kind, stub.url)
+    recorded: list[Recorded] = []
+    session.follow(recorded.append)
+    await session.send("hello")
+    await session.send("again")
+    assert recorded
+    assert "stub-key" not in repr(recorded)
