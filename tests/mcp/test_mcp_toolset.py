@@ -128,43 +128,52 @@ async def test_a_program_that_is_not_there_is_named(opened: Opener) -> None:
         await opened(ServerSpec(name="ghost", command="no-such-program")).toolset.start()
 
 
-async def test_a_server_that_dies_is_reported_with_its_last_words_and_restarted(opened: Opener) -> None:
-    friendly = opened(spec_for("friendly"))
+async def test_a_server_that_dies_is_reported_with_its_last_words_and_restarted(
+    opened: Opener, tmp_path: Path
+) -> None:
+    switch = tmp_path / "die"
+    mortal = opened(spec_for("hostile", "mortal", str(switch), name="mortal"))
+    switch.touch()
     with pytest.raises(ToolFailed, match="ended with code 3: I was told to go"):
-        await friendly.call("die", code=3)
-    assert isinstance(friendly.news[-1], ServerFailed)
-    assert await friendly.call("echo", text="back") == "back"
+        await mortal.call("work")
+    assert isinstance(mortal.news[-1], ServerFailed)
+    switch.unlink()
+    assert await mortal.call("work") == "ok"
 
 
 async def test_a_server_that_dies_between_calls_is_reported_at_once_and_missed_by_nobody(
     opened: Opener,
 ) -> None:
-    friendly = opened(spec_for("friendly"))
-    await friendly.toolset.start()
+    quiet = opened(spec_for("hostile", "approval", name="quiet"))
+    await quiet.toolset.start()
     reported = asyncio.Event()
-    friendly.toolset.follow(lambda news: reported.set() if isinstance(news, ServerFailed) else None)
-    warden = friendly.toolset.warden
+    quiet.toolset.follow(lambda news: reported.set() if isinstance(news, ServerFailed) else None)
+    warden = quiet.toolset.warden
     assert warden is not None
     os.kill(warden, signal.SIGKILL)  # and with its warden the server goes
     await reported.wait()
-    assert await friendly.call("echo", text="back") == "back"
+    assert "approved" in str(await quiet.call("work"))
 
 
-async def test_a_server_that_keeps_dying_is_left_alone_for_longer_and_longer(opened: Opener) -> None:
-    clock = FakeClock()
-    friendly = opened(spec_for("friendly"), clock=clock)
+async def test_a_server_that_keeps_dying_is_left_alone_for_longer_and_longer(
+    opened: Opener, tmp_path: Path
+) -> None:
+    clock, switch = FakeClock(), tmp_path / "die"
+    mortal = opened(spec_for("hostile", "mortal", str(switch), name="mortal"), clock=clock)
+    switch.touch()
     for _ in range(2):
         with pytest.raises(ToolFailed, match="ended with code"):
-            await friendly.call("die", code=1)
+            await mortal.call("work")
     with pytest.raises(ToolFailed, match="tried again in 1 s"):
-        await friendly.call("echo", text="too early")
+        await mortal.call("work")
     clock.advance(1.0)
     with pytest.raises(ToolFailed, match="ended with code"):
-        await friendly.call("die", code=1)
+        await mortal.call("work")
     with pytest.raises(ToolFailed, match="tried again in 2 s"):
-        await friendly.call("echo", text="too early")
+        await mortal.call("work")
     clock.advance(2.0)
-    assert await friendly.call("echo", text="forgiven") == "forgiven"
+    switch.unlink()
+    assert await mortal.call("work") == "ok"
 
 
 async def test_a_known_server_offers_its_tools_before_it_runs(opened: Opener, tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ from holdfast.mcp.pins import Comparison, PinnedServer, Pins
 from holdfast.mcp.proposals import Proposal, propose_roles
 from holdfast.mcp.proxy import Proxy
 from holdfast.mcp.results import present_plainly, present_wholly
+from holdfast.mcp.shelf import Shelf
 from holdfast.mcp.specs import ServerSpec, load_servers
 from holdfast.mcp.toolset import McpToolset, start_servers
-from holdfast.mcp.trusted import TrustedClients
 
 __all__ = [
     "SILENT_TOOLS",
@@ -50,9 +50,9 @@ __all__ = [
     "ServerFailed",
     "ServerSpec",
     "ServerStarted",
+    "Shelf",
     "ToolRoles",
     "ToolsHeld",
-    "TrustedClients",
     "has_hidden",
     "kind_of",
     "known_roles",

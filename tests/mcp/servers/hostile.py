@@ -109,6 +109,9 @@ def work(id: int) -> None:
                 send({"jsonrpc": "2.0", "id": f"ask-{number}", "method": method, "params": params})
                 answers.append(json.loads(sys.stdin.readline()))
             send({"jsonrpc": "2.0", "id": id, "result": result(json.dumps(answers))})
+        case "mortal" if os.path.exists(sys.argv[2]):
+            print("I was told to go", file=sys.stderr, flush=True)
+            os._exit(3)
         case "approval":
             send(
                 {
