@@ -227,12 +227,10 @@ async def test_a_later_run_may_have_less_time_than_the_first(guest: Guest) -> No
 
 async def test_waiting_for_a_call_is_not_counted(guest: Guest) -> None:
     async def slow(_operation: str, _arguments: JsonObject) -> Answer:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(1.2)
         return Returned(value="late")
 
-    request = RunRequest(
-        code="echo.say('a')", tools=(ECHO,), limits=GuestLimits(seconds=0.2, wall_seconds=0.25)
-    )
+    request = RunRequest(code="echo.say('a')", tools=(ECHO,), limits=GuestLimits(seconds=1, wall_seconds=1))
     assert (await guest.run(request, slow)).value == "late"
 
 
@@ -266,7 +264,7 @@ async def test_cancelling_code_that_spins_ends_its_process(engine: Engine) -> No
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert len(worker_pids()) < len(before)
+    assert set(before) - set(worker_pids())
     assert (await run(guest, "x")).value == 1
 
 
