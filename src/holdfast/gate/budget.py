@@ -99,12 +99,15 @@ class Budget(Fold):
 
     def remaining(self, dimension: Dimension) -> Decimal | None:
         """How much is left in the tightest of turn, session and tree; None without a limit. An unknown price leaves nothing."""
-        held = [getattr(amount, dimension) for amount in self._held.values()]
-        rooms = [
-            left(bound, [getattr(spent, dimension), *held])
+        bounds = [
+            (bound, getattr(spent, dimension))
             for limits, spent in ((self.limits, self.spent), (self.turn_limits, self.turn_spent))
             if (bound := getattr(limits, dimension)) is not None
         ]
+        rooms: list[Decimal] = []
+        if bounds:
+            held = [getattr(amount, dimension) for amount in self._held.values()]
+            rooms = [left(bound, [spent, *held]) for bound, spent in bounds]
         in_tree = self._tree.remaining(dimension) if self._tree is not None else None
         if in_tree is not None:
             rooms.append(in_tree)
