@@ -72,6 +72,9 @@ PROGRAMS: list[tuple[str, Json]] = [
     ("(define-macro (unless2 test . body) `(if ,test nil (begin ,@body))) (unless2 #f 1 2)", 2),
     ("(define (helper form) (list 'quote form)) (define-macro (name form) (helper form)) (name (a b))", ["a", "b"]),
     ("(eval '(+ 1 2))", 3),
+    ("(define (car x) 9) (define (append x) 9) (list (map (lambda (x) x) '(1 2)) `(1 ,@(list 2)))", [[1, 2], [1, 2]]),
+    ("(define (f) (g)) (define (g) 1) (define one (f)) (define (g) 2) (list one (f))", [1, 2]),
+    ("(define list-of list) (define (list . x) 5) (list-of (list) 1)", [5, 1]),
     ("(define x 1) (eval '(define x 2)) x", 2),
     ("(eval (list '+ 1 2))", 3),
 ]  # fmt: skip

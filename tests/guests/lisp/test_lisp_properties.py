@@ -13,10 +13,11 @@ from holdfast.guests.lisp.border import to_json
 from holdfast.guests.lisp.canonical import canonical
 from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Symbol, make_list
 from holdfast.guests.lisp.equality import are_equal
-from holdfast.guests.lisp.faults import Malformed
+from holdfast.guests.lisp.faults import Fault, LimitReached, Malformed
 from holdfast.guests.lisp.language import LANGUAGE
 from holdfast.guests.lisp.library import fresh_state, library
 from holdfast.guests.lisp.machine import Machine
+from holdfast.guests.lisp.memory import measure
 from holdfast.guests.lisp.meter import Meter
 from holdfast.guests.lisp.printer import show
 from holdfast.guests.lisp.reader import read
@@ -99,8 +100,8 @@ def expressions(draw: st.DrawFn, names: tuple[str, ...] = (), depth: int = 3) ->
             return f"(let (({fresh} {draw(part)})) (let ((f (lambda () (set! {fresh} (+ {fresh} 1)) {fresh}))) (begin (f) (f))))"
 
 
-def new_machine() -> Machine:
-    return Machine(fresh_state(), Meter(GuestLimits()), operations={}, seed=7, now_ms=5)
+def new_machine(limits: GuestLimits | None = None) -> Machine:
+    return Machine(fresh_state(), Meter(limits or GuestLimits()), operations={}, seed=7, now_ms=5)
 
 
 def finish(machine: Machine, *, steps: int = 100_000) -> Json:
@@ -108,7 +109,9 @@ def finish(machine: Machine, *, steps: int = 100_000) -> Json:
     while (progress := machine.advance(steps)) != "done":
         if progress == "waiting":
             answer(machine)
-    return to_json(machine.value)
+        elif progress == "crowded":
+            list(measure(machine))
+    return to_json(machine.value, names_procedures=True)
 
 
 def answer(machine: Machine) -> None:
@@ -127,6 +130,30 @@ def test_the_machine_agrees_with_a_plain_evaluator(code: str) -> None:
 
     (form,) = read(code)
     assert finish(machine) == evaluate(form, Scope(None))
+
+
+PUBLIC = sorted(name for name in library().cells if not name.startswith("%"))
+ARGUMENTS = st.one_of(
+    DATA,
+    st.dictionaries(st.text(string.ascii_letters, max_size=3), ATOMS, max_size=3),
+    st.sampled_from(PUBLIC).map(lambda name: library().cells[name].value),
+    st.sampled_from([10**1000, -(10**1000), 1e308, 2**63, 1 << 4000]),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(PUBLIC), st.lists(ARGUMENTS, max_size=4))
+def test_any_procedure_given_anything_ends_in_a_value_or_a_fault(name: str, arguments: list[Datum]) -> None:
+    machine = new_machine(GuestLimits(steps=20_000, memory_bytes=50_000_000))
+    quoted = [make_list([Symbol("quote"), argument]) for argument in arguments]
+    machine.load([make_list([Symbol(name), *quoted])])
+
+    try:
+        finish(machine)
+    except Fault as fault:
+        assert fault.code, str(fault)  # noqa: PT017
+    except LimitReached as limit:
+        assert limit.limit in ("steps", "memory_bytes", "output_bytes")  # noqa: PT017
 
 
 SAVED = """

@@ -150,12 +150,12 @@ def _absolute(datum: Datum) -> Number:
     return abs(number(datum))
 
 
-def _least(*numbers: Datum) -> Number:
-    return min(map(number, numbers))
+def _least(first: Datum, *others: Datum) -> Number:
+    return min(map(number, (first, *others)))
 
 
-def _greatest(*numbers: Datum) -> Number:
-    return max(map(number, numbers))
+def _greatest(first: Datum, *others: Datum) -> Number:
+    return max(map(number, (first, *others)))
 
 
 def _floor(datum: Datum) -> Number:

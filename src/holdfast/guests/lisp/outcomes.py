@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.core import Error, Needs, Nonconverged, Ok, Outcome
+from holdfast.core import Error, Json, Needs, Nonconverged, Ok, Outcome
 from holdfast.guests.contract import Run
 
 
@@ -10,9 +10,9 @@ def outcome_of(run: Run) -> Outcome:
     """The outcome of a run: one that the program gave passes through, a plain value is ok, an error has its code."""
     match run.status:
         case "ok":
-            return _given(run) or Ok(value=run.value)
+            return outcome_in(run.value) or Ok(value=run.value)
         case "error":
-            given = _given(run)
+            given = outcome_in(run.value)
             return given if isinstance(given, Error) else Error(message=run.error, code="runtime-error")
         case "refused":
             return Error(message=run.error, code="syntax-error")
@@ -24,12 +24,12 @@ def outcome_of(run: Run) -> Outcome:
             return Error(message=run.error or "the run was lost", code="lost")
 
 
-def _given(run: Run) -> Outcome | None:
-    """The outcome that the program itself made, if its value is one."""
-    if not isinstance(run.value, dict) or "outcome" not in run.value:
+def outcome_in(value: Json) -> Outcome | None:
+    """The outcome that a program itself made, if the value of its run is one."""
+    if not isinstance(value, dict) or "outcome" not in value:
         return None
     try:
-        outcome: Outcome = msgspec.convert(run.value, Outcome)
+        outcome: Outcome = msgspec.convert(value, Outcome)
     except msgspec.ValidationError:
         return None
     return outcome
