@@ -78,6 +78,14 @@ def test_a_negative_or_missing_number_is_no_limit_and_no_amount(bad: float) -> N
         Amount(wall_seconds=bad)
 
 
+@pytest.mark.parametrize("bad", ["-0.01", "NaN"])
+def test_a_price_below_zero_or_without_a_value_is_refused(bad: str) -> None:
+    with pytest.raises(InvalidInput):
+        Limits(cost_usd=Decimal(bad))
+    with pytest.raises(InvalidInput):
+        Amount(cost_usd=Decimal(bad))
+
+
 def test_an_unknown_price_stays_unknown_in_a_sum() -> None:
     assert Amount(cost_usd=Decimal(1)).plus(Amount(cost_usd=None)).cost_usd is None
 

@@ -4,6 +4,7 @@
 that the price is not known. An unknown price is never counted as 0.
 """
 
+import math
 from decimal import Decimal
 from typing import Literal, TypeVar, get_args
 
@@ -29,7 +30,7 @@ class Limits(Value):
     def __post_init__(self) -> None:
         for dimension in DIMENSIONS:
             bound = getattr(self, dimension)
-            if bound is not None and not bound >= 0:  # also refuses NaN
+            if bound is not None and (math.isnan(bound) or bound < 0):
                 raise InvalidInput(f"a limit is a number from 0 up, {dimension} is {bound}")
 
     def narrowed(self, other: "Limits") -> "Limits":
@@ -60,7 +61,7 @@ class Amount(Value):
         # Written out: every call and every fold makes amounts, and a loop over names costs five times this.
         if not (
             self.tokens >= 0
-            and (self.cost_usd is None or self.cost_usd >= 0)
+            and (self.cost_usd is None or (self.cost_usd.is_finite() and self.cost_usd >= 0))
             and self.wall_seconds >= 0
             and self.steps >= 0
             and self.calls >= 0
