@@ -6,11 +6,13 @@ from holdfast.guests.engines import Engines, Sandbox
 from holdfast.guests.python import python_engine
 from holdfast.guests.scripted import ScriptedEngine, script
 from holdfast.guests.seal import Seal
+from holdfast.guests.selftest import Check, self_test
 from holdfast.guests.stubs import render_stubs
 
 __all__ = [
     "AutoEngine",
     "Capabilities",
+    "Check",
     "Engine",
     "Engines",
     "Guest",
@@ -24,4 +26,5 @@ __all__ = [
     "python_engine",
     "render_stubs",
     "script",
+    "self_test",
 ]

@@ -1,0 +1,32 @@
+"""The self-test passes where an engine is sound, and says what it saw where it is not."""
+
+from pathlib import Path
+
+import pytest
+from tests.guests.engines import ENGINES, KEY
+
+from holdfast.guests import ScriptedEngine, self_test
+from holdfast.guests.contract import Capabilities
+
+
+@pytest.mark.parametrize("name", ["python", "lisp", "wasi"])
+async def test_each_engine_passes_its_self_test(name: str, tmp_path: Path) -> None:
+    engine = ENGINES[name].make(tmp_path)
+    checks = await self_test(engine)
+    await engine.close()
+    assert len(checks) >= 6
+    assert [check for check in checks if not check.is_passed] == []
+
+
+async def test_an_engine_that_does_not_do_its_work_is_found_out() -> None:
+    class Mistaken(ScriptedEngine):
+        @property
+        def capabilities(self) -> Capabilities:
+            return Capabilities(
+                engine="mistaken", version="1", language="python", has_snapshot=True, judges_files=True
+            )
+
+    checks = await self_test(Mistaken(key=KEY))
+    assert checks
+    assert not [check for check in checks if check.is_passed]
+    assert checks[0].seen.startswith("refused: ")
