@@ -181,6 +181,10 @@ class RunEnded(Event):
     printed: str = ""
     error: str = ""
     state: str | None = None
+    engine: str = ""
+    """Which engine ran it, where one was chosen for this code."""
+    engine_reason: str = ""
+    """Why that one."""
 
 
 class ToolReturned(Event):
