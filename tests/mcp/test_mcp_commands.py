@@ -21,7 +21,7 @@ from watchfiles import awatch
 
 from holdfast.cli.main import main
 from holdfast.core.errors import InvalidConfig
-from holdfast.mcp import plan
+from holdfast.mcp import load_servers, plan
 
 POLICY = """\
 policy: lab
@@ -265,8 +265,8 @@ def test_a_server_is_added_looked_at_annotated_and_removed(place: Place) -> None
     assert added.returncode == 0, added.stderr
     assert "quiet.save  Saves." in added.stdout
     assert "holdfast mcp annotate quiet" in place.run("mcp", "doctor").stdout
-    assert place.run("mcp", "annotate", "quiet").returncode == 3  # nobody there to confirm
-    proposed = place.run("mcp", "annotate", "quiet", "--yes")
+    assert place.run("mcp", "annotate", "quiet", "--model", "none").returncode == 3  # nobody there to confirm
+    proposed = place.run("mcp", "annotate", "quiet", "--model", "none", "--yes")
     assert proposed.stdout == "quiet.save\n  path: write-path\n  thing: none   (unsure: look)\n"
     assert place.run("mcp", "doctor").stdout == "ok  quiet\n"
     listed = json.loads(place.run("mcp", "list", "--json").stdout)
@@ -291,6 +291,12 @@ def test_a_changed_tool_is_shown_and_accepted(place: Place) -> None:
     assert place.run("mcp", "trust", "rug").returncode == 3
     assert "accepted: work, extra" in place.run("mcp", "trust", "rug", "--yes").stderr
     assert place.run("mcp", "diff", "rug").stdout == ""
+
+
+def test_the_example_in_the_guide_is_understood() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "mcp.md").read_text()
+    example = guide.partition("```json\n")[2].partition("```")[0]
+    assert [spec.name for spec in load_servers(json.loads(example))] == ["git", "github", "docs"]
 
 
 def test_install_shows_before_it_writes(place: Place) -> None:

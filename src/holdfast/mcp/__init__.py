@@ -19,8 +19,9 @@ from holdfast.mcp.contract import (
 from holdfast.mcp.definitions import Definition, Refusal, has_hidden, visible
 from holdfast.mcp.environment import secrets_of
 from holdfast.mcp.foreign import SILENT_TOOLS, ForeignTools, written_out
+from holdfast.mcp.health import problems_of
 from holdfast.mcp.pins import Comparison, PinnedServer, Pins
-from holdfast.mcp.proposals import Proposal, propose_roles
+from holdfast.mcp.proposals import Proposal, ask_model, propose_roles
 from holdfast.mcp.proxy import Proxy
 from holdfast.mcp.results import present_plainly, present_wholly
 from holdfast.mcp.shelf import Shelf
@@ -53,6 +54,7 @@ __all__ = [
     "Shelf",
     "ToolRoles",
     "ToolsHeld",
+    "ask_model",
     "has_hidden",
     "kind_of",
     "known_roles",
@@ -60,6 +62,7 @@ __all__ = [
     "plan",
     "present_plainly",
     "present_wholly",
+    "problems_of",
     "propose_roles",
     "secrets_of",
     "start_servers",

@@ -10,6 +10,7 @@ holdfast mcp remove git
 """
 
 import argparse
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,17 +20,19 @@ import msgspec
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
-from holdfast.core import Tool
-from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core import Tool, UserMessage
+from holdfast.core.errors import HoldfastError, InvalidInput, ModelError
 from holdfast.mcp import (
     Annotations,
+    Definition,
     McpToolset,
     Proposal,
     ServerSpec,
     Shelf,
     ToolRoles,
-    has_hidden,
+    ask_model,
     load_servers,
+    problems_of,
     propose_roles,
     visible,
 )
@@ -50,6 +53,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         verbs.add_parser(verb, help=what).add_argument("server")
     verbs.choices["trust"].add_argument("tools", nargs="*", help="only these")
     verbs.choices["trust"].add_argument("--yes", action="store_true", help="do not ask")
+    verbs.choices["annotate"].add_argument(
+        "-m",
+        "--model",
+        metavar="PROVIDER:NAME",
+        help="ask this model too (default: the configured one); none: do not",
+    )
     verbs.choices["annotate"].add_argument("--yes", action="store_true", help="take the proposal as it is")
     adding = verbs.add_parser("add", help="add a server")
     adding.add_argument("server")
@@ -80,7 +89,7 @@ async def run(arguments: argparse.Namespace) -> int:
         case "remove":
             return desk.remove(arguments.server)
         case "annotate":
-            return await desk.annotate(arguments.server, is_sure=arguments.yes)
+            return await desk.annotate(arguments.server, model=arguments.model, is_sure=arguments.yes)
         case _:
             return await desk.examine(arguments.server)
 
@@ -174,7 +183,7 @@ class _Desk:
         self._console.say(f"removed {name}", "good")
         return exits.OK
 
-    async def annotate(self, name: str, *, is_sure: bool) -> int:
+    async def annotate(self, name: str, *, model: str | None, is_sure: bool) -> int:
         """Propose roles for tools that have none, and keep what the person confirms."""
         spec, annotations = self._shelf.server(name), self._shelf.annotations()
         async with self._running(spec):
@@ -184,6 +193,8 @@ class _Desk:
             each for each in (known.tools.values() if known else ()) if annotations.of(spec, each) is None
         ]
         proposals = [propose_roles(definition) for definition in open_ones]
+        if chosen := _model_name(model):
+            proposals = await self._asked(chosen, open_ones, proposals)
         for proposal in proposals:
             self._show_proposal(name, proposal)
         if not proposals:
@@ -204,28 +215,37 @@ class _Desk:
         for spec in specs:
             try:
                 async with self._running(spec) as toolset:
-                    problems = self._problems(spec, toolset)
+                    problems = problems_of(toolset, self._pins)
             except HoldfastError as error:
-                problems = [f"does not start: {error}" + (f" (hint: {error.hint})" if error.hint else "")]
+                problems = (f"does not start: {error}" + (f" (hint: {error.hint})" if error.hint else ""),)
             is_well = is_well and not problems
             self._console.print(f"{'ok ' if not problems else 'BAD'} {spec.name}")
             for problem in problems:
                 self._console.print(f"    {problem}")
         return exits.OK if is_well else exits.ERROR
 
-    def _problems(self, spec: ServerSpec, toolset: McpToolset) -> list[str]:
-        known = self._pins.server(spec.name)
-        found = [f"tool {each.name!r} is refused: {each.reason}" for each in toolset.refused]
-        if known is not None and known.held:
-            found.append(f"held: {', '.join(known.held)} (hint: holdfast mcp diff {spec.name})")
-        for tool in toolset.tools():
-            if has_hidden(tool.description):
-                found.append(f"{tool.name}: its description holds characters that are not seen")
-            if tool.roles is None:
-                found.append(
-                    f"{tool.name}: denied, its arguments have no roles (hint: holdfast mcp annotate {spec.name})"
-                )
-        return found
+    async def _asked(
+        self, name: str, definitions: list[Definition], proposals: list[Proposal]
+    ) -> list[Proposal]:
+        """The proposals with what a model adds; without it where the model does not answer."""
+        from holdfast.models import Prompt, open_model
+
+        model = open_model(name)
+
+        async def ask(question: str) -> str:
+            prompt = Prompt(
+                system="You annotate tools.", messages=(UserMessage(text=question),), max_tokens=2000
+            )
+            return (await model.ask(prompt, lambda _: None)).message.text
+
+        try:
+            self._console.say(f"asking {name}", "dim")
+            return [await ask_model(*each, ask) for each in zip(definitions, proposals, strict=True)]
+        except ModelError as error:
+            self._console.say(f"{name} did not help: {error}", "ask")
+            return proposals
+        finally:
+            await model.close()
 
     def _show_tool(self, tool: Tool) -> None:
         lines = visible(tool.description).strip().splitlines() or [""]
@@ -267,3 +287,10 @@ class _Desk:
             ) as toolset:
                 await toolset.start()
                 yield toolset
+
+
+def _model_name(given: str | None) -> str | None:
+    """Which model to ask; none where none is wanted or configured."""
+    from holdfast.models import resolve_model
+
+    return None if given == "none" else given or resolve_model(os.environ)
