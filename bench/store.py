@@ -10,7 +10,6 @@ append of the same bytes to a plain file with fdatasync. BENCH_STORE_SCALE (1 un
 """
 
 import asyncio
-import json
 import os
 import shutil
 import sqlite3
@@ -19,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from bench._store_peers import PEERS, TURN, Subject
@@ -90,20 +90,24 @@ def turn_events() -> tuple[AnyEvent, ...]:
     )
 
 
+Table = dict[str, dict[str, str]]
+"""Line, then subject, then figure."""
+
+
 def main() -> None:
-    """Measure everybody and print one table."""
+    """Measure everybody, turn and turn about, and print one table."""
     if sys.argv[1:2] == ["worker"]:
         asyncio.run(_worker(*sys.argv[2:5]))
         return
     folder = Path(tempfile.mkdtemp(prefix="bench-store-", dir=os.environ.get("BENCH_FOLDER")))
+    table: Table = {}
     try:
-        disk = Disk(folder / "raw")
-        columns: dict[str, dict[str, str]] = {}
-        for make in (Ours, *PEERS):
-            subject: Subject = make()
-            columns[subject.name] = asyncio.run(_measure(subject, folder / subject.name, disk))
-            print(f"   {subject.name} measured", file=sys.stderr, flush=True)
-        _print(columns)
+        subjects = asyncio.run(_measure(folder, table))
+        for name in (subject.name for subject in subjects):
+            table.setdefault("turns/s, 50 sessions, 4 processes", {})[name] = _processes(
+                name, folder / name / "four"
+            )
+        _print(table, [subject.name for subject in subjects])
     finally:
         shutil.rmtree(folder)
 
@@ -123,111 +127,135 @@ class Disk:
         return time.perf_counter() - begin
 
 
-async def _measure(subject: Subject, folder: Path, disk: Disk) -> dict[str, str]:
-    folder.mkdir()
-    try:
-        await subject.start(folder / "lengths")
-    except ImportError:
-        return {"": "not installed"}
-    figures: dict[str, str] = {}
+async def _measure(folder: Path, table: Table) -> list[Subject]:
+    disk = Disk(folder / "raw")
+    subjects = await _started([make() for make in (Ours, *PEERS)], folder, "lengths")
     for length in LENGTHS:
-        if length > subject.longest:
-            continue
-        await subject.create(f"long-{length}")
-        turns = max(int(length * min(SCALE, 1)) // 4, 1)
-        for begin in range(0, turns, 50):
-            await subject.append(f"long-{length}", min(50, turns - begin))
-        figures |= await _appends(subject, length, disk)
-        figures[f"load {length} messages, ms"] = await _median(
-            5, lambda length=length: subject.load(f"long-{length}")
-        )
-    figures["fork at 1000, ms"] = await _median(
-        5, lambda: subject.fork("long-1000", int(1000 * min(SCALE, 1)))
-    )
-    figures["create a session, ms"] = await _create(subject, 40)
-    if isinstance(subject, Ours):
-        await subject.search("warm")
-        figures["search, ms"] = await _median(5, lambda: subject.search("quartz"))
-    await subject.close()
-    figures["MB on disk for 11000 messages"] = f"{_size(folder / 'lengths') / 1e6:.0f}"
-    figures |= await _lists(subject, folder)
-    try:
-        figures["turns/s, 50 sessions, 1 process"] = f"{await _at_once(subject, folder / 'once'):.0f}"
-    except sqlite3.OperationalError as problem:
-        figures["turns/s, 50 sessions, 1 process"] = f"fails: {problem}"
-    figures["turns/s, 50 sessions, 4 processes"] = _processes(subject, folder / "four")
-    return figures
+        able = [subject for subject in subjects if length <= subject.longest]
+        for subject in able:
+            await _fill(subject, f"long-{length}", int(length * min(SCALE, 1)))
+        await _appends(able, length, disk, table)
+        await _medians(able, f"load {length} messages, ms", 5, table, partial(_load, f"long-{length}"))
+    messages = int(1000 * min(SCALE, 1))
+    await _medians(subjects, "fork at 1000, ms", 5, table, lambda one, _: one.fork("long-1000", messages))
+    creating = [subject for subject in subjects if subject.most_sessions]
+    await _medians(creating, "create a session, ms", 40, table, lambda one, n: one.create(f"created-{n}"))
+    ours = next(subject for subject in subjects if isinstance(subject, Ours))
+    await ours.search("warm")
+    await _medians([ours], "search, ms", 5, table, lambda _, n: ours.search("quartz"))
+    for subject in subjects:
+        await subject.close()
+        size = _size(folder / subject.name / "lengths") / 1e6
+        table.setdefault("MB on disk for all of this", {})[subject.name] = f"{size:.0f}"
+    await _lists(creating, folder, table)
+    for subject in subjects:
+        line = table.setdefault("turns/s, 50 sessions, 1 process", {})
+        line[subject.name] = await _at_once(subject, folder / subject.name / "once")
+    return subjects
 
 
-async def _appends(subject: Subject, length: int, disk: Disk) -> dict[str, str]:
-    # Turn and turn about: a busy machine is then as busy for the one as for the other.
-    theirs, limits = [], []
+async def _load(session: str, subject: Subject, _: int) -> None:
+    await subject.load(session)
+
+
+async def _started(subjects: list[Subject], folder: Path, name: str) -> list[Subject]:
+    started = []
+    for subject in subjects:
+        try:
+            await subject.start(folder / subject.name / name)
+            started.append(subject)
+        except ImportError:
+            print(f"{subject.name}: not installed")
+    return started
+
+
+async def _fill(subject: Subject, session: str, messages: int) -> None:
+    await subject.create(session)
+    turns = max(messages // 4, 1)
+    for begin in range(0, turns, 50):
+        await subject.append(session, min(50, turns - begin))
+
+
+async def _appends(subjects: list[Subject], length: int, disk: Disk, table: Table) -> None:
+    times: dict[str, list[float]] = {subject.name: [] for subject in subjects}
+    limits: list[float] = []
     for _ in range(60):
         limits.append(disk.append())
-        begin = time.perf_counter()
-        await subject.append(f"long-{length}")
-        theirs.append(time.perf_counter() - begin)
-    mine, limit = statistics.median(theirs), statistics.median(limits)
+        for subject in subjects:
+            begin = time.perf_counter()
+            await subject.append(f"long-{length}")
+            times[subject.name].append(time.perf_counter() - begin)
+    limit = statistics.median(limits)
     line = f"append a turn at {length} messages"
-    return {f"{line}, ms": f"{mine * 1000:.2f}", f"{line}, times the disk": f"{mine / limit:.1f}"}
+    table[f"{line}, ms"] = {name: f"{statistics.median(taken) * 1000:.2f}" for name, taken in times.items()}
+    table[f"{line}, times the disk ({limit * 1000:.2f} ms)"] = {
+        name: f"{statistics.median(taken) / limit:.1f}" for name, taken in times.items()
+    }
 
 
-async def _lists(subject: Subject, folder: Path) -> dict[str, str]:
-    figures: dict[str, str] = {}
-    await subject.start(folder / "lists")
-    made = 0
+async def _medians(
+    subjects: Sequence[Subject],
+    line: str,
+    count: int,
+    table: Table,
+    work: Callable[[Subject, int], Awaitable[object]],
+) -> None:
+    # Turn and turn about: a busy machine is then as busy for the one as for the other.
+    times: dict[str, list[float]] = {subject.name: [] for subject in subjects}
+    for number in range(count):
+        for subject in subjects:
+            begin = time.perf_counter()
+            await work(subject, number)
+            times[subject.name].append(time.perf_counter() - begin)
+    table[line] = {name: f"{statistics.median(taken) * 1000:.2f}" for name, taken in times.items()}
+
+
+async def _lists(subjects: list[Subject], folder: Path, table: Table) -> None:
+    await _started(subjects, folder, "lists")
+    made = dict.fromkeys((subject.name for subject in subjects), 0)
     for count in (100, 10_000, 100_000):
-        if count > subject.most_sessions:
-            continue
-        while made < int(count * min(SCALE, 1)):
-            batch = range(made, min(made + subject.at_once, count))
-            await asyncio.gather(*(subject.create(f"listed-{number}") for number in batch))
-            made = batch.stop
-        figures[f"list 50 of {count}, ms"] = await _median(5, lambda: subject.list_newest(50))
-    await subject.close()
-    return figures
+        able = [subject for subject in subjects if count <= subject.most_sessions]
+        for subject in able:
+            while made[subject.name] < int(count * min(SCALE, 1)):
+                batch = range(made[subject.name], min(made[subject.name] + subject.at_once, count))
+                await asyncio.gather(*(subject.create(f"listed-{number}") for number in batch))
+                made[subject.name] = batch.stop
+        await _medians(able, f"list 50 of {count}, ms", 5, table, lambda one, _: one.list_newest(50))
+    for subject in subjects:
+        await subject.close()
 
 
-async def _create(subject: Subject, count: int) -> str:
-    numbers = iter(range(count))
-    return await _median(count, lambda: subject.create(f"created-{next(numbers)}"))
-
-
-async def _median(count: int, work: Callable[[], Awaitable[object]]) -> str:
-    times = []
-    for _ in range(count):
-        begin = time.perf_counter()
-        await work()
-        times.append(time.perf_counter() - begin)
-    return f"{statistics.median(times) * 1000:.2f}"
-
-
-async def _at_once(subject: Subject, folder: Path) -> float:
+async def _at_once(subject: Subject, folder: Path) -> str:
     await subject.start(folder)
-    names = [f"busy-{os.getpid()}-{number}" for number in range(AT_ONCE)]
+    names = [f"busy-{number}" for number in range(AT_ONCE)]
     for name in names:
         await subject.create(name)
+    begin = time.perf_counter()
+    try:
+        turns = await _talk(subject, names)
+    except sqlite3.OperationalError as problem:
+        return f"fails: {problem}"
+    finally:
+        await subject.close()
+    return f"{turns / (time.perf_counter() - begin):.0f}"
+
+
+async def _talk(subject: Subject, names: Sequence[str]) -> int:
     rounds = max(int(subject.rounds * SCALE), 2)
 
     async def talk(name: str) -> None:
         for _ in range(rounds):
             await subject.append(name)
 
-    begin = time.perf_counter()
     await asyncio.gather(*(talk(name) for name in names))
-    seconds = time.perf_counter() - begin
-    await subject.close()
-    return AT_ONCE * rounds / seconds
+    return len(names) * rounds
 
 
-def _processes(subject: Subject, folder: Path) -> str:
-    command = [sys.executable, "-m", "bench.store", "worker", subject.name, str(folder)]
+def _processes(name: str, folder: Path) -> str:
+    command = [sys.executable, "-m", "bench.store", "worker", name, str(folder)]
     workers = [
         subprocess.Popen(
-            [*command, str(number)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            [*command, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         for number in range(4)
     ]
@@ -235,47 +263,38 @@ def _processes(subject: Subject, folder: Path) -> str:
         assert worker.stdout is not None
         worker.stdout.readline()  # ready
     begin = time.perf_counter()
-    done = [json.loads(worker.communicate(b"go\n")[0] or b"0") for worker in workers]
+    done = [int(worker.communicate(b"go\n")[0] or b"0") for worker in workers]
     return f"{sum(done) / (time.perf_counter() - begin):.0f}" if all(done) else "fails: locked"
 
 
 async def _worker(name: str, folder: str, number: str) -> None:
-    subject = next(make() for make in (Ours, *PEERS) if make.name == name)
+    subject: Subject = next(make() for make in (Ours, *PEERS) if make.name == name)
     await subject.start(Path(folder))
     names = [f"busy-{number}-{index}" for index in range(AT_ONCE // 4)]
     for session in names:
         await subject.create(session)
-    rounds = max(int(subject.rounds * SCALE), 2)
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
-
-    async def talk(session: str) -> None:
-        for _ in range(rounds):
-            await subject.append(session)
-
-    await asyncio.gather(*(talk(session) for session in names))
+    turns = await _talk(subject, names)
     await subject.close()
-    print(json.dumps(len(names) * rounds), flush=True)
+    print(turns, flush=True)
 
 
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _print(columns: dict[str, dict[str, str]]) -> None:
-    lines = list(dict.fromkeys(line for figures in columns.values() for line in figures if line))
-    width = max(map(len, lines)) + 2
-    print(" " * width + "".join(f"{name:>22}" for name in columns))
-    for line in lines:
-        mine = float(columns[Ours.name].get(line, "nan"))
+def _print(table: Table, names: list[str]) -> None:
+    width = max(map(len, table)) + 2
+    print(" " * width + "".join(f"{name:>24}" for name in names))
+    for line, figures in table.items():
+        mine = float(figures[Ours.name])
         cells = []
-        for figures in columns.values():
-            missing = "not installed" if "" in figures else "-"
-            figure = figures.get(line, missing)
-            has_ratio = figures is not columns[Ours.name] and mine > 0 and figure[0].isdigit()
-            ratio = f" ({float(figure) / mine:.1f}x)" if has_ratio else ""
-            cells.append(f"{figure + ratio:>22}")
-        print(f"{line:<{width}}" + "".join(cells))
+        for name in names:
+            figure = figures.get(name, "-")
+            has_ratio = name != Ours.name and mine > 0 and figure[0].isdigit()
+            cells.append(f"{figure} ({float(figure) / mine:.1f}x)" if has_ratio else figure)
+        print(f"{line:<{width}}" + "".join(f"{cell:>24}" for cell in cells))
 
 
 if __name__ == "__main__":

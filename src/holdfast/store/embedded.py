@@ -108,7 +108,9 @@ class EmbeddedStore:
 
     async def fork(self, session: SessionId, *, at: int, opened: SessionOpened) -> EmbeddedJournal:
         source = check_session_id(session)
-        history = await self.reading(lambda connection: _load_upto(connection, source, at))
+        history = self._known_history(source, at)
+        if history is None:
+            history = await self.reading(lambda connection: _load_upto(connection, source, at))
         opened = msgspec.structs.replace(opened, parent=Parent(session=source, seq=at))
         while True:
             try:
@@ -213,6 +215,13 @@ class EmbeddedStore:
         return await asyncio.shield(self._writer.submit(work))
 
     # -- below here: how the promises are kept
+
+    def _known_history(self, session: SessionId, at: int) -> Sequence[Recorded] | None:
+        """What a journal that is open here has in memory already."""
+        for journal in self._journals:
+            if journal.session == session and 1 <= at <= len(journal.recorded):
+                return journal.recorded[:at]
+        return None
 
     async def _rebuild_index(self) -> None:
         count = await self.writing(index.rebuild)

@@ -1,7 +1,6 @@
 """The fold: from a journal's events to the one line that a list of sessions shows. Pure, and the same for every store."""
 
-from collections.abc import Sequence
-from decimal import Decimal
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -63,94 +62,101 @@ def is_activity(recorded: Recorded) -> bool:
 
 def fold(session: SessionId, recorded: Sequence[Recorded]) -> Tally:
     """The whole of a journal, folded."""
-    tally = begin(session)
-    for record in _counted(recorded):
-        tally = advance(tally, record)
-    if recorded:
-        tally = _with(tally, events=recorded[-1].seq, active_ms=_active_ms(recorded))
-    return tally
+    tally = advance(begin(session), _counted(recorded))
+    if not recorded:
+        return tally
+    last = next((record.at_ms for record in reversed(recorded) if is_activity(record)), 0)
+    line = msgspec.structs.replace(tally.summary, events=recorded[-1].seq, active_ms=last)
+    return msgspec.structs.replace(tally, summary=line)
 
 
-def advance(tally: Tally, record: Recorded) -> Tally:
-    """One event further. A rewind cannot be folded forward: fold the whole journal again."""
-    line = tally.summary
-    changes: dict[str, Any] = {"events": record.seq}
-    if is_activity(record):
-        changes["active_ms"] = record.at_ms
-    open_turn, waiting = tally.open_turn, tally.waiting
-    match record.event:
-        case SessionOpened() as opened:
-            changes |= {
-                "created_ms": record.at_ms,
-                "name": opened.name,
-                "description": opened.description or line.description,
-                "folder": opened.folder,
-                "workspace": opened.workspace,
-                "model": opened.model,
-                "policy": opened.policy,
-                "parent": opened.parent,
-                "is_pinned": False,
-                "lifecycle": "open",
-            }
-        case SessionRenamed(name=name):
-            changes["name"] = name
-        case SessionPinned(is_pinned=is_pinned):
-            changes["is_pinned"] = is_pinned
-        case SessionReconfigured() as new:
-            changes |= {
-                "policy": new.policy or line.policy,
-                "model": new.model or line.model,
-                "workspace": new.workspace or line.workspace,
-            }
-        case SessionPaused():
-            changes["lifecycle"] = "paused"
-        case SessionResumed():
-            changes["lifecycle"] = "open"
-        case SessionClosed(how=how):
-            changes["lifecycle"] = how
-            open_turn, waiting = None, ()
-        case MessagePosted(turn=turn, text=text):
-            open_turn = turn
-            changes |= {"turns": line.turns + 1, "messages": line.messages + 1}
-            if not line.first_words:
-                changes["first_words"] = text[:FIRST_WORDS]
-        case CodePosted(turn=turn, code=code):
-            open_turn = turn
-            changes["turns"] = line.turns + 1
-            if not line.first_words:
-                changes["first_words"] = code[:FIRST_WORDS]
-        case ModelReplied(usage=usage):
-            changes["messages"] = line.messages + 1
-            changes |= _spent(line, usage)
-        case ModelFailed(usage=usage) | HistoryCompacted(usage=usage):
-            if usage != Usage():
-                changes |= _spent(line, usage)
-        case TurnEnded():
-            open_turn, waiting = None, ()
-        case EscalationOpened(escalation=escalation):
-            waiting = (*waiting, Waiting(escalation=escalation.id, since_ms=record.at_ms))
-        case EscalationAnswered(escalation=settled) | EscalationExpired(escalation=settled):
-            waiting = tuple(one for one in waiting if one.escalation != settled)
-        case _:
-            pass
-    changes["activity"] = "waiting" if waiting else "ready" if open_turn is None else "processing"
-    changes["waiting_since_ms"] = waiting[0].since_ms if waiting else None
-    return Tally(summary=msgspec.structs.replace(line, **changes), open_turn=open_turn, waiting=waiting)
+def advance(tally: Tally, recorded: Iterable[Recorded]) -> Tally:
+    """Some events further. A rewind cannot be folded forward: fold the whole journal again."""
+    folding = _Folding(tally)
+    for record in recorded:
+        folding.take(record)
+    return folding.tally()
+
+
+class _Folding:
+    """A fold under way. Changed in place, since a value a step would be most of the cost of a fold."""
+
+    def __init__(self, tally: Tally) -> None:
+        # Any: the fields of a summary by name; `tally` gives them their types back.
+        self._line: dict[str, Any] = msgspec.structs.asdict(tally.summary)
+        self._open_turn = tally.open_turn
+        self._waiting = tally.waiting
+
+    def tally(self) -> Tally:
+        """What came of it."""
+        line = self._line
+        line["activity"] = (
+            "waiting" if self._waiting else "ready" if self._open_turn is None else "processing"
+        )
+        line["waiting_since_ms"] = self._waiting[0].since_ms if self._waiting else None
+        return Tally(summary=SessionSummary(**line), open_turn=self._open_turn, waiting=self._waiting)
+
+    def take(self, record: Recorded) -> None:
+        """One event further."""
+        line = self._line
+        line["events"] = record.seq
+        if is_activity(record):
+            line["active_ms"] = record.at_ms
+        match record.event:
+            case MessagePosted(turn=turn, text=text):
+                self._begin_turn(turn, text)
+                line["messages"] += 1
+            case ModelReplied(usage=usage):
+                line["messages"] += 1
+                self._spend(usage)
+            case TurnEnded():
+                self._open_turn = None
+            case CodePosted(turn=turn, code=code):
+                self._begin_turn(turn, code)
+            case ModelFailed(usage=usage) | HistoryCompacted(usage=usage) if usage != Usage():
+                self._spend(usage)
+            case EscalationOpened(escalation=escalation):
+                waiting = Waiting(escalation=escalation.id, since_ms=record.at_ms)
+                self._waiting = (*self._waiting, waiting)
+            case EscalationAnswered(escalation=settled) | EscalationExpired(escalation=settled):
+                self._waiting = tuple(one for one in self._waiting if one.escalation != settled)
+            case SessionOpened() as opened:
+                self._open(opened, record.at_ms)
+            case SessionRenamed(name=name):
+                line["name"] = name
+            case SessionPinned(is_pinned=is_pinned):
+                line["is_pinned"] = is_pinned
+            case SessionReconfigured() as new:
+                for field in ("policy", "model", "workspace"):
+                    line[field] = getattr(new, field) or line[field]
+            case SessionPaused():
+                line["lifecycle"] = "paused"
+            case SessionResumed():
+                line["lifecycle"] = "open"
+            case SessionClosed(how=how):
+                line["lifecycle"] = how
+                self._open_turn, self._waiting = None, ()
+            case _:
+                pass
+
+    def _open(self, opened: SessionOpened, at_ms: int) -> None:
+        for field in ("name", "folder", "workspace", "model", "policy", "parent"):
+            self._line[field] = getattr(opened, field)
+        self._line["description"] = opened.description or self._line["description"]
+        self._line |= {"created_ms": at_ms, "is_pinned": False, "lifecycle": "open"}
+
+    def _begin_turn(self, turn: int, words: str) -> None:
+        self._open_turn = turn
+        self._line["turns"] += 1
+        self._line["first_words"] = self._line["first_words"] or words[:FIRST_WORDS]
+
+    def _spend(self, usage: Usage) -> None:
+        before = self._line["cost_usd"]
+        is_known = before is not None and usage.cost_usd is not None
+        self._line["cost_usd"] = before + usage.cost_usd if is_known else None
+        self._line["tokens"] += usage.input_tokens + usage.output_tokens
 
 
 def _counted(recorded: Sequence[Recorded]) -> list[Recorded]:
     counted = {record.seq for record in effective(recorded)}
     return [record for record in recorded if record.seq in counted or isinstance(record.event, _LASTING)]
-
-
-def _with(tally: Tally, **changes: Any) -> Tally:
-    return msgspec.structs.replace(tally, summary=msgspec.structs.replace(tally.summary, **changes))
-
-
-def _active_ms(recorded: Sequence[Recorded]) -> int:
-    return next((record.at_ms for record in reversed(recorded) if is_activity(record)), 0)
-
-
-def _spent(line: SessionSummary, usage: Usage) -> dict[str, int | Decimal | None]:
-    cost = None if line.cost_usd is None or usage.cost_usd is None else line.cost_usd + usage.cost_usd
-    return {"tokens": line.tokens + usage.input_tokens + usage.output_tokens, "cost_usd": cost}

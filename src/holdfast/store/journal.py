@@ -148,9 +148,7 @@ def next_head(transaction: Transaction, session: SessionId, head: Head, records:
     if any(isinstance(record.event, SessionRewound) for record in records):
         tally = fold(session, read_history(transaction, session))
     else:
-        tally = head.tally
-        for record in records:
-            tally = advance(tally, record)
+        tally = advance(head.tally, records)
     return Head(seq=records[-1].seq, hash=records[-1].hash, tally=tally)
 
 

@@ -197,8 +197,7 @@ class MemoryStore:
         if any(isinstance(record.event, SessionRewound) for record in records):
             session.tally = fold(session.id, session.recorded)
         else:
-            for record in records:
-                session.tally = advance(session.tally, record)
+            session.tally = advance(session.tally, records)
         if any(is_activity(record) for record in records):
             self._rank += 1
             session.rank = self._rank
