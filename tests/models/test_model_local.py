@@ -101,7 +101,7 @@ async def test_a_conversation_goes_on_after_a_call(load: Load, tmp_path: Path) -
     assert second.message.text == "It failed."
     sent = asked(tmp_path)["request"]["messages"]
     assert json.loads(sent[-2]["content"]) == {"tool": "execute_code", "arguments": {"code": "1/0"}}
-    assert sent[-1]["content"] == "Error of execute_code: no"
+    assert sent[-1]["content"].startswith("Error of execute_code: no\n")
 
 
 async def test_tokens_are_counted_and_cost_nothing(load: Load) -> None:

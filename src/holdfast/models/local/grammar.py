@@ -24,6 +24,8 @@ nothing is done until a tool has done it. So first call a tool: {"tool": NAME, "
 result. Only when the results show that the task is done: {"answer": TEXT}. The tools:
 """
 
+_GOING_ON = "\nIf something of the task is still to be done, call a tool for it; otherwise answer."
+
 
 def request(prompt: Prompt, *, max_tokens: int, temperature: float) -> JsonObject:
     """The chat completion to ask for."""
@@ -73,7 +75,7 @@ def _message(message: Message, *, is_shaped: bool) -> Json:
                 f"{'Error' if returned.is_error else 'Result'} of {returned.tool}: {returned.content}"
                 for returned in returns
             )
-            return {"role": "user", "content": told}
+            return {"role": "user", "content": told + _GOING_ON}
         case ModelMessage():
             return {"role": "assistant", "content": _said(message) if is_shaped else message.text}
 
