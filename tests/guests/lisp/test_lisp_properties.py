@@ -13,6 +13,7 @@ from holdfast.guests.lisp.border import to_json
 from holdfast.guests.lisp.canonical import canonical
 from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Symbol, make_list
 from holdfast.guests.lisp.equality import are_equal
+from holdfast.guests.lisp.expander import RESERVED
 from holdfast.guests.lisp.faults import Fault, LimitReached, Malformed
 from holdfast.guests.lisp.language import LANGUAGE
 from holdfast.guests.lisp.library import fresh_state, library
@@ -154,6 +155,31 @@ def test_any_procedure_given_anything_ends_in_a_value_or_a_fault(name: str, argu
         assert fault.code, str(fault)  # noqa: PT017
     except LimitReached as limit:
         assert limit.limit in ("steps", "memory_bytes", "output_bytes")  # noqa: PT017
+
+
+FORMS: st.SearchStrategy[Datum] = st.recursive(
+    st.one_of(ATOMS, st.sampled_from(sorted(RESERVED | {"x", "y", "list", "car"})).map(Symbol)),
+    lambda inner: st.tuples(
+        st.one_of(st.sampled_from(sorted(RESERVED | {"list", "x"})).map(Symbol), inner),
+        st.lists(inner, max_size=4),
+    ).map(lambda form: Pair(form[0], make_list(form[1]))),
+    max_leaves=25,
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(FORMS, max_size=3))
+def test_any_form_is_refused_or_ends_in_a_value_or_a_fault(forms: list[Datum]) -> None:
+    machine = new_machine(GuestLimits(steps=20_000))
+    status = "ended"
+    try:
+        machine.load([*read("(define x 1) (define (y . z) z)"), *forms])
+        finish(machine)
+    except Malformed as fault:
+        status = fault.code
+    except (Fault, LimitReached) as trouble:
+        status = type(trouble).__name__
+    assert status in ("ended", "syntax-error", "Fault", "LimitReached")
 
 
 SAVED = """
