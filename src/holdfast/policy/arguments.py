@@ -49,7 +49,7 @@ def _no_json(value: Json) -> str | None:
 
 def _compile_arguments(schema: JsonObject) -> Check:
     """Like an object schema, but keys that are not named are unknown unless the schema says that more may come."""
-    if not schema.get("properties") and "additionalProperties" not in schema:
+    if "properties" not in schema and "additionalProperties" not in schema:
         return partial(_check_free, schema.get("required"))
     closed: JsonObject = {"additionalProperties": False} | schema
     return compile_schema(closed)
