@@ -268,7 +268,7 @@ def race(inside: Path, outside: Path, opener: Opener, rounds: int) -> None:
 def test_a_thread_that_swaps_links_gets_no_byte_in_or_out(
     inside: Path, outside: Path, opener: Opener
 ) -> None:
-    race(inside, outside, opener, rounds=150)
+    race(inside, outside, opener, rounds=80)
 
 
 @pytest.mark.soak
@@ -295,7 +295,7 @@ def attempt(world: FolderWorld, path: str) -> bytes | str:
         return type(error).__name__
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 @given(
     st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=3), st.one_of(st.none(), TARGETS)), max_size=8),
     st.lists(PATHS, min_size=1, max_size=8),
@@ -310,9 +310,11 @@ def test_in_any_tree_a_path_is_inside_or_refused(
     for parts, target in tree:
         place = top / "inside" / "/".join(parts)
         with suppress(OSError):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if os.path.lexists(place) or not place.parent.resolve().is_relative_to(top / "inside"):
+            if os.path.lexists(place) or not Path(os.path.realpath(place.parent)).is_relative_to(
+                top / "inside"
+            ):
                 continue
+            place.parent.mkdir(parents=True, exist_ok=True)
             place.symlink_to(target) if target else place.write_bytes(b"mine")
     locate = WorldPaths(top / "inside").locate
     for path in paths:

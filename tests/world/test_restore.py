@@ -352,12 +352,12 @@ class Histories(RuleBasedStateMachine):
 
 
 def histories(examples: int, steps: int) -> None:
-    bounds = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    bounds = settings(max_examples=examples, stateful_step_count=steps, deadline=None, database=None)
     run_state_machine_as_test(Histories, settings=bounds)
 
 
 def test_after_rewinding_in_any_history_the_tree_is_byte_equal() -> None:
-    histories(examples=15, steps=15)
+    histories(examples=10, steps=15)
 
 
 @pytest.mark.soak

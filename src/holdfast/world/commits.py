@@ -143,13 +143,14 @@ class Commit(Value):
     gone_folders: tuple[str, ...] = ()
 
     def apply(self, base: World, undo: UndoJournal | None) -> tuple[Change, ...]:
-        """Make all changes; on any trouble put everything back and raise it."""
+        """Make all changes; on any trouble put everything back and raise it. With an undo journal they are durable."""
         folders = self._new_folders(base)
         if undo is not None:
             undo.begin(self.steps, folders)
         try:
             changes = self._make(base)
-            base.sync([step.path for step in self.steps])
+            if undo is not None:
+                base.sync([step.path for step in self.steps])
         except BaseException:
             put_back(
                 base, [OldFile(step.path, step.before, step.before_mode) for step in self.steps], folders

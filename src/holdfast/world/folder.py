@@ -202,6 +202,8 @@ class FolderWorld:
 
     def _move(self, source: str, destination: str) -> tuple[Change, ...]:
         is_folder = stat.S_ISDIR(self._files.stat(source).st_mode)
+        if source == destination:
+            return ()
         if is_folder:
             self._check_inside(source)
         gone = [self._deletion(path) for path in (self._all_files(source) if is_folder else (source,))]

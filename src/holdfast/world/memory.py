@@ -53,6 +53,7 @@ class MemoryWorld:
         if folder in self._files:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
         if folder not in self._folders:
+            self._check_parents(folder)
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
         inside = [
             each
@@ -128,11 +129,15 @@ class MemoryWorld:
 
     def move(self, source: str, destination: str) -> tuple[Change, ...]:
         here, there = self._checked(source), self._checked(destination)
-        if here in self._folders and (there == here or is_within(there, here)):
-            raise OSError(errno.EINVAL, "a folder cannot be moved into itself", here)
         if here not in self._folders:
             self._file(here)
-        if there in self._folders and any(is_within(each, there) for each in self._files):
+        if here == there:
+            return ()
+        if here in self._folders and is_within(there, here):
+            raise OSError(errno.EINVAL, "a folder cannot be moved into itself", here)
+        if there in self._folders and any(
+            each != there and is_within(each, there) for each in (*self._files, *self._folders)
+        ):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), there)
         if here in self._folders and there in self._files:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), there)

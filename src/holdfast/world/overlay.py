@@ -52,7 +52,8 @@ class Overlay:
         if staged is not None and staged.content is not None:
             return staged.content
         if staged is None and not self._is_gone(real) and not self._is_made(real):
-            return self.base.read(real)
+            with suppress(FileNotFoundError, NotADirectoryError):  # the overlay knows better why
+                return self.base.read(real)
         return self._refuse(real)
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
@@ -123,6 +124,8 @@ class Overlay:
     def move(self, source: str, destination: str) -> tuple[Change, ...]:
         here, there = self.resolve(source), self.resolve(destination)
         is_folder = self.stat(here).kind == "folder"
+        if here == there:
+            return ()
         if is_folder and is_within(there, here):
             raise OSError(errno.EINVAL, "a folder cannot be moved into itself", here)
         if is_folder and self.exists(there):

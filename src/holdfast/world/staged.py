@@ -1,12 +1,13 @@
 """A world in which changes are proposals, and what only the host can do with them: show, commit, reject, rebuild."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from holdfast.core import Change, Clock
 from holdfast.core.errors import CommitConflict, InvalidInput
 from holdfast.world.commits import Commit, Step, UndoJournal
 from holdfast.world.contract import World
-from holdfast.world.fingerprints import NOTHING
+from holdfast.world.fingerprints import NOTHING, fingerprint_of
 from holdfast.world.names import is_within
 from holdfast.world.overlay import MAX_STAGED_BYTES, Overlay, Staged
 from holdfast.world.proposals import Proposal, describe
@@ -34,17 +35,17 @@ class StagedWorld(Overlay):
     def commit(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
         """Make staged changes for good, all of the chosen or none. Raises CommitConflict."""
         chosen = self._chosen(paths)
-        conflicts = tuple(path for path in chosen if self.base.fingerprint(path) != self._files[path].before)
+        steps = tuple(self._step(path) for path in chosen)
+        conflicts = tuple(step.path for step in steps if _name(step.before) != self._files[step.path].before)
         if conflicts:
             raise CommitConflict(
                 f"changed since they were staged: {', '.join(conflicts)}; nothing was committed",
                 paths=conflicts,
                 hint="look at the files, then stage the changes again or reject them",
             )
-        steps = [self._step(path) for path in chosen]
         is_all = paths is None
         commit = Commit(
-            steps=tuple(steps),
+            steps=steps,
             made_folders=tuple(sorted(self._folders)) if is_all else (),
             gone_folders=tuple(sorted(self._gone_folders)) if is_all else (),
         )
@@ -117,15 +118,15 @@ class StagedWorld(Overlay):
 
     def _step(self, path: str) -> Step:
         staged = self._files[path]
-        before = self.base.read(path) if staged.before else None
-        return Step(
-            path=path,
-            before=before,
-            before_mode=self.base.stat(path).mode if staged.before else None,
-            after=staged.content,
-            after_mode=staged.mode,
-        )
+        before, mode = None, None
+        with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            before, mode = self.base.read(path), self.base.stat(path).mode
+        return Step(path=path, before=before, before_mode=mode, after=staged.content, after_mode=staged.mode)
 
     def _drop(self, paths: Iterable[str]) -> None:
         for path in paths:
             self._put(path, None)
+
+
+def _name(content: bytes | None) -> str:
+    return NOTHING if content is None else fingerprint_of(content)
