@@ -16,6 +16,7 @@ from holdfast.core import Amount, Call, Change, Json, Performed, Tool, Value
 from holdfast.core.errors import InvalidInput, ToolFailed
 from holdfast.world.contract import World
 from holdfast.world.names import GUEST_ROOTS
+from holdfast.world.search import search_files
 from holdfast.world.staged import StagedWorld
 from holdfast.world.tools import WORLD_TOOLS
 
@@ -67,12 +68,24 @@ class _Arguments(Value, forbid_unknown_fields=True):
 
 
 class WorldToolset:
-    """Carries out `world.*`. `keep` stores staged content, so that a restart can build the overlay again."""
+    """Carries out `world.*`. `keep` stores staged content, so that a restart can build the overlay again.
 
-    def __init__(self, world: World, staged: StagedWorld, *, keep: Keep) -> None:
+    `may_read` says of a path whether the policy lets it be read: listings and searches name many files at once, and what
+    may not be read alone must not come out among others.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        staged: StagedWorld,
+        *,
+        keep: Keep,
+        may_read: Callable[[str], bool] = lambda path: True,
+    ) -> None:
         self._world = world
         self._staged = staged
         self._keep = keep
+        self._may_read = may_read
 
     def tools(self) -> tuple[Tool, ...]:
         return WORLD_TOOLS
@@ -107,20 +120,26 @@ class WorldToolset:
             case "world.stat":
                 return _plain(self._staged.stat(arguments.place))
             case "world.entries":
-                return _plain(self._staged.entries(arguments.place))
+                entries = self._staged.entries(arguments.place)
+                return _plain(tuple(each for each in entries if self._may_read(each.path)))
             case "world.list":
-                return list(self._staged.list(arguments.glob))
+                return list(self._readable(arguments.glob))
             case "world.search":
-                return _plain(self._staged.search(arguments.query, arguments.glob, limit=arguments.limit))
+                paths = self._readable(arguments.glob)
+                return _plain(search_files(paths, self._staged.read, arguments.query, limit=arguments.limit))
             case "world.fingerprint":
                 return self._staged.fingerprint(arguments.path)
             case "world.proposals":
                 return [
                     {"path": each.path, "kind": each.kind, "diff": each.diff}
                     for each in self._staged.proposals()
+                    if self._may_read(each.path)
                 ]
             case _:
                 raise ToolFailed(f"the world has no operation {operation!r}")
+
+    def _readable(self, pattern: str) -> tuple[str, ...]:
+        return tuple(path for path in self._staged.list(pattern) if self._may_read(path))
 
     def _read(self, arguments: _Arguments) -> str:
         if self._staged.stat(arguments.place).size > MAX_READ_BYTES:
