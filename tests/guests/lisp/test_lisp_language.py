@@ -133,6 +133,21 @@ async def test_an_error_says_where_it_happened_and_who_called() -> None:
     ]
 
 
+async def test_an_error_inside_the_language_is_told_at_the_place_that_used_it() -> None:
+    ended = await run("(define (f items)\n  (cons 0 (map car items)))\n(cons 1 (f '((1) 2)))")
+
+    assert ended.error.splitlines() == [
+        "line 2, column 11: type-error: expected a list with something in it, this is a number",
+        "  called from the top, line 3, column 9",
+    ]
+
+
+async def test_the_callers_of_a_deep_recursion_are_not_all_told() -> None:
+    ended = await run("(define (dig n) (if (= n 0) (car n) (+ 1 (dig (- n 1))))) (dig 5000)")
+
+    assert len(ended.error.splitlines()) == 10
+
+
 MALFORMED = [
     ("(", "line 1, column 1"),
     (")", "line 1, column 1"),

@@ -102,7 +102,7 @@ def expressions(draw: st.DrawFn, names: tuple[str, ...] = (), depth: int = 3) ->
 
 
 def new_machine(limits: GuestLimits | None = None) -> Machine:
-    return Machine(fresh_state(), Meter(limits or GuestLimits()), operations={}, seed=7, now_ms=5)
+    return Machine(fresh_state(100), Meter(limits or GuestLimits()), operations={}, seed=7, now_ms=5)
 
 
 def finish(machine: Machine, *, steps: int = 100_000) -> Json:

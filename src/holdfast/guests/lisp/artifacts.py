@@ -51,6 +51,8 @@ class ArtifactStore:
     def put(self, key: str, artifact: Artifact) -> None:
         """Keep an artifact; at capacity the least recently used one is dropped."""
         self.drop(key)
+        if self.capacity == 0:
+            return
         while len(self._entries) >= self.capacity:
             self.drop(next(iter(self._entries)))
             self.evictions += 1

@@ -23,8 +23,6 @@ from holdfast.guests.lisp.registers import OPERATE, Control
 from holdfast.guests.lisp.tables import TABLES
 from holdfast.guests.lisp.texts import TEXTS
 
-MEMO_CAPACITY = 1000
-
 _PROCEDURES: tuple[Primitive | Control | Operation, ...] = (
     *NUMBERS,
     *LISTS,
@@ -54,6 +52,6 @@ def library() -> Root:
     return root
 
 
-def fresh_state(memo_capacity: int = MEMO_CAPACITY) -> State:
+def fresh_state(memo_capacity: int) -> State:
     """A session's state before its first run."""
     return State(Root(library()), FactStore(), ArtifactStore(memo_capacity))

@@ -1,22 +1,30 @@
 """What happens when a program cannot go on where it is: back along the continuation to whoever expects that."""
 
+from collections.abc import Iterator
+from itertools import chain, islice
+
 from holdfast.guests.lisp.budgets import BudgetSpent
 from holdfast.guests.lisp.data import LispOutcome
 from holdfast.guests.lisp.faults import Fault
 from holdfast.guests.lisp.natives import BUDGET_END, CATCHER
+from holdfast.guests.lisp.place import Place
 from holdfast.guests.lisp.registers import Registers
 
 _AFTER_RESULT = 1
 """Where a native piece of code goes on when its result is there already."""
-_MAX_TRACE = 8
+_MAX_SPOTS = 9
+_MAX_SEARCH = 1000
+"""A recursion may be deep; where its first thousand calls do not tell who called, more will not."""
 
 
 def locate(machine: Registers, fault: Fault) -> None:
-    """Note in a fault where the machine is, and who called."""
-    if fault.place is None:
-        fault.place = machine.template.places.get(machine.pc - 1)
+    """Note in a fault where the program is, and who called. Places in the language's own code say nothing to anybody."""
+    spots = list(islice(_spots(machine), _MAX_SPOTS))
+    if spots and fault.place is None:
+        _, fault.place = spots.pop(0)
     if not fault.trace:
-        fault.trace = _trace(machine)
+        lines = [f"  called from {name or 'the top'}, {place}" for name, place in spots]
+        fault.trace = tuple(lines if len(spots) < _MAX_SPOTS - 1 else [*lines, "  ..."])
 
 
 def unwind_to_try(machine: Registers, fault: Fault) -> bool:
@@ -50,13 +58,12 @@ def _deliver(machine: Registers, outcome: LispOutcome) -> None:
     machine.pc = _AFTER_RESULT
 
 
-def _trace(machine: Registers) -> tuple[str, ...]:
-    """Who called, innermost first."""
-    lines = []
-    for template, pc, _, _ in machine.continuation[: -_MAX_TRACE - 1 : -1]:
+def _spots(machine: Registers) -> Iterator[tuple[str, Place]]:
+    """Procedure and place of every call that is under way in the program itself, innermost first."""
+    here = (machine.template, machine.pc)
+    callers = ((template, pc) for template, pc, _, _ in islice(reversed(machine.continuation), _MAX_SEARCH))
+    for number, (template, pc) in enumerate(chain([here], callers)):
         place = template.places.get(pc - 1)
-        if place is not None and (template is not machine.template or pc != machine.pc):
-            lines.append(f"  called from {template.node.name or 'the top'}, {place}")
-    if len(machine.continuation) > _MAX_TRACE:
-        lines.append(f"  ... and {len(machine.continuation) - _MAX_TRACE} more")
-    return tuple(lines)
+        is_here_again = number == 1 and (template, pc) == here
+        if place is not None and template.root.base is not None and not is_here_again:
+            yield template.node.name, place
