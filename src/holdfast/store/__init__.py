@@ -4,14 +4,13 @@ from holdfast.store.company import open_when_free, read_along
 from holdfast.store.contract import Follower, Holder, Journal, SessionSummary, Store
 from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.exchange import export_session, import_session
-from holdfast.store.fold import fold
 from holdfast.store.home import Home
 from holdfast.store.inspection import Inspection, Problem
 from holdfast.store.memory import MemoryStore
 from holdfast.store.notice import resume_notice
+from holdfast.store.passages import search
 from holdfast.store.pruning import PruneReport, prune
 from holdfast.store.redaction import Redactor
-from holdfast.store.search import search
 from holdfast.store.upkeep import rebuild_index, verify, verify_all
 from holdfast.store.wordfile import MATCH_BEGINS, MATCH_ENDS, Passage
 
@@ -32,7 +31,6 @@ __all__ = [
     "SessionSummary",
     "Store",
     "export_session",
-    "fold",
     "import_session",
     "open_when_free",
     "prune",

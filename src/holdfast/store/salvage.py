@@ -5,10 +5,9 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.core import digest_bytes
+from holdfast.core import check_session_id, digest_bytes
 from holdfast.core.errors import InvalidId, JournalDamaged
 from holdfast.core.events import chain
-from holdfast.core.ids import check_session_id
 from holdfast.store import database, index
 from holdfast.store.database import SQL
 from holdfast.store.home import Home, private_folder, sync_folder

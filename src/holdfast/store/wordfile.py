@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.core import SessionId, Value
+from holdfast.core import Ok, Proposed, SessionId, Value
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     AnyEvent,
@@ -24,7 +24,6 @@ from holdfast.core.events import (
     TurnEnded,
     decode_event,
 )
-from holdfast.core.outcomes import Ok, Proposed
 from holdfast.store import database
 from holdfast.store.database import SQL
 

@@ -1,4 +1,4 @@
-"""Search: where something was said, in any session."""
+"""Passages: where something was said, in any session."""
 
 from collections.abc import Sequence
 
