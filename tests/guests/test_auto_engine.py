@@ -13,6 +13,8 @@ from holdfast.core.errors import SnapshotRefused
 from holdfast.guests import AutoEngine, Guest, Run, RunRequest, python_engine
 from holdfast.guests.wasi import wasi_engine
 
+# The first test of the WASI engine on a machine builds its component.
+pytestmark = pytest.mark.timeout(300)
 GENERATOR = "def count():\n    yield from range(3)\nlist(count())"
 
 

@@ -11,6 +11,8 @@ from holdfast.core import Answer, EscalationId, JsonObject, Parked, Refused, Ret
 from holdfast.core.errors import SnapshotRefused
 from holdfast.guests import Engine, Guest, GuestLimits, OnCall, Run, RunRequest
 
+# The first test of the WASI engine on a machine builds its component.
+pytestmark = pytest.mark.timeout(300)
 LIMITS = GuestLimits(seconds=2, wall_seconds=5)
 WAITS = Parked(escalation=EscalationId("e-1"))
 
@@ -200,6 +202,14 @@ async def test_a_parked_run_goes_on_in_another_engine(
     assert echo.calls == []
     assert (await run(other, programs.reads)).value == 41
     await engine.close()
+
+
+async def test_what_was_printed_before_a_wait_is_told_after_it_once(guest: Guest, programs: Programs) -> None:
+    request = asked(programs.keeps_then_says)
+    parked = await guest.run(request, Echo(WAITS))
+    assert parked.snapshot is not None
+    ended = await guest.resume(parked.snapshot, Returned(value="yes"), request, Echo())
+    assert (ended.status, ended.value, ended.printed) == ("ok", "yes", "before\nafter\n")
 
 
 async def test_a_parked_run_may_park_again(guest: Guest, programs: Programs) -> None:

@@ -8,6 +8,9 @@ from tests.guests.engines import ENGINES, KEY
 from holdfast.guests import ScriptedEngine, self_test
 from holdfast.guests.contract import Capabilities
 
+# The first test of the WASI engine on a machine builds its component.
+pytestmark = pytest.mark.timeout(300)
+
 
 @pytest.mark.parametrize("name", ["python", "lisp", "wasi"])
 async def test_each_engine_passes_its_self_test(name: str, tmp_path: Path) -> None:

@@ -49,7 +49,9 @@ class RunRequest(Value):
 
 
 class Run(Value):
-    """How a run ended. `value` is the last expression's, `error` an honest traceback, `printed` all output, bounded."""
+    """How a run ended. `value` is the last expression's, `error` an honest traceback, `printed` all output of the run,
+    bounded; after a wait that includes what was printed before it.
+    """
 
     status: Literal["ok", "error", "limit", "lost", "parked", "refused"]
     """`refused`: the engine turned the code down before anything ran (syntax, types, unsupported)."""
