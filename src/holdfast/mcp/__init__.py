@@ -16,7 +16,7 @@ from holdfast.mcp.contract import (
     ServerStarted,
     ToolsHeld,
 )
-from holdfast.mcp.definitions import Definition, Refusal, has_hidden, visible
+from holdfast.mcp.definitions import Definition, Refusal
 from holdfast.mcp.environment import secrets_of
 from holdfast.mcp.foreign import SILENT_TOOLS, ForeignTools, written_out
 from holdfast.mcp.health import problems_of
@@ -27,6 +27,7 @@ from holdfast.mcp.results import present_plainly, present_wholly
 from holdfast.mcp.shelf import Shelf
 from holdfast.mcp.specs import ServerSpec, load_servers
 from holdfast.mcp.toolset import McpToolset, start_servers
+from holdfast.mcp.visible import has_hidden, visible
 
 __all__ = [
     "SILENT_TOOLS",

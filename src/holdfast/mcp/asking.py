@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from holdfast.core import PERSON, Call, CallId, Escalation, EscalationId, Response, Value
 from holdfast.core.errors import EscalationUnknown
 from holdfast.mcp.contract import Keeper
-from holdfast.mcp.definitions import visible
+from holdfast.mcp.visible import visible
 
 TRANSPORT = "mcp-elicitation"
 MAX_SHOWN_CHARACTERS = 4000

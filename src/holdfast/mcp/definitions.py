@@ -1,17 +1,16 @@
 """Tool definitions: what a server says of its tools, taken as a claim and not as a fact."""
 
 import re
-import unicodedata
 
 import msgspec
 
 from holdfast.core import Json, JsonObject, Value, digest
 from holdfast.mcp.extras import EXTRAS
+from holdfast.mcp.visible import visible
 
 MAX_TOOLS = 1000
 MAX_DEFINITION_BYTES = 256 << 10
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-_PLAIN = frozenset("\n\t")
 
 
 class Definition(Value):
@@ -78,31 +77,6 @@ def read_definitions(tools: list[JsonObject]) -> tuple[tuple[Definition, ...], t
                 for each in alike
             )
     return tuple(offered), tuple(refused)
-
-
-def visible(text: str) -> str:
-    """The text with everything a person would not see written out: `a\\u200bb` becomes `a⟨U+200B⟩b`."""
-    return "".join(
-        char if char in _PLAIN or char == " " or not _is_hidden(char) else f"⟨U+{ord(char):04X}⟩"
-        for char in text
-    )
-
-
-def has_hidden(text: str) -> bool:
-    """Whether some of the text would not be seen."""
-    return any(char not in _PLAIN and char != " " and _is_hidden(char) for char in text)
-
-
-def _is_hidden(char: str) -> bool:
-    # Control, format (zero width, bidi, tags), surrogate, private use, unassigned, odd spaces; variation selectors and
-    # fillers are letters or marks to Unicode and nothing to the eye.
-    point = ord(char)
-    return (
-        unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs")
-        or 0xFE00 <= point <= 0xFE0F
-        or 0xE0100 <= point <= 0xE01EF
-        or point in (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0)
-    )
 
 
 def _look(name: str) -> str:

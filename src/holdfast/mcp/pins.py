@@ -13,7 +13,8 @@ import msgspec
 
 from holdfast.core import Value
 from holdfast.core.errors import InvalidConfig, InvalidInput
-from holdfast.mcp.definitions import Definition, visible
+from holdfast.mcp.definitions import Definition
+from holdfast.mcp.visible import visible
 
 FORMAT = 1
 

@@ -11,7 +11,8 @@ from typing import get_args
 import msgspec
 
 from holdfast.core import ArgumentRoles, Json, Role, Value
-from holdfast.mcp.definitions import Definition, visible
+from holdfast.mcp.definitions import Definition
+from holdfast.mcp.visible import visible
 
 _WRITES = re.compile(
     r"(^|_)(write|save|create|put|edit|update|append|upload|store|export|mkdir|copy|move|rename|patch|set|insert)"

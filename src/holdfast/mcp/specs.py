@@ -122,7 +122,7 @@ def _read(path: Path) -> dict[str, object]:
 
 
 class _Entry(msgspec.Struct, rename="camel"):
-    """An entry as it stands in the file. Snake case is taken as well, see `_spec`."""
+    """An entry as it stands in the file."""
 
     command: str = ""
     args: list[str] = []
@@ -138,9 +138,7 @@ class _Entry(msgspec.Struct, rename="camel"):
     sandbox: bool | JsonObject | None = None
 
 
-_KEYS = frozenset(
-    msgspec.structs.fields(_Entry)[i].encode_name for i in range(len(msgspec.structs.fields(_Entry)))
-)
+_KEYS = frozenset(field.encode_name for field in msgspec.structs.fields(_Entry))
 
 
 def _spec(place: str, name: str, raw: object) -> ServerSpec:

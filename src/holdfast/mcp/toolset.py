@@ -14,6 +14,7 @@ from holdfast.core import Call, Clock, Paths, Performed, SystemClock, Tool
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.annotations import Annotations, known_roles
 from holdfast.mcp.arguments import for_server
+from holdfast.mcp.backoff import Backoff
 from holdfast.mcp.contract import (
     Follower,
     ListChanged,
@@ -31,9 +32,6 @@ from holdfast.mcp.specs import ServerSpec
 
 if TYPE_CHECKING:
     from holdfast.mcp.connection import Connection
-
-FIRST_DELAY_SECONDS = 1.0
-LONGEST_DELAY_SECONDS = 60.0
 
 
 class McpToolset:
@@ -68,8 +66,7 @@ class McpToolset:
         self._keeper: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._is_stale = False
-        self._failures = 0
-        self._not_before = 0.0
+        self._backoff = Backoff(self._clock)
         known = pins.server(spec.name)
         is_known = known is not None and known.source == spec.source
         self._has_extras = has_extras
@@ -135,7 +132,7 @@ class McpToolset:
                 raise
             await self._bury(connection)
             raise connection.ending() from None
-        self._failures = 0
+        self._backoff.succeeded()
         if result.is_error:
             raise failure_of(result)
         return Performed(result=self._present(result))
@@ -162,10 +159,11 @@ class McpToolset:
 
     async def _restart(self) -> None:
         await self.close()
-        wait = self._not_before - self._clock.monotonic()
+        wait = self._backoff.seconds_left
         if wait > 0:
+            times = self._backoff.failures
             raise ToolFailed(
-                f"server {self.spec.name!r} failed {self._failures} times; it is tried again in {wait:.0f} s",
+                f"server {self.spec.name!r} failed {times} times; it is tried again in {wait:.0f} s",
                 hint=f"holdfast mcp doctor {self.spec.name}",
             )
         began = self._clock.monotonic()
@@ -259,14 +257,7 @@ class McpToolset:
         self._tools = (*self._offered.values(), *extras)
 
     def _failed(self, reason: str) -> None:
-        # The first restart is at once: one crash is an accident, several are a habit.
-        delay = (
-            min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2 ** (self._failures - 1))
-            if self._failures
-            else 0.0
-        )
-        self._failures += 1
-        self._not_before = self._clock.monotonic() + delay
+        self._backoff.failed()
         self._tell(ServerFailed(server=self.spec.name, reason=reason))
 
     def _heard(self, news: News) -> None:
