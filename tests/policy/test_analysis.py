@@ -20,6 +20,7 @@ from holdfast.policy import (
     explain,
     lint,
     load_policy,
+    loosest,
     named_policies,
     run_examples,
     targets_of,
@@ -195,6 +196,29 @@ def test_a_hundred_thousand_calls_are_judged_in_under_five_seconds() -> None:
     started = time.process_time()
     backtest(load_policy("project"), calls, paths=LexicalPaths())
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "verdict"),
+    [
+        ("safe-analysis", "world.read", "allow"),
+        ("safe-analysis", "world.write", "deny"),
+        ("safe-edit", "world.write", "stage"),
+        ("safe-edit", "world.delete", "deny"),
+        ("project", "world.move", "stage"),
+        ("project", "net.fetch", "escalate"),
+        ("project", "shell.run", "deny"),
+        ("ask-always", "world.list", "escalate"),
+    ],
+)
+def test_how_far_a_tool_can_get_is_known_before_it_tries(name: str, operation: str, verdict: str) -> None:
+    assert loosest(load_policy(name), KNOWN_TOOLS[operation]) == verdict
+
+
+def test_the_strictest_tier_tells_how_far_a_tool_can_get() -> None:
+    both = tighten(load_policy("safe-edit"), load_policy("safe-analysis"))
+    assert loosest(both, KNOWN_TOOLS["world.write"]) == "deny"
+    assert loosest(FixedPolicy(default="stage"), KNOWN_TOOLS["world.write"]) == "stage"
 
 
 # -- what comes with Holdfast

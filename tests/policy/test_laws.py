@@ -9,7 +9,7 @@ from tests.policy.naive import judge
 from tests.policy.random_policies import random_document, random_request, random_rule
 
 from holdfast.core import STRICTNESS
-from holdfast.policy import PolicyDocument, Request, RulePolicy, tighten
+from holdfast.policy import PolicyDocument, Request, RulePolicy, loosest, tighten
 
 CALLS_A_POLICY = 20
 
@@ -109,6 +109,15 @@ def test_a_tool_that_is_not_offered_is_never_let_through() -> None:
         for request in requests:
             if request.tool is not None and not policy.could_allow(request.tool):
                 assert policy.judge(request).verdict == "deny"
+
+
+def test_no_call_gets_further_than_its_tool_can() -> None:
+    for document, requests in pairs(13, 200):
+        policy = RulePolicy(document)
+        for request in requests:
+            if request.tool is not None:
+                verdict = policy.judge(request).verdict
+                assert STRICTNESS[verdict] >= STRICTNESS[loosest(policy, request.tool)], (document, request)
 
 
 def test_an_empty_policy_denies_everything() -> None:

@@ -15,6 +15,7 @@ from holdfast.policy.globs import match_glob
 from holdfast.policy.hosts import canonical_url
 from holdfast.policy.lexical import LexicalPaths
 from holdfast.policy.load import load_policy, named_policies, policy_text
+from holdfast.policy.reach import loosest
 from holdfast.policy.rule_policy import RulePolicy
 from holdfast.policy.rules import PolicyDocument, Rule
 from holdfast.policy.targets import targets_of
@@ -45,6 +46,7 @@ __all__ = [
     "explain",
     "lint",
     "load_policy",
+    "loosest",
     "match_glob",
     "named_policies",
     "policy_text",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.core import Decision, Role, Target, Tool, UrlTarget, digest, strictest
+from holdfast.core import STRICTNESS, Decision, Role, Target, Tool, UrlTarget, Verdict, digest, strictest
 from holdfast.policy.contract import Request
 from holdfast.policy.hosts import match_host
 from holdfast.policy.matching import PreparedRule
@@ -85,6 +85,23 @@ class RulePolicy:
             if rule.is_unconditional:
                 return False
         return any(tool.group == group for group in self.document.host_gates)
+
+    def loosest(self, tool: Tool) -> Verdict:
+        """The mildest verdict that the rules leave open for a tool; each of its roles has to get that far."""
+        if tool.group in self.document.trusted_groups:
+            return "allow"
+        roles = {role for one in (tool.roles or {}).values() for role in one.default} - set(OPAQUE_ROLES)
+        reached = [self._loosest_for(tool, role) for role in roles or (None,)]
+        return max(reached, key=STRICTNESS.__getitem__)
+
+    def _loosest_for(self, tool: Tool, role: Role | None) -> Verdict:
+        found: list[Verdict] = ["deny" if tool.group not in self.document.host_gates else "escalate"]
+        for rule in self._index.for_operation(tool.name):
+            if rule.speaks_of(role):
+                found.append(rule.verdict)
+            if rule.is_unconditional:
+                break
+        return min(found, key=STRICTNESS.__getitem__)
 
     def _settle(self, request: Request) -> Decision | None:
         """The decision where it does not depend on rules."""
