@@ -1,0 +1,62 @@
+"""Keys that were meant for something else never approve."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.cli.keyguard import QUIET_SECONDS, SETTLE_SECONDS, KeyGuard
+from holdfast.core import FakeClock
+
+
+def after(clock: FakeClock, seconds: float, guard: KeyGuard, key: str) -> str | None:
+    clock.advance(seconds)
+    chosen = guard.chosen()
+    guard.press(key)
+    return chosen
+
+
+def test_a_key_that_stands_alone_counts() -> None:
+    clock = FakeClock()
+    guard = KeyGuard(clock)
+    after(clock, 1.0, guard, "1")
+    assert guard.chosen() is None, "not before there was silence after it"
+    clock.advance(QUIET_SECONDS)
+    assert guard.chosen() == "1"
+    assert guard.chosen() is None, "and only once"
+
+
+def test_no_key_counts_in_the_first_moments() -> None:
+    clock = FakeClock()
+    guard = KeyGuard(clock)
+    after(clock, SETTLE_SECONDS - 0.01, guard, "1")
+    clock.advance(5)
+    assert guard.chosen() is None
+
+
+def test_no_key_of_a_burst_counts_neither_the_first_nor_the_last() -> None:
+    clock = FakeClock()
+    guard = KeyGuard(clock)
+    clock.advance(2)
+    chosen = [after(clock, 0.05, guard, key) for key in "1111"]
+    clock.advance(5)
+    assert [*chosen, guard.chosen()] == [None] * 5
+
+
+@given(st.lists(st.tuples(st.floats(0, 0.149), st.sampled_from("123456789\r\ny ")), max_size=60))
+def test_whatever_is_typed_fast_approves_nothing(keys: list[tuple[float, str]]) -> None:
+    clock = FakeClock()
+    guard = KeyGuard(clock)
+    assert all(after(clock, gap, guard, key) is None for gap, key in keys)
+    clock.advance(QUIET_SECONDS)
+    last = guard.chosen()
+    # Only the very first key after a long silence could stand alone, and there was none.
+    assert last is None
+
+
+def test_ten_thousand_random_keys_around_the_appearance_approve_nothing() -> None:
+    chance = random.Random(1)
+    clock = FakeClock()
+    guard = KeyGuard(clock)
+    for _ in range(10_000):
+        assert after(clock, chance.uniform(0.0001, 0.14), guard, chance.choice("123456789\r\n")) is None
