@@ -4,7 +4,7 @@
     holdfast model install
     python scripts/record_local_run.py docs/recorded/local-run.md
 
-Nothing is scripted but the task and the person, who says yes to what is asked. The model may do something else the next
+Nothing is scripted but the tasks and the person, who says yes to what is asked. The model may do something else the next
 time, or on another machine; whatever it does is what gets written down.
 """
 
@@ -24,7 +24,10 @@ from holdfast.cli.narrator import Narrator
 from holdfast.core import Escalation, Ok, Outcome, Proposed, Response
 from holdfast.models import QWEN_CODER, ModelSettings, open_model
 
-TASK = "How many lines has /workspace/notes.txt? Write only that number into /workspace/count.txt."
+TASKS = (
+    "How many lines has /workspace/notes.txt?",
+    "Create a file /workspace/hello.txt with the text 'ahoy'.",
+)
 NOTES = "buy rope\nmend the net\npaint the hull\ncall the harbour\nsharpen the knives\n"
 POLICY = """\
 policy: recorded
@@ -74,19 +77,27 @@ async def record(spec: str, threads: int) -> str:
                 model=model, workspace=workspace, policy=str(place / "policy.yaml"), approver=approve
             )
             session.follow(Narrator(say, shows_code=True))
-            say(f"person  {TASK}")
-            outcome = await session.send(TASK)
-            say(f"outcome {_told(outcome)}")
+            for task in TASKS:
+                say(f"person  {task}")
+                say(f"outcome {_told(await session.send(task))}\n")
             audit = list(audit_table(session.audit(), width=110))
             spent = session.budget.spent
         finally:
             await runtime.close()
             await model.close()
         seconds = time.monotonic() - started
-        count = workspace / "count.txt"
-        written = repr(count.read_text()) if count.exists() else "not there"
+        made = workspace / "hello.txt"
+        verdict = _verdict(made.read_text() if made.exists() else None)
     return _page(
-        spec, lines, audit, written, f"{spent.tokens} tokens, {spent.cost_usd} USD, {seconds:.0f} seconds"
+        spec, lines, audit, verdict, f"{spent.tokens} tokens, {spent.cost_usd} USD, {seconds:.0f} seconds"
+    )
+
+
+def _verdict(written: str | None) -> str:
+    if written is None:
+        return "not there, the model did not do it"
+    return (
+        "there, and right" if written.strip() == "ahoy" else f"there, and not what was asked for: {written!r}"
     )
 
 
@@ -95,7 +106,7 @@ def _told(outcome: Outcome) -> str:
     return f"{kind}: {outcome.value}" if isinstance(outcome, Ok | Proposed) else f"{kind}: {outcome}"
 
 
-def _page(spec: str, lines: list[str], audit: list[str], written: str, spent: str) -> str:
+def _page(spec: str, lines: list[str], audit: list[str], verdict: str, spent: str) -> str:
     transcript, table = "\n".join(lines), "\n".join(audit)
     day = datetime.now(UTC).date().isoformat()
     return f"""\
@@ -109,7 +120,7 @@ Made on {day} by `scripts/record_local_run.py`, which anyone can run. The model 
 {transcript}
 ```
 
-`count.txt` afterwards: {written}. `notes.txt` has {len(NOTES.splitlines())} lines. Spent: {spent}.
+`hello.txt` afterwards: {verdict}. `notes.txt` has {len(NOTES.splitlines())} lines. Spent: {spent}.
 
 What was asked, judged and done:
 

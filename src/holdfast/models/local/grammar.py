@@ -21,7 +21,8 @@ from holdfast.models.contract import Prompt, ToolOffer
 _RULES = """\
 Reply with one JSON object and nothing else. You know nothing about files or data until you have looked with a tool, and \
 nothing is done until a tool has done it. So first call a tool: {"tool": NAME, "arguments": {...}}. You then get its \
-result. Only when the results show that the task is done: {"answer": TEXT}. The tools:
+result. Only when the results show that the task is done: {"answer": TEXT}. In code, write each statement on a line of its \
+own: a line break in a string is \\n. The tools:
 """
 
 _GOING_ON = "\nIf something of the task is still to be done, call a tool for it; otherwise answer."
