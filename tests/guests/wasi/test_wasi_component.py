@@ -10,7 +10,7 @@ import pytest
 from tests.guests.wasi.running import KEY, run
 
 from holdfast.core.errors import EngineMissing
-from holdfast.guests.wasi import Workers, component, recipe, wasi_engine
+from holdfast.guests.wasi import Workers, build, component, recipe, wasi_engine
 
 
 def proven(folder: Path, content: bytes = b"native code") -> Path:
@@ -98,8 +98,21 @@ def test_the_door_loads_no_engine() -> None:
     assert told.stdout.strip() == "[]"
 
 
+def test_only_the_newest_components_are_kept(tmp_path: Path) -> None:
+    for age in range(5):
+        for suffix in (".cwasm", ".hmac"):
+            path = tmp_path / f"python-{age}{suffix}"
+            path.touch()
+            os.utime(path, (1000 - age, 1000 - age))
+    build._forget_old(tmp_path)
+    assert sorted(path.name for path in tmp_path.glob("*.cwasm")) == [
+        f"python-{age}.cwasm" for age in range(3)
+    ]
+    assert len(list(tmp_path.iterdir())) == 6
+
+
 @pytest.mark.soak
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 async def test_two_processes_build_one_component(tmp_path: Path) -> None:
     told: list[str] = []
     both = [Workers(key=KEY, cache=tmp_path, progress=told.append) for _ in range(2)]
@@ -111,7 +124,7 @@ async def test_two_processes_build_one_component(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 async def test_a_damaged_component_is_built_anew_and_a_cancelled_build_leaves_nothing(tmp_path: Path) -> None:
     begun = asyncio.Event()
     workers = Workers(key=KEY, cache=tmp_path, progress=lambda _: begun.set())

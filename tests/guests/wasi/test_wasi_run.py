@@ -158,6 +158,24 @@ async def test_files_are_the_workspace_under_both_names(guest: Guest, workspace:
     assert (workspace / "new.txt").read_text() == "new"
 
 
+async def test_the_librarys_file_operations_work_behind_the_walls(guest: Guest, workspace: Path) -> None:
+    code = """
+import os, shutil, sqlite3, tarfile, tempfile, zipfile
+open('a', 'w').write('12345'); os.truncate('a', 2); os.utime('a'); os.link('a', 'b'); os.replace('b', 'c')
+shutil.copy2('a', 'e'); os.mkdir('d'); shutil.move('e', 'd/e'); shutil.copytree('d', 'dd'); shutil.rmtree('d')
+with tarfile.open('t.tgz', 'w:gz') as tar: tar.add('dd')
+with zipfile.ZipFile('z.zip', 'w') as archive: archive.write('a')
+base = sqlite3.connect('db'); base.execute('create table t (n)'); base.execute('insert into t values (7)'); base.commit(); base.close()
+with tempfile.NamedTemporaryFile('w', dir='.') as passing: passing.write('x'); passing.flush(); os.fsync(passing.fileno())
+with tempfile.TemporaryDirectory() as folder: open(folder + '/x', 'w').close()
+[sqlite3.connect('db').execute('select n from t').fetchone()[0], zipfile.ZipFile('z.zip').read('a').decode(), sorted(os.listdir('dd'))]
+"""
+    ended = await run(guest, code)
+    assert ended.error == ""
+    assert ended.value == [7, "12", ["e"]]
+    assert sorted(path.name for path in workspace.iterdir()) == ["a", "c", "db", "dd", "t.tgz", "z.zip"]
+
+
 async def test_a_module_in_the_workspace_can_be_imported_and_leaves_no_cache(
     guest: Guest, workspace: Path
 ) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from holdfast.guests.wasi import component, recipe
 
+_KEPT = 3
+
 
 def main(cache: str, name: str) -> None:
     """Build into the cache unless it is there; the key comes on standard input. Two builders wait for each other."""
@@ -35,6 +37,7 @@ def main(cache: str, name: str) -> None:
             shutil.rmtree(left)
         with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as workshop:
             _build(Path(workshop), folder, name, key)
+        _forget_old(folder)
 
 
 def _build(workshop: Path, folder: Path, name: str, key: bytes) -> None:
@@ -57,6 +60,14 @@ def _build(workshop: Path, folder: Path, name: str, key: bytes) -> None:
     (workshop / "app.hmac").replace(component.proof_path(folder, name))
     image.replace(component.image_path(folder, name))
     print("the sandbox is ready", flush=True)
+
+
+def _forget_old(folder: Path) -> None:
+    """Keep the newest components: a few installations may share the cache, every version that ever was need not."""
+    images = sorted(folder.glob("*.cwasm"), key=lambda image: image.stat().st_mtime, reverse=True)
+    for image in images[_KEPT:]:
+        image.unlink()
+        image.with_suffix(".hmac").unlink(missing_ok=True)
 
 
 def _componentize(workshop: Path, module: Path) -> None:

@@ -1,37 +1,10 @@
 """The standard library, imported while the component is built: what is not imported then does not exist later."""
 
+import contextlib
 import importlib
+import pkgutil
 import sys
-
-_BESIDES = (
-    "_strptime",
-    "concurrent.futures.thread",
-    "email.mime.multipart",
-    "email.mime.text",
-    "encodings.ascii",
-    "encodings.cp1252",
-    "encodings.hex_codec",
-    "encodings.idna",
-    "encodings.latin_1",
-    "encodings.punycode",
-    "encodings.rot_13",
-    "encodings.unicode_escape",
-    "encodings.utf_16",
-    "encodings.utf_16_be",
-    "encodings.utf_16_le",
-    "encodings.utf_32",
-    "encodings.utf_8_sig",
-    "importlib.metadata",
-    "importlib.resources",
-    "json.tool",
-    "logging.handlers",
-    "unittest.mock",
-    "urllib.parse",
-    "xml.dom.minidom",
-    "xml.etree.ElementTree",
-    "xml.sax.saxutils",
-)
-"""Submodules that programs reach for, or that the library itself imports only at the moment of use."""
+from collections.abc import Iterator
 
 _LEFT_OUT = frozenset(
     (
@@ -50,11 +23,27 @@ _LEFT_OUT = frozenset(
 
 
 def import_everything() -> None:
-    """Import each module that this build of CPython has; the ones that need threads, sockets or windows are skipped."""
-    for name in (*sorted(sys.stdlib_module_names), *_BESIDES):
-        if name in _LEFT_OUT or name.startswith("__"):
+    """Import each module that this build of CPython has; the ones that need threads, sockets or windows are skipped.
+
+    Submodules too: the library imports many only at the moment of use, such as the codec for the names in a ZIP file.
+    """
+    for name in sorted(sys.stdlib_module_names - _LEFT_OUT):
+        if name.startswith("__"):
             continue
-        try:
-            importlib.import_module(name)
-        except BaseException:  # noqa: S112 - a module may fail in any way it likes; then it is simply not there
-            continue
+        for each in (name, *_submodules(name)):
+            with contextlib.suppress(
+                BaseException
+            ):  # a module may fail in any way it likes; then it is not there
+                importlib.import_module(each)
+
+
+def _submodules(name: str) -> Iterator[str]:
+    """All modules below a package, but the ones that are programs or tests."""
+    try:
+        package = importlib.import_module(name)
+    except BaseException:
+        return
+    for found in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{name}.", onerror=lambda _: None):
+        last = found.name.rpartition(".")[2]
+        if last not in ("__main__", "test", "tests"):
+            yield found.name
