@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from tests.guests.lisp.programs import Host, new_guest, run, value
 
+from holdfast.core import EscalationId, Parked, Returned
 from holdfast.core.errors import SnapshotRefused
-from holdfast.guests.contract import GuestLimits
+from holdfast.guests.contract import GuestLimits, RunRequest
 from holdfast.guests.lisp import LispEngine
 
 DAG = (
@@ -105,9 +106,6 @@ async def test_a_program_nested_thousands_deep_runs() -> None:
 
 
 async def test_a_deep_recursion_can_wait_and_go_on() -> None:
-    from holdfast.core import EscalationId, Parked, Returned
-    from holdfast.guests.contract import RunRequest
-
     code = '(define (dig n) (if (= n 0) (call "ask.person") (+ 1 (dig (- n 1))))) (dig 20000)'
     parked = await new_guest().run(
         RunRequest(code=code), Host(answers={"ask.person": Parked(escalation=EscalationId("e"))})

@@ -3,11 +3,10 @@
 import pytest
 from tests.guests.lisp.programs import Host, new_guest, run, value
 
-from holdfast.core import Json
+from holdfast.core import EscalationId, Json, Parked, Returned
 from holdfast.guests.contract import RunRequest
 from holdfast.guests.lisp import outcome_of
 
-STEP = "(define x 1)"
 CASES: dict[str, tuple[str, Json]] = {
     "O2 an outcome passes through": (
         "(needs 'evidence \"where is it?\" {:file \"a\"})",
@@ -272,8 +271,6 @@ async def test_o16_the_least_recently_used_artifact_goes_first() -> None:
 
 
 async def test_o18_a_run_that_waits_goes_on_with_the_answer() -> None:
-    from holdfast.core import EscalationId, Parked, Returned
-
     guest = new_guest()
     request = RunRequest(code='(string-append "answer: " (call "ask.person" :question "go on?"))')
     parked = await guest.run(request, Host(answers={"ask.person": Parked(escalation=EscalationId("e"))}))

@@ -142,7 +142,7 @@ ARGUMENTS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 @given(st.sampled_from(PUBLIC), st.lists(ARGUMENTS, max_size=4))
 def test_any_procedure_given_anything_ends_in_a_value_or_a_fault(name: str, arguments: list[Datum]) -> None:
     machine = new_machine(GuestLimits(steps=20_000, memory_bytes=50_000_000))
@@ -167,7 +167,7 @@ FORMS: st.SearchStrategy[Datum] = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(st.lists(FORMS, max_size=3))
 def test_any_form_is_refused_or_ends_in_a_value_or_a_fault(forms: list[Datum]) -> None:
     machine = new_machine(GuestLimits(steps=20_000))
