@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.cli.commands import files, proposals, rewind
 from holdfast.cli.exits import OK
-from holdfast.core import PERSON, Amount, Call, CallId, Change, Decision, call_id, digest_bytes
+from holdfast.core import PERSON, Amount, Call, CallId, Change, Decision, Ok, call_id, digest_bytes
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.events import (
@@ -21,6 +21,7 @@ from holdfast.core.events import (
     RestorePointMade,
     SessionOpened,
     SessionRewound,
+    TurnEnded,
 )
 from holdfast.store import EmbeddedStore, Home, Journal
 from holdfast.world import RestorePoints
@@ -157,6 +158,7 @@ async def turns(home: Home, project: Path) -> None:
         (project / f"new-{turn}").write_bytes(b"")
         if turn == 2:
             await journal.append(*calls(1, "mail.send"), *calls(2, "world.write"))
+        await journal.append(TurnEnded(turn=turn, outcome=Ok()))
         await journal.append(RestorePointMade(turn=turn, manifest=(await points.make()).manifest))
     await store.close()
 
@@ -166,16 +168,12 @@ async def test_rewinding_brings_files_and_chat_back_together(
 ) -> None:
     await turns(home, project)
     await command(rewind, "work")
-    assert capsys.readouterr().out == "   0  the start\n   1  task 1\n   2  task 2\n"
+    assert capsys.readouterr().out == "   0  -\n   1  task 1\n   2  task 2\n"
     (project / "by-hand").write_bytes(b"since")
     await command(rewind, "work", "--to", "1", "--dry-run", "--json")
     shown = json.loads(capsys.readouterr().out)
-    assert shown["cannot_be_undone"] == ["1.1 mail.send"]
-    assert [(each["kind"], each["path"]) for each in shown["changes"]] == [
-        ("modified", "a"),
-        ("deleted", "by-hand"),
-        ("deleted", "new-2"),
-    ]
+    assert shown["stays"] == ["1.1 mail.send"]
+    assert [each["path"] for each in shown["changes"]] == ["a", "by-hand", "new-2"]
     assert (project / "by-hand").exists()
     await command(rewind, "work", "--to", "1")
     assert sorted(path.name for path in project.iterdir()) == ["a", "new-1"]
@@ -185,6 +183,6 @@ async def test_rewinding_brings_files_and_chat_back_together(
     assert last.turn == 1
     capsys.readouterr()
     await command(rewind, "work")
-    assert capsys.readouterr().out == "   0  the start\n   1  task 1\n"
+    assert capsys.readouterr().out == "   0  -\n   1  task 1\n"
     with pytest.raises(InvalidInput):
         await command(rewind, "work", "--to", "2")
