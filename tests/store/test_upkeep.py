@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.store.stories import ended, opened, replied, said, turn
 
 from holdfast.core import FakeClock, SessionId, digest_bytes
-from holdfast.core.errors import InvalidInput, SessionNotFound
+from holdfast.core.errors import InvalidInput, JournalDamaged, SessionNotFound
 from holdfast.core.events import MessagePosted, Noted, RestorePointMade, SessionPinned
 from holdfast.store import EmbeddedStore, Home, Redactor, prune, search
 from holdfast.store.records import encode_entry
@@ -128,6 +128,35 @@ async def test_a_content_that_was_just_put_again_is_not_swept_away(
     await doomed.release()
     await disk.delete(doomed.session)
     assert await disk.blob(digest_bytes(content)) == content
+
+
+async def test_pruning_sweeps_contents_that_were_never_mentioned(
+    disk: EmbeddedStore, clock: FakeClock
+) -> None:
+    old, mentioned, fresh = b"old", b"mentioned", b"fresh"
+    for content in (old, mentioned):
+        await disk.put_blob(content)
+    journal = await disk.create(opened())
+    await journal.append(RestorePointMade(turn=1, manifest=digest_bytes(mentioned)))
+    clock.advance(2 * 60 * 60)
+    await disk.put_blob(fresh)
+    await prune(disk, now_ms=clock.now_ms(), keep=5)
+    with pytest.raises(JournalDamaged):
+        await disk.blob(digest_bytes(old))
+    assert await disk.blob(digest_bytes(mentioned)) == mentioned
+    assert await disk.blob(digest_bytes(fresh)) == fresh
+
+
+async def test_what_a_crash_left_half_written_is_collected_at_the_next_start(
+    home: Home, clock: FakeClock
+) -> None:
+    home.prepare()
+    left = [home.blobs / ".abc-1", home.root / ".key-1", home.holders / ".1-abc"]
+    for path in left:
+        path.write_bytes(b"half")
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert [path for path in left if path.exists()] == []
+    await store.close()
 
 
 async def test_the_last_fork_takes_the_hidden_beginning_with_it(home: Home, clock: FakeClock) -> None:

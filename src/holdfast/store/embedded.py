@@ -28,7 +28,7 @@ from holdfast.store.leases import Leases
 from holdfast.store.naming import possible_names, the_only
 from holdfast.store.presence import Presence
 from holdfast.store.records import Redact, chained, encode_entry
-from holdfast.store.removal import bury, find_orphans, remove_files, sweep
+from holdfast.store.removal import bury, find_orphans, remove_files, settled_contents, sweep
 from holdfast.store.rows import Head, append_records, damaged, decode_tally, read_history, read_tally
 from holdfast.store.salvage import suspicion
 from holdfast.store.starting import prepare
@@ -163,9 +163,14 @@ class EmbeddedStore:
 
         mentioned = await self.writing(work)
         await self.reading(lambda _: remove_files(self._home, key))
-        orphans = await self.reading(partial(find_orphans, self._blobs, mentioned))
-        if orphans:
-            await self.writing(partial(sweep, self._blobs, orphans, now_ms))
+        await self._sweep(mentioned)
+
+    async def sweep(self) -> int:
+        """Remove contents that no event mentions, such as those of an import that was refused; how many."""
+        now_ms = self._clock.now_ms()
+        return await self._sweep(
+            await self.reading(lambda connection: settled_contents(connection, now_ms=now_ms))
+        )
 
     async def put_blob(self, content: bytes) -> str:
         draft = self._blobs.draft(content)
@@ -222,6 +227,12 @@ class EmbeddedStore:
             if journal.session == session and 1 <= at <= len(journal.recorded):
                 return journal.recorded[:at]
         return None
+
+    async def _sweep(self, digests: frozenset[str]) -> int:
+        orphans = await self.reading(partial(find_orphans, self._blobs, digests))
+        if orphans:
+            await self.writing(partial(sweep, self._blobs, orphans, self._clock.now_ms()))
+        return len(orphans)
 
     async def _rebuild_index(self) -> None:
         count = await self.writing(index.rebuild)

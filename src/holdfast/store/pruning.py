@@ -64,6 +64,8 @@ async def prune(
             pruned.append(Pruned(session=line.id, name=line.name, active_ms=line.active_ms, turns=line.turns))
         else:
             spared.append(Spared(session=line.id, name=line.name, why=reason))
+    if not is_dry_run:
+        await store.sweep()
     total = len(await store.sessions())
     kept = total - len(pruned) if is_dry_run else total
     return PruneReport(pruned=tuple(pruned), spared=tuple(spared), kept=kept, is_dry_run=is_dry_run)

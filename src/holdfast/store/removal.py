@@ -14,7 +14,7 @@ from holdfast.store.references import digests_in, mentioned
 from holdfast.store.writer import Transaction
 
 FRESH_MS = 60 * 60 * 1000
-"""So long a content that was put again is left alone: who put it may be about to mention it."""
+"""So long a content that nothing mentions is left alone: who put it may be about to mention it."""
 
 
 def bury(transaction: Transaction, line: SessionSummary, *, reason: str, now_ms: int) -> frozenset[str]:
@@ -46,6 +46,12 @@ def remove_files(home: Home, session: SessionId) -> None:
     """Remove what lies in files: the session's folder, and its words in the search."""
     shutil.rmtree(home.session_folder(session), ignore_errors=True)
     wordfile.discard(home.search)
+
+
+def settled_contents(connection: sqlite3.Connection, *, now_ms: int) -> frozenset[str]:
+    """Every content whose event would be there by now, if there is one."""
+    rows = connection.execute(SQL["settled_blobs"], (now_ms - FRESH_MS,))
+    return frozenset(digest for (digest,) in rows)
 
 
 def find_orphans(blobs: Blobs, digests: frozenset[str], connection: sqlite3.Connection) -> frozenset[str]:

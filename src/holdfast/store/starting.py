@@ -15,6 +15,7 @@ def prepare(home: Home, now_ms: int) -> tuple[Presence, tuple[str, ...]]:
     try:
         with alone(home.root / ".starting"):
             if not anybody(home.holders):
+                _collect_drafts(home)
                 finish(home, now_ms=now_ms)
                 if needs_salvage(home):
                     notices = (salvage(home, now_ms=now_ms),)
@@ -24,3 +25,9 @@ def prepare(home: Home, now_ms: int) -> tuple[Presence, tuple[str, ...]]:
         raise database.explain(problem, home.database) from problem
     presence.sweep()
     return presence, notices
+
+
+def _collect_drafts(home: Home) -> None:
+    """What a crash left half-written; nobody else is here who could be writing it."""
+    for draft in (*home.blobs.glob(".*"), *home.root.glob(".key-*"), *home.holders.glob(".*")):
+        draft.unlink(missing_ok=True)

@@ -177,3 +177,7 @@ SELECT CAST(body AS BLOB) FROM event;
 -- name: drop_blob
 -- Not one that somebody has just put again and not mentioned yet.
 DELETE FROM blob WHERE digest = ? AND NOT (puts > 1 AND put_ms > ?) RETURNING content IS NULL;
+
+-- name: settled_blobs
+-- Contents that were put long enough ago for their event to be there.
+SELECT lower(hex(digest)) FROM blob WHERE put_ms <= ?;
