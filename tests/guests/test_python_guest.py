@@ -249,6 +249,14 @@ async def test_a_worker_that_dies_is_a_lost_run_and_variables_stay(engine: Engin
     assert (await run(guest, "x")).value == 1
 
 
+async def test_a_worker_that_dies_at_rest_is_not_noticed(guest: Guest) -> None:
+    await run(guest, "x = 1")
+    for pid in worker_pids():
+        os.kill(pid, signal.SIGKILL)
+    ended = await run(guest, "x + 1")
+    assert (ended.status, ended.value) == ("ok", 2)
+
+
 async def test_cancelling_code_that_spins_ends_its_process(engine: Engine) -> None:
     guest, spins = engine.guest(), asyncio.Event()
     await run(guest, "x = 1")

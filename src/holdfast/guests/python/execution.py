@@ -65,6 +65,11 @@ class Execution:
         )
         return await self._end(self._drive(start))
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything of the run was seen outside: a question to us, or output."""
+        return self._suspended is not None or bool(self._output.text)
+
     async def go_on(self, parked: ParkedRun, answer: Answer) -> Run:
         """Take up a parked run; the answer is for the call that it waits for."""
         self._calls.know(answer)
@@ -169,8 +174,7 @@ class Execution:
             return await self._failed(error)
         except monty.MontyError as error:
             # A syntax error of text that running code gave to eval looks like one of the code itself.
-            has_begun = self._suspended is not None or self._output.text
-            status: Literal["error", "refused"] = "error" if has_begun else "refused"
+            status: Literal["error", "refused"] = "error" if self.has_begun else "refused"
             return Run(status=status, error=_shown(error), printed=self._output.text)
         except BaseException:
             await self._worker.kill()
@@ -188,8 +192,7 @@ class Execution:
             return await self._stop("limit", f"{text}\n{self._bounds.out_of_memory()}\n{_UNDONE}")
         if self._suspended is not None and not error.traceback():
             return await self._stop("lost", f"The sandbox did not take an answer: {text}\n{_UNDONE}")
-        has_begun = self._suspended is not None or self._output.text
-        if not has_begun and str(cause).startswith(_UNSUPPORTED):
+        if not self.has_begun and str(cause).startswith(_UNSUPPORTED):
             return Run(status="refused", error=text, is_unsupported=True)
         return Run(status="error", error=text, printed=self._output.text)
 

@@ -53,17 +53,13 @@ class PythonGuest:
             complaint = await self._workers.checker().complaint(request.code, request.tools, names)
             if complaint is not None:
                 return Run(status="refused", error=complaint.text, is_unsupported=complaint.is_unsupported)
-            try:
-                worker = await self._warm(request.limits)
-            except WorkerLost as error:
-                return Run(
-                    status="lost", error=f"The variables of this session could not be loaded: {error}."
-                )
-            carried = self._state.limits if self._state else request.limits
             kept = tuple(sorted(names.union(_IDENTIFIER.findall(request.code))))[:_MAX_NAMES]
-            state = State(dump=b"", names=kept, limits=carried)
-            execution = self._execution(worker, request, on_call, state, Progress())
-            return await self._finish(execution, execution.perform())
+            was_warm = self._worker is not None
+            run, has_begun = await self._attempt(request, on_call, kept)
+            if run.status == "lost" and was_warm and not has_begun:
+                # The process died while it rested. Nothing of this run was seen, so it may begin again.
+                run, _ = await self._attempt(request, on_call, kept)
+            return run
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
         parked = decode_parked(self._seal.open(f"{self._tag} parked", snapshot))
@@ -102,6 +98,20 @@ class PythonGuest:
         """Give the worker back and keep the variables."""
         async with self._lock:
             await self._forget()
+
+    async def _attempt(
+        self, request: RunRequest, on_call: OnCall, names: tuple[str, ...]
+    ) -> tuple[Run, bool]:
+        """Run the code, and tell whether anything of that was seen outside."""
+        try:
+            worker = await self._warm(request.limits)
+        except WorkerLost as error:
+            told = f"The variables of this session could not be loaded: {error}."
+            return Run(status="lost", error=told), False
+        carried = self._state.limits if self._state else request.limits
+        state = State(dump=b"", names=names, limits=carried)
+        execution = self._execution(worker, request, on_call, state, Progress())
+        return await self._finish(execution, execution.perform()), execution.has_begun
 
     def _execution(
         self, worker: "Worker", request: RunRequest, on_call: OnCall, state: State, progress: Progress

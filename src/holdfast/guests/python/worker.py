@@ -112,10 +112,11 @@ class Worker:
         self._signal()
 
     def _signal(self) -> None:
-        # The pool reaps a worker only when it reads from it, so that this is still our process.
-        if self._pid is not None:
+        # Once only: after its death the number may belong to another process.
+        pid, self._pid = self._pid, None
+        if pid is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
 
 
 def grace_seconds(carried: GuestLimits, wanted: GuestLimits) -> float:
