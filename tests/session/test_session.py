@@ -309,3 +309,33 @@ async def test_two_sessions_share_nothing() -> None:
         await one.execute(script({"value": 1, "as": "mine"}))
         outcome = await other.execute(script({"value": {"$": "mine"}}))
         assert isinstance(outcome, Error)
+
+
+async def test_a_program_may_say_itself_how_it_ended() -> None:
+    async with memory_session() as session:
+        given = script({"value": {"outcome": "needs", "need": "evidence", "description": "which year?"}})
+        outcome = await session.execute(given)
+        assert isinstance(outcome, Needs)
+        assert outcome.need == "evidence"
+        plain = {"outcome": "of the vote", "yes": 3}
+        assert await session.execute(script({"value": plain})) == Ok(value=plain)
+
+
+async def test_what_a_run_printed_before_it_waited_is_told_once() -> None:
+    policy = FixedPolicy(default="allow", verdicts={"world.write": "escalate"})
+    heard: list[Prompt] = []
+
+    def listen(prompt: Prompt) -> Reply:
+        heard.append(prompt)
+        return say("ok")
+
+    steps = code(
+        {"print": "before"},
+        {"call": "world.write", "arguments": {"path": "a.txt", "content": "x"}},
+        {"print": "after"},
+    )
+    async with memory_session([steps, listen], policy=policy) as session:
+        await ScriptedTransport(["go"], [Response(verdict="approve")]).run(session)
+    last = heard[0].messages[-1]
+    assert isinstance(last, ToolMessage)
+    assert last.returns[0].content.splitlines()[:2] == ["before", "after"]

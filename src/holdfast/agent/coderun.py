@@ -106,7 +106,7 @@ class CodeRun:
         except SnapshotRefused:
             # Another engine version, or a key that changed: the journal still knows how it went.
             return await self._run(started)
-        return await self._record(started, run, on_call, printed=parked.printed)
+        return await self._record(started, run, on_call)
 
     async def _run(self, started: RunStarted) -> Ended | None:
         await self._bring_to(started.state)
@@ -129,7 +129,7 @@ class CodeRun:
                     call=waiting_call,
                     escalation=escalation,
                     snapshot=digest_bytes(run.snapshot) if run.snapshot is not None else None,
-                    printed=printed + run.printed,
+                    printed=run.printed,
                 ),
                 blobs=blobs,
             )
@@ -140,7 +140,7 @@ class CodeRun:
             run=started.run,
             status=_STATUS[run.status],
             value=_bounded(run.value),
-            printed=printed + run.printed + refusals,
+            printed=run.printed + refusals,
             error=run.error,
             state=digest_bytes(state) if state else None,
         )

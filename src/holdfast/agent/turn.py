@@ -37,6 +37,7 @@ from holdfast.core import (
     UserMessage,
     call_id,
     encode,
+    read_outcome,
 )
 from holdfast.core.errors import BudgetExceeded, ContextExceeded, HoldfastError, ModelMissing, StoreError
 from holdfast.core.events import Noted, RunEnded, ToolReturned, TurnEnded
@@ -80,7 +81,7 @@ class Turn:
         self._worked_seconds = 0.0
 
     async def advance(self, on_text: OnText) -> Outcome:
-        """Do the next thing until the turn is over or waits for a person; `Needs` is a turn that waits."""
+        """Do the next thing until the turn is over, or waits for a person (`Needs`, with an escalation open)."""
         begun = self._clock.monotonic()
         try:
             outcome = await self._next(on_text)
@@ -104,7 +105,7 @@ class Turn:
             await self._journal.append(Noted(code="internal", text=trace))
             outcome = Error(message=f"internal error: {error!r}", code="internal", hint="please report it")
         self._worked_seconds += self._clock.monotonic() - begun
-        if not isinstance(outcome, Needs):
+        if not (isinstance(outcome, Needs) and self._gate.escalations.waiting()):
             spent, self._worked_seconds = round(self._worked_seconds, 6), 0.0
             await self._journal.append(
                 TurnEnded(turn=self._conversation.turn, outcome=outcome, wall_seconds=spent)
@@ -213,6 +214,8 @@ class Turn:
             await self._journal.append(run.event, blobs=run.blobs)
         ended = self._conversation.ended
         assert ended is not None, "the end of the run was just recorded"
+        if given := read_outcome(ended.value):
+            return given  # the program said itself how it ended
         if ended.status == "ok":
             return self._done(ended.value)
         return Error(message=ended.error, code=f"guest-{ended.status}")

@@ -64,6 +64,7 @@ from holdfast.core.outcomes import (
     bind,
     is_blocked,
     is_success,
+    read_outcome,
 )
 from holdfast.core.targets import Location, NameTarget, Paths, PathTarget, Target, UrlTarget
 from holdfast.core.tools import (
@@ -163,6 +164,7 @@ __all__ = [
     "kebab",
     "new_session_id",
     "new_token",
+    "read_outcome",
     "sanitise_name",
     "strictest",
 ]

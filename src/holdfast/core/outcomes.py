@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Literal
 
+import msgspec
+
 from holdfast.core.values import Json, Value
 
 
@@ -54,6 +56,16 @@ class Error(Value, tag_field="outcome", tag="error"):
 
 
 Outcome = Ok | Proposed | Needs | Nonconverged | Cycle | Error
+
+
+def read_outcome(value: Json) -> Outcome | None:
+    """The outcome that a program gave as its value; None where the value is plain data."""
+    if not isinstance(value, dict) or "outcome" not in value:
+        return None
+    try:
+        return msgspec.convert(value, Outcome)  # type: ignore[no-any-return]
+    except msgspec.ValidationError:
+        return None
 
 
 def is_success(outcome: Outcome) -> bool:

@@ -11,7 +11,6 @@ from holdfast.core import (
     PERSON,
     Escalation,
     EscalationId,
-    Needs,
     Nonconverged,
     Outcome,
     Principal,
@@ -280,10 +279,10 @@ class Session:
                 await self._mark(0)
                 await self._journal.append(*posted)
             outcome = await self._turn.advance(self.on_text)
-            while isinstance(outcome, Needs) and self.approver is not None:
+            while self.escalations() and self.approver is not None:
                 await self._ask(self.approver)
                 outcome = await self._turn.advance(self.on_text)
-            if not isinstance(outcome, Needs):
+            if not self.status.has_open_turn:
                 await self._mark(self._conversation.turn)
             return outcome
         except asyncio.CancelledError:
