@@ -7,6 +7,7 @@ import pytest
 from holdfast.core import (
     Error,
     Escalation,
+    JsonObject,
     Limits,
     ModelMessage,
     Needs,
@@ -317,7 +318,7 @@ async def test_a_program_may_say_itself_how_it_ended() -> None:
         outcome = await session.execute(given)
         assert isinstance(outcome, Needs)
         assert outcome.need == "evidence"
-        plain = {"outcome": "of the vote", "yes": 3}
+        plain: JsonObject = {"outcome": "of the vote", "yes": 3}
         assert await session.execute(script({"value": plain})) == Ok(value=plain)
 
 
