@@ -11,11 +11,13 @@ import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from tests.mcp.bench import Opener, spec_for
+from tests.mcp.installed import filesystem_server, python_server
 from tests.mcp.keeping import TestKeeper, keeper_for
 
 from holdfast.core import PERSON, Response, Verdict
 from holdfast.core.events import CallIntended, CallRefused, EscalationAnswered, EscalationOpened, Recorded
-from holdfast.mcp import McpToolset, Proxy, present_wholly
+from holdfast.mcp import McpToolset, Proxy, ServerSpec, present_wholly
+from holdfast.world import WorldPaths
 
 ERAS = ["legacy", "2026-07-28"]
 era = pytest.mark.parametrize("era", ERAS)
@@ -98,6 +100,31 @@ async def test_tools_are_listed_and_called_through_the_gate(stand: Stander, era:
     (intended,) = it.recorded(CallIntended)
     assert intended.call.operation == "friendly.add"
     assert intended.call.principal == "external"
+
+
+@era
+async def test_old_and_new_servers_are_served_to_old_and_new_clients(
+    opened: Opener, tmp_path: Path, era: str
+) -> None:
+    workspace = tmp_path / "workspace"
+    files = opened(
+        ServerSpec(name="filesystem", command=filesystem_server(), args=(str(workspace),)),
+        present=present_wholly,
+        paths=WorldPaths(workspace, guest_root=None),
+    )
+    time = opened(ServerSpec(name="time", command=python_server("mcp-server-time")), present=present_wholly)
+    toolsets = [files.toolset, time.toolset]
+    keeper = await keeper_for(toolsets, {}, paths=WorldPaths(workspace, guest_root=None))
+    async with Client(Proxy(keeper, servers=toolsets).front().server, mode=era) as client:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        written = await client.call_tool("filesystem__write_file", {"path": "a.txt", "content": "hi"})
+        read = await client.call_tool("filesystem__read_text_file", {"path": str(workspace / "a.txt")})
+        told = await client.call_tool("time__get_current_time", {"timezone": "UTC"})
+    assert {"filesystem__move_file", "time__convert_time"} <= names
+    assert not written.is_error
+    assert read.structured_content == {"content": "hi"}
+    assert told.structured_content["timezone"] == "UTC"
+    assert {type(each).__name__ for each in (*files.news, *time.news)} == {"ServerStarted"}
 
 
 @era

@@ -83,10 +83,10 @@ class Front:
             on_get_prompt=self._get_prompt,
             on_subscriptions_listen=ListenHandler(self._bus),
         )
-        # What a client sends back as state is sealed: bound to the very request, to us, and to a time.
-        self.server.middleware.append(
-            RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=NAME)
-        )
+        # What a client sends back as state is sealed: bound to the very request, to us, and to a time. The library's own
+        # tracing is left out: what passes here is the person's and goes to no exporter.
+        sealing = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=NAME)
+        self.server.middleware[:] = [sealing]
         for toolset in servers:
             toolset.follow(self._heard)
 
