@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core import Change, digest_bytes
-from holdfast.core.errors import CommitConflict, InvalidInput, QuotaExceeded
+from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused, QuotaExceeded
 from holdfast.world import FolderWorld, MemoryWorld, Quota, StagedWorld, UndoJournal, World
 
 BASES: dict[str, Callable[[Path], World]] = {"memory": lambda folder: MemoryWorld(), "folder": FolderWorld}
@@ -272,3 +272,19 @@ def test_the_diff_of_a_large_rewrite_is_whole_and_applies(tmp_path: Path) -> Non
     patch = staged.proposals()[0].diff
     subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True, capture_output=True)
     assert base.read("f") == after
+
+
+def test_a_base_that_is_refused_by_now_stops_neither_resuming_nor_rejecting(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    base = FolderWorld(tmp_path / "base")
+    base.write("a", b"old\n")
+    staged = StagedWorld(base)
+    change = staged.write("a", b"new\n")
+    (tmp_path / "elsewhere").hardlink_to(tmp_path / "base" / "a")
+    again = StagedWorld(base)
+    again.restage([change], lambda digest: b"new\n")
+    assert again.staged_paths() == ("a",)
+    assert [proposal.path for proposal in again.proposals()] == ["a"]
+    with pytest.raises(PathRefused):
+        again.commit()
+    assert again.reject() == ("a",)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.core import Call, Json, JsonObject, Performed, call_id, digest_bytes
-from holdfast.core.errors import InvalidInput, PathRefused, QuotaExceeded, ToolFailed
+from holdfast.core.errors import InvalidInput, PathRefused, QuotaExceeded, StoreUnavailable, ToolFailed
 from holdfast.world import WORLD_TOOLS, FolderWorld, MemoryWorld, Quota, StagedWorld, World, WorldToolset
 
 
@@ -169,3 +169,23 @@ def test_every_tool_says_what_each_of_its_arguments_means() -> None:
         assert tool.roles.keys() == properties.keys()
     not_idempotent = {tool.verb for tool in WORLD_TOOLS if not tool.is_idempotent}
     assert not_idempotent == {"append", "move"}
+
+
+async def test_content_that_cannot_be_kept_is_not_staged() -> None:
+    async def broken(content: bytes) -> str:
+        raise StoreUnavailable("the disk is gone")
+
+    world = MemoryWorld({"a": b"1"})
+    staged = StagedWorld(world)
+    toolset = WorldToolset(world, staged, keep=broken)
+    for operation, arguments in (
+        ("world.write", {"path": "a", "content": "2"}),
+        ("world.append", {"path": "a", "content": "2"}),
+        ("world.move", {"source": "a", "destination": "b"}),
+    ):
+        given: JsonObject = dict(arguments)
+        with pytest.raises(StoreUnavailable):
+            await toolset.perform(
+                Call(id=call_id(1, 1), operation=operation, arguments=given), is_staged=True
+            )
+    assert staged.staged_paths() == ()

@@ -5,12 +5,11 @@ out of the workspace is cut and not written through. Links on the way raise Link
 whoever calls.
 """
 
-import ctypes
 import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from holdfast.core import new_token
@@ -22,8 +21,6 @@ from holdfast.world.names import SCRATCH_PREFIX, parent_and_name
 _CAREFUL = os.O_NONBLOCK | os.O_NOCTTY
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 PERMISSIONS = 0o777
-MAX_SINGLE_SYNCS = 64
-"""Up to so many files are made durable one by one; flushing a busy file system whole takes as long as others wrote."""
 
 
 class PlainFiles:
@@ -229,31 +226,6 @@ def is_abandoned(name: str) -> bool:
     except PermissionError:
         return False
     return False
-
-
-def sync_files(root: Root, paths: Sequence[str]) -> None:
-    """Make files, their names and their absence durable: one by one, or for many the whole file system in one go."""
-    if len(paths) > MAX_SINGLE_SYNCS:
-        _sync_at(root, ".", is_whole=True)
-        return
-    folders = {parent_and_name(path)[0] for path in paths}
-    for path in (*paths, *sorted(folders)):
-        with suppress(FileNotFoundError, NotADirectoryError):  # it was deleted, and so was its folder
-            _sync_at(root, path)
-
-
-def _sync_at(root: Root, path: str, *, is_whole: bool = False) -> None:
-    opened = root.open(path, os.O_RDONLY | _CAREFUL)
-    try:
-        syncfs = getattr(ctypes.CDLL(None), "syncfs", None) if is_whole else None
-        if syncfs is not None and syncfs(opened) == 0:
-            return
-        if is_whole:
-            os.sync()
-        else:
-            os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def write_all(opened: int, content: bytes) -> None:

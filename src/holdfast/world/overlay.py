@@ -116,7 +116,7 @@ class Overlay:
         parent_and_name(real)
         if not recursive and self.entries(real):
             raise OSError(errno.ENOTEMPTY, NOT_EMPTY, real)
-        changes = tuple(self._stage(each, None, None) for each in self._files_in(real))
+        changes = tuple(self._stage(each, None, None) for each in self.files_in(real))
         self._folders = {each for each in self._folders if not is_within(each, real)}
         self._gone_folders.add(real)
         return changes
@@ -133,7 +133,7 @@ class Overlay:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), there)
             if self.entries(there):
                 raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), there)
-        moved = self._files_in(here) if is_folder else (here,)
+        moved = self.files_in(here) if is_folder else (here,)
         arrived = [
             self.write(there + each[len(here) :], self.read(each), mode=self.stat(each).mode)
             for each in moved
@@ -257,7 +257,8 @@ class Overlay:
         # A copy first: searches look at the overlay from a thread while the next call may already change it.
         return {path for path, each in tuple(self._files.items()) if each.content is not None}
 
-    def _files_in(self, folder: str) -> tuple[str, ...]:
+    def files_in(self, folder: str) -> tuple[str, ...]:
+        """The files at or below a path."""
         return tuple(each for each in self.files() if is_within(each, folder))
 
     def _check_parents(self, path: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from holdfast.core import Change, Clock
-from holdfast.core.errors import CommitConflict, InvalidInput
+from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused
 from holdfast.world.commits import Commit, Step, UndoJournal
 from holdfast.world.contract import World
 from holdfast.world.fingerprints import NOTHING, fingerprint_of
@@ -26,6 +26,10 @@ class StagedWorld(Overlay):
     ) -> None:
         super().__init__(base, max_bytes=max_bytes, clock=clock)
         self._undo = undo
+
+    def staged_paths(self) -> tuple[str, ...]:
+        """Where changes are staged; cheaper than the proposals with their diffs."""
+        return tuple(sorted(self._files))
 
     def proposals(self) -> tuple[Proposal, ...]:
         """Every staged change, sorted by path."""
@@ -70,10 +74,8 @@ class StagedWorld(Overlay):
         self._clear()
         last = {change.path: change for change in changes if change.is_staged}
         for path, change in last.items():
-            before = change.before or NOTHING
-            if (change.after or NOTHING) == before or self.base.fingerprint(path) == (
-                change.after or NOTHING
-            ):
+            before, after = change.before or NOTHING, change.after or NOTHING
+            if after == before or self._base_name(path) == after:
                 continue  # withdrawn again, or committed before its record was written
             text = None if change.after is None else content(change.after)
             self._put(path, Staged(text, before, change.mode, self._clock.now_ms()))
@@ -112,9 +114,17 @@ class StagedWorld(Overlay):
 
     def _proposal(self, path: str, gone: dict[str, str]) -> Proposal:
         staged = self._files[path]
-        before = self.base.read(path) if self.base.fingerprint(path) else None
+        before: bytes | None = None
+        with suppress(OSError, PathRefused):  # what cannot be read any more can still be shown, and rejected
+            before = self.base.read(path)
         source = gone.get(self.fingerprint(path)) if staged.content and before is None else None
         return describe(path, before, staged.content, mode=staged.mode, renamed_from=source)
+
+    def _base_name(self, path: str) -> str | None:
+        try:
+            return self.base.fingerprint(path)
+        except PathRefused:
+            return None  # refused by now: it stays staged, and a commit will say why
 
     def _step(self, path: str) -> Step:
         staged = self._files[path]

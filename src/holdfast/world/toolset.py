@@ -159,6 +159,12 @@ class WorldToolset:
         touched = (arguments.path, arguments.source, arguments.destination)
         is_overlaid = any(self._staged.has_staged(path) for path in touched if path)
         into: World = self._staged if is_staged or is_overlaid else self._world
+        # Kept before it is staged: no await may come between a change and its report, or a cancelled call has made it.
+        kept = (
+            [await self._keep(each) for each in self._contents(operation, arguments)]
+            if into is self._staged
+            else []
+        )
         changes: tuple[Change, ...]
         written: int | None = None
         match operation:
@@ -171,9 +177,23 @@ class WorldToolset:
             case _:
                 changes = into.move(arguments.source, arguments.destination)
         for change in changes:
-            if change.is_staged and change.after is not None:
+            if change.is_staged and change.after is not None and change.after not in kept:
                 await self._keep(self._staged.read(change.path))
         return Performed(result=written, amount=Amount(bytes_written=written or 0), changes=changes)
+
+    def _contents(self, operation: str, arguments: _Arguments) -> list[bytes]:
+        """What a staged change is about to put into the overlay."""
+        staged = self._staged
+        match operation:
+            case "world.write":
+                return [arguments.body]
+            case "world.append":
+                is_there = staged.exists(arguments.place)
+                return [(staged.read(arguments.place) if is_there else b"") + arguments.body]
+            case "world.move":
+                return [staged.read(path) for path in staged.files_in(staged.resolve(arguments.source))]
+            case _:
+                return []
 
 
 def _plain(value: Value | tuple[Value, ...]) -> Json:
