@@ -142,6 +142,8 @@ class CodeRun:
             value=_bounded(run.value),
             printed=run.printed + refusals,
             error=run.error,
+            engine=run.engine,
+            engine_reason=run.engine_reason,
             state=digest_bytes(state) if state else None,
         )
         self._state = ended.state if state else _UNKNOWN

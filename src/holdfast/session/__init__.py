@@ -4,7 +4,7 @@ from holdfast.session.approver import Approver
 from holdfast.session.assembly import assemble
 from holdfast.session.host import Host
 from holdfast.session.person import ASK_PERSON
-from holdfast.session.replay import Divergence, Replay, replay
+from holdfast.session.replaying import Divergence, Replay, replay
 from holdfast.session.rewinding import RewindPlan, plan_rewind
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
