@@ -170,7 +170,7 @@ async def test_a_human_at_a_trusted_client_approves_by_elicitation(stand: Stande
     assert "friendly.echo needs your yes" in shown[0]
     assert "hi⟨U+200B⟩" in shown[0]
     (answered,) = it.recorded(EscalationAnswered)
-    assert answered.transport == "mcp-elicitation"
+    assert (answered.transport, answered.principal) == ("mcp-elicitation", "person")
 
 
 @era
@@ -197,6 +197,7 @@ async def test_a_client_that_is_not_marked_is_not_asked(stand: Stander, era: str
         result = await client.call_tool("friendly__echo", {"text": "hi"})
     assert shown == []
     assert "nobody can be asked here" in text_of(result)
+    assert [each.principal for each in it.recorded(EscalationAnswered)] == ["external"]  # no person said this
 
 
 @era

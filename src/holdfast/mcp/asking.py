@@ -12,7 +12,7 @@ import msgspec
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from holdfast.core import PERSON, Call, CallId, Escalation, EscalationId, Response, Value
+from holdfast.core import EXTERNAL, PERSON, Call, CallId, Escalation, EscalationId, Principal, Response, Value
 from holdfast.core.errors import EscalationUnknown
 from holdfast.mcp.contract import Keeper
 from holdfast.mcp.visible import visible
@@ -57,7 +57,7 @@ class Asking:
             return None
         if not self._is_trusted(context):
             if not self._can_ask_elsewhere:
-                await self._answer(id, Response(verdict="deny", reason="nobody can be asked here"))
+                await self._answer(id, Response(verdict="deny", reason="nobody can be asked here"), EXTERNAL)
             await self._keeper.wait(id)
             return None
         if context.protocol_version >= "2026":
@@ -75,8 +75,14 @@ class Asking:
     async def take(self, context: Context, ticket: Ticket, responses: dict[str, Any]) -> None:
         """Take the answer that came with a second round. Anything but a clear yes of a trusted client is a no."""
         given = responses.get(_KEY)
-        is_yes = self._is_trusted(context) and isinstance(given, mcp_types.ElicitResult) and _says_yes(given)
-        await self._answer(ticket.escalation, Response(verdict="approve" if is_yes else "deny"))
+        if not self._is_trusted(context) or not isinstance(given, mcp_types.ElicitResult):
+            await self._answer(
+                ticket.escalation, Response(verdict="deny", reason="no human answered"), EXTERNAL
+            )
+            return
+        await self._answer(
+            ticket.escalation, Response(verdict="approve" if _says_yes(given) else "deny"), PERSON
+        )
 
     async def _ask_directly(self, context: Context, escalation: Escalation) -> None:
         """Ask while the call waits; whoever answers first, this human or another way, has answered."""
@@ -87,16 +93,16 @@ class Asking:
         try:
             await asyncio.wait({here, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
             if not elsewhere.done():
-                await self._answer(escalation.id, _response(here))
+                await self._answer(escalation.id, *_response(here))
                 await elsewhere
         finally:
             here.cancel()
             elsewhere.cancel()
             await asyncio.gather(here, elsewhere, return_exceptions=True)
 
-    async def _answer(self, id: EscalationId, response: Response) -> None:
+    async def _answer(self, id: EscalationId, response: Response, principal: Principal) -> None:
         try:
-            await self._keeper.resolve(id, response, principal=PERSON, transport=TRANSPORT)
+            await self._keeper.resolve(id, response, principal=principal, transport=TRANSPORT)
         except EscalationUnknown:
             return  # another answer came first, and the call is judged by that one
 
@@ -117,11 +123,12 @@ def describe(escalation: Escalation) -> str:
     return f"{visible(escalation.call.operation)} needs your yes: {decision.reason} (rule {decision.rule})\n{shown}"
 
 
-def _response(asked: "asyncio.Future[mcp_types.ElicitResult]") -> Response:
+def _response(asked: "asyncio.Future[mcp_types.ElicitResult]") -> tuple[Response, Principal]:
+    """The answer, and whose it is: where no human answered, the record does not say that one did."""
     try:
-        return Response(verdict="approve" if _says_yes(asked.result()) else "deny")
+        return Response(verdict="approve" if _says_yes(asked.result()) else "deny"), PERSON
     except (MCPError, ValueError):
-        return Response(verdict="deny", reason="the client could not ask")
+        return Response(verdict="deny", reason="the client could not ask"), EXTERNAL
 
 
 def _says_yes(given: mcp_types.ElicitResult) -> bool:
