@@ -141,6 +141,25 @@ async def test_a_cancelled_append_is_recorded_once(store: Store) -> None:
     assert len(await store.read(journal.session)) == 3
 
 
+async def test_an_opening_that_was_cancelled_holds_nothing(store: Store) -> None:
+    created = await store.create(opened())
+    await created.release()
+    session = created.session
+    task = asyncio.create_task(store.open(session))
+    await asyncio.sleep(0)
+    task.cancel()
+    (journal,) = await asyncio.gather(task, return_exceptions=True)
+    if isinstance(journal, asyncio.CancelledError):
+        journal = await store.open(session)
+    assert not isinstance(journal, BaseException)
+    await journal.append(said(1))
+    vain = asyncio.create_task(store.open(session))
+    await asyncio.sleep(0)
+    vain.cancel()
+    await asyncio.gather(vain, return_exceptions=True)
+    assert await store.holder(session) is not None
+
+
 async def test_an_event_changed_after_the_call_is_recorded_as_it_was(store: Store) -> None:
     journal = await store.create(opened())
     event = asked(1)

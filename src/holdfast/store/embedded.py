@@ -8,14 +8,13 @@ import asyncio
 import sqlite3
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
 import msgspec
 
 from holdfast.core import Clock, SessionId, check_session_id, encode, new_session_id
-from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists, StoreError, StoreUnavailable
+from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists
 from holdfast.core.events import GENESIS, Parent, Recorded, SessionOpened
 from holdfast.store import database, index
 from holdfast.store.blobs import Blobs, Draft
@@ -27,11 +26,11 @@ from holdfast.store.journal import EmbeddedJournal, check_names, next_head
 from holdfast.store.leases import Leases
 from holdfast.store.naming import possible_names, the_only
 from holdfast.store.presence import Presence
+from holdfast.store.reader import Reader
 from holdfast.store.records import Redact, chained, encode_entry
 from holdfast.store.removal import bury, find_orphans, remove_files, settled_contents, sweep
 from holdfast.store.rows import Head, append_records, damaged, decode_tally, read_history, read_tally
-from holdfast.store.salvage import suspicion
-from holdfast.store.starting import prepare
+from holdfast.store.starting import explain, prepare
 from holdfast.store.writer import Transaction, Work, Writer
 
 Result = TypeVar("Result")
@@ -46,7 +45,7 @@ class EmbeddedStore:
         home: Home,
         clock: Clock,
         presence: Presence,
-        reader: ThreadPoolExecutor,
+        reader: Reader,
         redact: Redact,
         notices: tuple[str, ...] = (),
     ) -> None:
@@ -58,24 +57,21 @@ class EmbeddedStore:
         self._notices = notices
         self._leases = Leases(presence, clock)
         self._blobs = Blobs(home.blobs, clock)
-        self._reading: sqlite3.Connection | None = None  # belongs to the reader's thread
         self._journals: weakref.WeakSet[EmbeddedJournal] = weakref.WeakSet()
         self._writer = Writer(
             connect=partial(database.connect, home.database, timeout_seconds=0),
-            explain=self._explain,
+            explain=partial(explain, home),
         )
         self._is_closed = False
 
     @classmethod
     async def start(cls, home: Home, *, clock: Clock, redact: Redact = bytes) -> "EmbeddedStore":
         """Open the store of a home, creating what is missing. `redact` sees the bytes of every event first."""
-        reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-reader")
+        reader = Reader(connect=partial(database.connect, home.database), explain=partial(explain, home))
         try:
-            presence, notices = await asyncio.get_running_loop().run_in_executor(
-                reader, prepare, home, clock.now_ms()
-            )
+            presence, notices = await reader.call(partial(prepare, home, clock.now_ms()))
         except BaseException:
-            reader.shutdown()
+            await reader.close()
             raise
         store = cls(home=home, clock=clock, presence=presence, reader=reader, redact=redact, notices=notices)
         try:
@@ -97,7 +93,7 @@ class EmbeddedStore:
 
     async def open(self, session: SessionId) -> EmbeddedJournal:
         key = check_session_id(session)
-        fence = await self.writing(lambda transaction: self._leases.take(transaction, key))
+        fence = await self._taking(key, lambda transaction: self._leases.take(transaction, key))
         try:
             head, history = await self.reading(lambda connection: _load(connection, key))
         except BaseException as problem:
@@ -186,8 +182,9 @@ class EmbeddedStore:
         self._is_closed = True
         for journal in tuple(self._journals):
             await journal.release()
-        await asyncio.get_running_loop().run_in_executor(self._reader, self._stop)
-        self._reader.shutdown()
+        await self._reader.call(self._writer.stop)
+        await self._reader.close()
+        self._presence.close()
 
     @property
     def blobs(self) -> Blobs:
@@ -206,14 +203,11 @@ class EmbeddedStore:
 
     async def reading(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Have something read, at one point in time, by the reader's thread. For this package."""
-        if self._is_closed:
-            raise StoreUnavailable("the store is closed")
-        loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._reader, self._read_now, work)
+            return await self._reader.read(work)
         except msgspec.MsgspecError:  # a line of the list that is none
             await self._rebuild_index()
-            return await loop.run_in_executor(self._reader, self._read_now, work)
+            return await self._reader.read(work)
 
     async def writing(self, work: Work[Result]) -> Result:
         """Have something written by the writer's thread; it happens even when the wait is cancelled. For this package."""
@@ -238,29 +232,22 @@ class EmbeddedStore:
         count = await self.writing(index.rebuild)
         self._notices += (f"the list of sessions was made anew from the journals: {count} sessions",)
 
-    def _read_now(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+    async def _taking(self, session: SessionId, work: Work[Result]) -> Result:
+        """Have a lease taken. Whoever is cancelled meanwhile does not get it, so it goes back to nobody."""
+        is_taken = False
+
+        def taking(transaction: Transaction) -> Result:
+            nonlocal is_taken
+            result = work(transaction)
+            is_taken = True
+            return result
+
         try:
-            if self._reading is None:
-                self._reading = database.connect(self._home.database)
-            self._reading.execute("BEGIN")  # one point in time for all that is read
-            try:
-                return work(self._reading)
-            finally:
-                if self._reading.in_transaction:
-                    self._reading.execute("ROLLBACK")
-        except sqlite3.Error as problem:
-            raise self._explain(problem) from problem
-
-    def _explain(self, problem: sqlite3.Error) -> StoreError:
-        if database.is_damage(problem):
-            suspicion(self._home).touch(mode=0o600)
-        return database.explain(problem, self._home.database)
-
-    def _stop(self) -> None:
-        self._writer.stop()
-        if self._reading is not None:
-            self._reading.close()
-        self._presence.close()
+            return await self.writing(taking)
+        except asyncio.CancelledError:
+            # Handed in behind it, so that it runs when the lease is taken, if it ever is.
+            self._writer.submit(lambda _: self._leases.disown(session) if is_taken else None)
+            raise
 
     def _journal(
         self, session: SessionId, fence: int, head: Head, history: Sequence[Recorded]
@@ -315,7 +302,7 @@ class EmbeddedStore:
             )
             return self._leases.grant(transaction, session), head, record
 
-        fence, head, record = await self.writing(work)
+        fence, head, record = await self._taking(session, work)
         return self._journal(session, fence, head, [*history, record])
 
     def _is_own(self, transaction: Transaction, first: Recorded) -> bool:

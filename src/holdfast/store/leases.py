@@ -54,6 +54,10 @@ class Leases:
         transaction.after_commit.append(lambda: self._granted.add((session, fence)))
         return int(fence)
 
+    def disown(self, session: SessionId) -> None:
+        """The lease of a session was granted to somebody who is gone."""
+        self._granted = {grant for grant in self._granted if grant[0] != session}
+
     def check(self, transaction: Transaction, session: SessionId, fence: int) -> None:
         """Raises LeaseLost when the lease with this number does not hold any more."""
         row = transaction.execute(SQL["fence_of"], (session, self._presence.token)).fetchone()

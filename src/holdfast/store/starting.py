@@ -2,10 +2,11 @@
 
 import sqlite3
 
+from holdfast.core.errors import StoreError
 from holdfast.store import database
 from holdfast.store.home import Home
 from holdfast.store.presence import Presence, alone, anybody
-from holdfast.store.salvage import finish, needs_salvage, salvage
+from holdfast.store.salvage import finish, needs_salvage, salvage, suspicion
 
 
 def prepare(home: Home, now_ms: int) -> tuple[Presence, tuple[str, ...]]:
@@ -25,6 +26,13 @@ def prepare(home: Home, now_ms: int) -> tuple[Presence, tuple[str, ...]]:
         raise database.explain(problem, home.database) from problem
     presence.sweep()
     return presence, notices
+
+
+def explain(home: Home, problem: sqlite3.Error) -> StoreError:
+    """What a complaint of SQLite means; damage is noted down, so that the next start looks thoroughly."""
+    if database.is_damage(problem):
+        suspicion(home).touch(mode=0o600)
+    return database.explain(problem, home.database)
 
 
 def _collect_drafts(home: Home) -> None:
