@@ -25,7 +25,7 @@ result. Only when the results show that the task is done: {"answer": TEXT}. In c
 own: a line break in a string is \\n. The tools:
 """
 
-_GOING_ON = "\nIf something of the task is still to be done, call a tool for it; otherwise answer."
+_GOING_ON = "\nIf something of the task is still to be done, call a tool for it. Otherwise answer, with what the result says."
 
 
 def request(prompt: Prompt, *, max_tokens: int, temperature: float) -> JsonObject:
