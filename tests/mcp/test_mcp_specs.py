@@ -79,11 +79,16 @@ def test_a_file_that_is_not_json_is_named(tmp_path: Path) -> None:
         load_servers(path)
 
 
-def test_what_a_server_is_handed_is_known_as_a_secret() -> None:
+def test_secrets_that_a_server_is_handed_are_known_and_plain_settings_are_not() -> None:
     spec = ServerSpec(
-        name="x", command="y", env={"A": "${TOKEN}", "B": "written-out", "C": "1"}, variables=("TOKEN",)
+        name="x",
+        url="https://example.com",
+        env={"A": "${TOKEN}", "API_KEY": "written-out", "MODE": "production", "PIN_KEY": "1234"},
+        headers={"Authorization": "Bearer abcdefgh", "X-Place": "${FOLDER}"},
+        variables=("TOKEN", "FOLDER"),
     )
-    assert secrets_of(spec, {"TOKEN": "ghp_12345678"}) == ("ghp_12345678", "written-out")
+    environ = {"TOKEN": "ghp_12345678", "FOLDER": "/home/ada/project"}
+    assert secrets_of(spec, environ) == ("ghp_12345678", "written-out", "abcdefgh")
 
 
 @given(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from holdfast.core.errors import InvalidConfig
-from holdfast.mcp.specs import ServerSpec, fill_in
+from holdfast.mcp.specs import ServerSpec, fill_in, variables_in
 
 BASE = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """What a program needs to start at all. Nothing in it is a secret."""
@@ -13,6 +13,11 @@ _OURS = re.compile(
     r"HOLDFAST_.*|(ANTHROPIC|OPENAI|GEMINI|GOOGLE|MISTRAL|GROQ|OPENROUTER)_(API_KEY|AUTH_TOKEN)"
 )
 """Keys that pay for the model. A server that wants one is to be given one of its own."""
+
+
+_SECRET = re.compile(r"key|token|secret|passw|credential|auth|cookie", re.IGNORECASE)
+MIN_SECRET_LENGTH = 8
+"""Shorter ones are words; redacting those would make results unreadable."""
 
 
 def environment_for(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
@@ -36,10 +41,15 @@ def headers_for(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def secrets_of(spec: ServerSpec, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Values handed to this server that may be secrets; whoever records its results redacts them."""
-    values = [environ[name] for name in spec.variables if environ.get(name)]
-    written = [text for text in (*spec.env.values(), *spec.headers.values()) if "${" not in text]
-    return tuple(dict.fromkeys(text for text in (*values, *written) if len(text) >= 8))
+    """Secrets handed to this server, by their names; whoever records its results redacts them."""
+    found: list[str] = []
+    unnamed = (("", text) for text in spec.args)
+    for name, text in (*spec.env.items(), *spec.headers.items(), *unnamed):
+        used = variables_in(text)
+        found += [environ[each] for each in used if each in environ and _SECRET.search(f"{name} {each}")]
+        if not used and _SECRET.search(name):
+            found.append(text.split()[-1] if text.split() else "")  # of `Bearer x`, x
+    return tuple(dict.fromkeys(text for text in found if len(text) >= MIN_SECRET_LENGTH))
 
 
 def _allowed(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
