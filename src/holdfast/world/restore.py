@@ -73,6 +73,8 @@ class RestorePoints:
     async def make(self, paths: Sequence[str] | None = None) -> RestorePoint:
         """A restore point of now. `paths` are all that can have changed, where that is known; else everything is looked at."""
         before = await self._known()
+        if self._last is not None and paths is not None and not paths:
+            return RestorePoint(manifest=self._last, skipped=self._skipped)
         delta = await self._look(before, paths, self._keeper)
         if self._last is not None and not delta:
             return RestorePoint(manifest=self._last, skipped=self._skipped)
@@ -139,7 +141,7 @@ class RestorePoints:
                 self._signs.note(look, entry)
             if before.get(look.path) != entry:
                 delta[look.path] = entry
-        looked_for = before if paths is None else [path for path in before if _is_among(path, paths)]
+        looked_for = before if paths is None else _below(before, paths)
         delta.update({path: None for path in looked_for if path not in seen})
         if len(unread) >= MANY_CHANGES:
             await asyncio.to_thread(self._signs.save)
@@ -169,5 +171,10 @@ async def _forget(content: bytes) -> str:
     return ""
 
 
-def _is_among(path: str, paths: Sequence[str]) -> bool:
-    return any(is_within(path, each) for each in paths)
+def _below(tree: Tree, paths: Sequence[str]) -> set[str]:
+    """What a tree has at these paths and in the folders among them."""
+    found = {path for path in paths if path in tree}
+    folders = [path for path in found if tree[path].kind == "folder"]
+    if folders:
+        found.update(path for path in tree if any(is_within(path, folder) for folder in folders))
+    return found
