@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+import holdfast.guests.lisp.nodes as nodes
 from holdfast.core import Json
-from holdfast.guests.lisp import nodes
 from holdfast.guests.lisp.artifacts import Artifact, ArtifactStore
 from holdfast.guests.lisp.budgets import Budget
 from holdfast.guests.lisp.context import Context, Tracker
