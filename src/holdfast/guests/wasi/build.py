@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from holdfast.guests.wasi import component, recipe
+import holdfast.guests.wasi.component as component
+import holdfast.guests.wasi.recipe as recipe
 
 _KEPT = 3
 

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import holdfast.guests.wasi.recipe as recipe
 from holdfast.core.errors import EngineMissing, GuestError
-from holdfast.guests.wasi import recipe
 
 Progress = Callable[[str], None]
 

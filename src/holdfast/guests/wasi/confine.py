@@ -11,7 +11,8 @@ import signal
 import struct
 from pathlib import Path
 
-from holdfast.guests.wasi import landlock, seccomp
+import holdfast.guests.wasi.landlock as landlock
+import holdfast.guests.wasi.seccomp as seccomp
 
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38
 _CAPSET_X86_64_AND_ARM64 = {"x86_64": 126, "aarch64": 91}

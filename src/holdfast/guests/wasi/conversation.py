@@ -5,9 +5,9 @@ import signal
 
 import msgspec
 
+import holdfast.guests.wasi.frames as frames
 from holdfast.core import Answer, EscalationId, Json, JsonObject, Parked, Value, encode
 from holdfast.guests.contract import GuestLimits, OnCall
-from holdfast.guests.wasi import frames
 from holdfast.guests.wasi.workers import Worker
 
 

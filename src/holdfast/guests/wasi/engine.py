@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import holdfast.guests.wasi.component as component
+import holdfast.guests.wasi.confine as confine
+import holdfast.guests.wasi.recipe as recipe
 from holdfast.guests.contract import Capabilities, Engine
 from holdfast.guests.seal import Seal
-from holdfast.guests.wasi import component, confine, recipe
 from holdfast.guests.wasi.guest_process import GuestProcess
 from holdfast.guests.wasi.staged import StagedView
 from holdfast.guests.wasi.workers import Workers

@@ -11,11 +11,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Literal
 
+import holdfast.guests.wasi.changes as changes
+import holdfast.guests.wasi.frames as frames
+import holdfast.guests.wasi.recipe as recipe
+import holdfast.guests.wasi.requests as requests
 from holdfast.core import Answer, Change, Refused
 from holdfast.core.errors import GuestError, SnapshotRefused
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
 from holdfast.guests.seal import Seal
-from holdfast.guests.wasi import changes, frames, recipe, requests
 from holdfast.guests.wasi.conversation import Completed, Conversation, Ending, Stopped, Waiting
 from holdfast.guests.wasi.staged import StagedView
 from holdfast.guests.wasi.workers import Worker, Workers

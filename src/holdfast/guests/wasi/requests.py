@@ -7,10 +7,10 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+import holdfast.guests.wasi.frames as frames
 from holdfast.core import Json, Tool, Value, encode
 from holdfast.guests.contract import GuestLimits, RunRequest
 from holdfast.guests.stubs import parameters, python_name
-from holdfast.guests.wasi import frames
 
 MAX_CODE_BYTES = 4 << 20
 MAX_STATE_BYTES = 16 << 20

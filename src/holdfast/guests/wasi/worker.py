@@ -11,7 +11,9 @@ from typing import Any, NoReturn
 import wasmtime
 from wasmtime import component as components
 
-from holdfast.guests.wasi import confine, frames, settings
+import holdfast.guests.wasi.confine as confine
+import holdfast.guests.wasi.frames as frames
+import holdfast.guests.wasi.settings as settings
 
 _FOLDERS = ("/workspace", "/app")
 _WASI_VERSIONS = [f"0.2.{patch}" for patch in range(13)]

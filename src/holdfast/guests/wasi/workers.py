@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
+import holdfast.guests.wasi.component as component
+import holdfast.guests.wasi.frames as frames
 from holdfast.core.errors import GuestError
-from holdfast.guests.wasi import component, frames
 
 _ZYGOTE = (
     "import sys; sys.path[:0] = sys.argv[3:];"

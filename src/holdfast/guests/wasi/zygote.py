@@ -13,7 +13,9 @@ import signal
 import socket
 from typing import NoReturn
 
-from holdfast.guests.wasi import confine, frames, worker
+import holdfast.guests.wasi.confine as confine
+import holdfast.guests.wasi.frames as frames
+import holdfast.guests.wasi.worker as worker
 
 READY = b"+"
 
