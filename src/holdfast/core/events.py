@@ -99,6 +99,8 @@ class MessagePosted(Event):
     text: str
     principal: Principal
     transport: str = ""
+    message: str = ""
+    """The sender's own id of it, where it has one: the same message twice is one turn."""
 
 
 class CodePosted(Event):
@@ -334,6 +336,36 @@ class SessionRewound(Event):
     principal: Principal
 
 
+# -- a team
+
+
+class MemberBound(Event):
+    """A session of a team lives in this conversation of another agent; a higher generation began without memory."""
+
+    kind: str
+    conversation: str
+    generation: int = 1
+    folder: str = ""
+    version: str = ""
+    reason: str = ""
+
+
+class NoticeLeft(Event):
+    """A colleague left word for the next turn; after its time it is not delivered."""
+
+    notice: str
+    text: str
+    principal: Principal
+    expires_ms: int
+
+
+class NoticesDelivered(Event):
+    """Word that a colleague had left was handed over with a message."""
+
+    notices: tuple[str, ...]
+    message: str
+
+
 # -- news
 
 
@@ -377,6 +409,9 @@ AnyEvent = (
     | ProposalsRejected
     | RestorePointMade
     | SessionRewound
+    | MemberBound
+    | NoticeLeft
+    | NoticesDelivered
     | Noted
 )
 
