@@ -74,7 +74,7 @@ def _aimed(code: str, watch: Watch) -> str:
         .replace("{TAG}", watch.tag)
         .replace("{PORT}", str(watch.port))
     )
-    return aimed.replace("{{", "{").replace("}}", "}")
+    return aimed.replace("{{", "{").replace("}}", "}") if "{{" in aimed else aimed
 
 
 def _read(name: str) -> Iterator[tuple[str, str]]:

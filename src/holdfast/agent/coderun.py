@@ -70,6 +70,7 @@ class CodeRun:
         self._state: str | None = None
         """Which recorded state the guest is in now; None is a fresh one."""
         self._waits_for: tuple[CallId, EscalationId] | None = None
+        self._touched: set[str] = set()
 
     async def start(self, code: str, *, tool_call: str | None, seed: int) -> Ended | None:
         """Run code. None means that it waits for a person."""
@@ -110,6 +111,7 @@ class CodeRun:
 
     async def _run(self, started: RunStarted) -> Ended | None:
         await self._bring_to(started.state)
+        self._touched.clear()
         self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest anywhere
         on_call = self._numbered(started.turn, started.first_call - 1)
         return await self._record(started, await self._guest.run(self._request(started), on_call), on_call)
@@ -117,7 +119,11 @@ class CodeRun:
     async def _record(
         self, started: RunStarted, run: Run, on_call: OnCall, printed: str = ""
     ) -> Ended | None:
-        refusals = await self._submit_changes(run, on_call) if run.changes else ""
+        # A run that waits reports its changes in pieces; they are put before the gate when it is over.
+        self._touched |= {change.path for change in run.changes}
+        refusals: str | None = ""
+        if run.status != "parked" and self._touched:
+            refusals = await self._submit_changes(on_call)
         if run.status == "parked" or refusals is None:
             assert self._waits_for is not None, "a guest parks only when a call was answered with Parked"
             waiting_call, escalation = self._waits_for
@@ -149,19 +155,23 @@ class CodeRun:
         self._state = ended.state if state else _UNKNOWN
         return Ended(event=ended, blobs=(state,) if state else ())
 
-    async def _submit_changes(self, run: Run, on_call: OnCall) -> str | None:
+    async def _submit_changes(self, on_call: OnCall) -> str | None:
         """Put every file that changed in the view before the gate. What was refused, in words; None where one waits."""
         assert self._view is not None, "an engine that changes files by itself is given a view to do it in"
         told: list[str] = []
-        for change in run.changes:
-            if change.kind == "deleted":
-                answer = await on_call("world.delete", {"path": change.path})
+        for path in sorted(self._touched):
+            if self._view.exists(path):
+                answer = await on_call("world.write", _written(path, self._view.read(path)))
             else:
-                answer = await on_call("world.write", _written(change.path, self._view.read(change.path)))
+                answer = await on_call("world.delete", {"path": path})
             if isinstance(answer, Parked):
                 return None
-            if isinstance(answer, Refused | Failed):
-                told.append(f"[{change.path} was not changed: {answer.reason}]\n")
+            # A file that was made and removed again in one run was never there to delete.
+            if isinstance(answer, Refused) or (
+                isinstance(answer, Failed) and answer.error != "FileNotFoundError"
+            ):
+                told.append(f"[{path} was not changed: {answer.reason}]\n")
+        self._touched.clear()
         return "".join(told)
 
     async def _bring_to(self, state: str | None) -> None:

@@ -47,6 +47,7 @@ from holdfast.gate.grants import Grants, grant_for
 from holdfast.gate.judgement import Judge, Offers, deny
 from holdfast.gate.loops import Loops
 from holdfast.gate.results import Results
+from holdfast.gate.sight import in_sight
 from holdfast.gate.tree import TreeBudget
 from holdfast.models import Model, OnText, Prompt, Reply
 from holdfast.policy import Policy
@@ -87,7 +88,8 @@ class Gate:
         self._settings = settings or GateSettings()
         self._results = results or Results()
         self._keep_grant = keep_grant
-        self._offers = Offers(toolsets)
+        self._paths = paths
+        self._offers = Offers(toolsets, policy=policy)
         self.calls = Calls(journal)
         self.budget = Budget(journal, turn_limits=turn_limits or Limits(), tree=tree)
         self.escalations = Escalations(journal, clock=clock)
@@ -118,6 +120,7 @@ class Gate:
     def adopt(self, policy: Policy) -> None:
         """Judge by another policy from here on; what waits for a person under the old one is refused when it comes back."""
         self._judge.policy = policy
+        self._offers.adopt(policy)
 
     def tools(self) -> tuple[Tool, ...]:
         """The tools whose calls are not all denied: what a model is shown."""
@@ -221,7 +224,7 @@ class Gate:
         return CallSettled(
             call=call.id,
             status=status,
-            result=self._results.clean(performed.result),
+            result=self._results.clean(in_sight(call.operation, performed.result, self.policy, self._paths)),
             error=self._results.redact(error),
             amount=performed.amount,
             changes=performed.changes,
@@ -230,9 +233,10 @@ class Gate:
 
     async def _dispatch(self, cleared: Cleared) -> Performed:
         """Hand the very call that was judged to the very tool that was judged."""
-        return await cleared.offer.toolset.perform(
-            cleared.call, is_staged=cleared.decision.verdict == "stage"
-        )
+        decision = cleared.decision
+        # An approved escalation stays a proposal where another rule or tier said so.
+        is_staged = decision.verdict == "stage" or decision.is_staged
+        return await cleared.offer.toolset.perform(cleared.call, is_staged=is_staged)
 
     async def _refuse(self, call: Call, decision: Decision) -> Refused:
         await self._journal.append(CallRefused(call=call, decision=decision))

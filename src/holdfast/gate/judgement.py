@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from holdfast.core import Call, Decision, Paths, Tool, Toolset
 from holdfast.gate.calls import Calls
-from holdfast.policy import Policy, Request, targets_of, validate_arguments
+from holdfast.policy import GitRemotes, Policy, Request, annotate, targets_of, validate_arguments
 
 
 class Offer(NamedTuple):
@@ -17,12 +17,20 @@ class Offer(NamedTuple):
 
 
 class Offers:
-    """Who offers what now. Toolsets hand out the same tuple until something changes, so this is a look and no more."""
+    """Who offers what now. Toolsets hand out the same tuple until something changes, so this is a look and no more.
 
-    def __init__(self, toolsets: Sequence[Toolset]) -> None:
+    A tool without roles gets those that the policy's own annotations give it.
+    """
+
+    def __init__(self, toolsets: Sequence[Toolset], *, policy: Policy) -> None:
         self._toolsets = tuple(toolsets)
+        self._policy = policy
         self._seen: tuple[tuple[Tool, ...], ...] = ()
         self._offers: dict[str, Offer] = {}
+
+    def adopt(self, policy: Policy) -> None:
+        """Take the annotations of another policy."""
+        self._policy, self._seen = policy, ()
 
     def get(self, operation: str) -> Offer | None:
         """The offer of an operation, None where nobody has it."""
@@ -40,7 +48,8 @@ class Offers:
             self._seen = groups
             self._offers = {}
             for toolset, tools in zip(self._toolsets, groups, strict=True):
-                for tool in tools:
+                for offered in tools:
+                    tool = annotate(offered, self._policy)
                     # The first to offer a name keeps it: a later toolset cannot put itself in its place.
                     self._offers.setdefault(tool.name, Offer(tool, toolset, tool.digest))
         return self._offers
@@ -63,6 +72,7 @@ class Judge:
         self._paths = paths
         self._calls = calls
         self._repeats = repeats
+        self._remotes = GitRemotes()
 
     def judge(self, call: Call) -> Judged:
         """Everything that can be said of a call without making it."""
@@ -74,7 +84,7 @@ class Judge:
         problem = validate_arguments(offer.tool, call.arguments)
         if problem is not None:
             return Judged(Request(call=call, tool=offer.tool), deny("invalid-arguments", problem), offer)
-        targets = targets_of(offer.tool, call.arguments, self._paths)
+        targets = targets_of(offer.tool, call.arguments, self._paths, remotes=self._remotes)
         request = Request(call=call, tool=offer.tool, targets=targets)
         if self._calls.repeats(call) >= self._repeats:
             reason = f"the same call was made {self._repeats} times in this turn; do something else"
