@@ -212,10 +212,10 @@ async def _client(root: Path, *arguments: str) -> AsyncIterator[Any]:
 def _configure(root: Path) -> list[str]:
     home = root / "proxy-home"
     home.mkdir(mode=0o700)
-    servers = {"mcpServers": {"echo": {"command": sys.executable, "args": [str(root / "echo.py")]}}}
+    entry: dict[str, object] = {"command": sys.executable, "args": [str(root / "echo.py")]}
     if "PYTHONPATH" in os.environ:
-        servers["mcpServers"]["echo"] |= {"env": {"PYTHONPATH": os.environ["PYTHONPATH"]}}
-    (home / "mcp-servers.json").write_text(json.dumps(servers))
+        entry["env"] = {"PYTHONPATH": os.environ["PYTHONPATH"]}
+    (home / "mcp-servers.json").write_text(json.dumps({"mcpServers": {"echo": entry}}))
     policy = home / "bench.yaml"
     policy.write_text('policy: bench\nrules: [{name: all, allow: "*"}]\ntools: {echo.echo: {text: none}}\n')
     roles = {"servers": {"echo": {"tools": [{"toolName": "echo", "args": {"text": ["none"]}}]}}}

@@ -2,64 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.core import (
-    EXTERNAL,
-    Answer,
-    Call,
-    CallId,
-    Escalation,
-    EscalationId,
-    Paths,
-    Principal,
-    Response,
-    SystemClock,
-    Tool,
-    Toolset,
-    Verdict,
-    call_id,
-)
+from holdfast.cli.commands.proxy import GateKeeper
+from holdfast.core import EXTERNAL, Paths, SystemClock, Toolset, Verdict
 from holdfast.core.events import SessionOpened
 from holdfast.gate import Gate, GateSettings
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.store import Journal, MemoryStore
 
 
-class TestKeeper:
-    """What `holdfast proxy` hands to its proxy, with a fixed policy."""
-
-    __test__ = False
+class OpenKeeper(GateKeeper):
+    """What `holdfast proxy` hands to its proxy, with its journal in sight."""
 
     def __init__(self, gate: Gate, journal: Journal) -> None:
-        self.gate = gate
+        super().__init__(gate)
         self.journal = journal
-        self._calls = 0
-
-    def tools(self) -> tuple[Tool, ...]:
-        return self.gate.tools()
-
-    def next_call(self) -> CallId:
-        self._calls += 1
-        return call_id(1, self._calls)
-
-    async def submit(self, call: Call) -> Answer:
-        return await self.gate.submit(call)
-
-    async def wait(self, escalation: EscalationId) -> None:
-        await self.gate.wait(escalation)
-
-    def escalation(self, escalation: EscalationId) -> Escalation | None:
-        waiting = {each.id: each for each in self.gate.escalations.waiting()}
-        return waiting.get(escalation)
-
-    async def resolve(
-        self, escalation: EscalationId, response: Response, *, principal: Principal, transport: str
-    ) -> None:
-        await self.gate.resolve(escalation, response, principal=principal, transport=transport)
 
 
 async def keeper_for(
     toolsets: Sequence[Toolset], verdicts: Mapping[str, Verdict], *, paths: Paths | None = None
-) -> TestKeeper:
+) -> OpenKeeper:
     """A gate that says what it was told to, and allows the rest."""
     clock = SystemClock()
     policy = FixedPolicy(default="allow", verdicts=verdicts)
@@ -80,4 +41,4 @@ async def keeper_for(
         clock=clock,
         settings=GateSettings(escalation_seconds=30.0),
     )
-    return TestKeeper(gate, journal)
+    return OpenKeeper(gate, journal)

@@ -12,7 +12,7 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from tests.mcp.bench import Opener, spec_for
 from tests.mcp.installed import filesystem_server, python_server
-from tests.mcp.keeping import TestKeeper, keeper_for
+from tests.mcp.keeping import OpenKeeper, keeper_for
 
 from holdfast.core import PERSON, Response, Verdict
 from holdfast.core.events import CallIntended, CallRefused, EscalationAnswered, EscalationOpened, Recorded
@@ -26,7 +26,7 @@ era = pytest.mark.parametrize("era", ERAS)
 class Stand:
     """A proxy under test, with its gate."""
 
-    def __init__(self, keeper: TestKeeper, toolset: McpToolset, proxy: Proxy) -> None:
+    def __init__(self, keeper: OpenKeeper, toolset: McpToolset, proxy: Proxy) -> None:
         self.keeper = keeper
         self.toolset = toolset
         self.proxy = proxy

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from holdfast.core import Json, JsonObject, Value, digest
+from holdfast.core import Json, JsonObject, Value
 from holdfast.mcp.extras import EXTRAS
 from holdfast.mcp.visible import visible
 
@@ -24,11 +24,6 @@ class Definition(Value):
     is_read_only: bool | None = None
     is_destructive: bool | None = None
     is_idempotent: bool | None = None
-
-    @property
-    def digest(self) -> str:
-        """Names this exact definition."""
-        return digest(self)
 
 
 class Refusal(Value):
