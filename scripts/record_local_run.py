@@ -116,6 +116,10 @@ Made on {day} by `scripts/record_local_run.py`, which anyone can run. The model 
 `{QWEN_CODER.digest}`), run by xllamacpp {version("xllamacpp")} on {os.cpu_count()} processors, {platform.system()}
 {platform.machine()}. No part of its replies is scripted. The person is: they read what is asked and say yes.
 
+What to expect of a model this small: single steps like these. Tasks of two steps (count the lines and write the number;
+an upper-case copy) failed each time they were tried, and the wording of the tasks below was found by trial. It ran with one
+thread on a busy machine; on an idle one it is several times faster.
+
 ```text
 {transcript}
 ```

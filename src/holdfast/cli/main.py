@@ -12,6 +12,7 @@ from holdfast.cli.exits import ERROR, INTERRUPTED, NO_MODEL, OK, USAGE
 
 COMMANDS: dict[str, str] = {
     "demo": "a whole session without key or network",
+    "sandbox": "the sandboxes: what is in force, and building the one for real CPython",
     "exec": "run code as a turn, without a model",
     "sessions": "list sessions, newest first",
     "show": "what was said and done in a session",

@@ -1,5 +1,6 @@
 """The engines of a process: each made when a session first needs it, shared by all sessions, closed together."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +18,8 @@ Sandbox = Literal["python", "wasi", "auto", "lisp"]
 class Engines:
     """Opens the guest of a session in the sandbox that was chosen for it."""
 
-    def __init__(self, *, key: bytes, cache: Path) -> None:
+    def __init__(self, *, key: bytes, cache: Path, progress: Callable[[str], None] = lambda _: None) -> None:
+        self._progress = progress
         self._key = key
         self._cache = cache
         self._python = python_engine(key=key)
@@ -50,6 +52,15 @@ class Engines:
 
         return (LanguageToolset(),)
 
+    async def prepare(self) -> None:
+        """Build what has to be built before it can run: CPython in WebAssembly, once."""
+        from holdfast.guests.wasi import Workers, check_installed
+
+        check_installed()
+        if self._workers is None:
+            self._workers = Workers(key=self._key, cache=self._cache, progress=self._progress)
+        await self._workers.prepare()
+
     async def close(self) -> None:
         """Stop every worker. Idempotent."""
         others, self._others = self._others, []
@@ -64,7 +75,7 @@ class Engines:
         from holdfast.guests.wasi import Workers, wasi_engine
 
         if self._workers is None:
-            self._workers = Workers(key=self._key, cache=self._cache)
+            self._workers = Workers(key=self._key, cache=self._cache, progress=self._progress)
         return wasi_engine(
             key=self._key, cache=self._cache, workspace=workspace, staged_view=view, workers=self._workers
         )
