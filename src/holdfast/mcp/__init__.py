@@ -20,6 +20,7 @@ from holdfast.mcp.definitions import Definition, Refusal
 from holdfast.mcp.environment import secrets_of
 from holdfast.mcp.foreign import SILENT_TOOLS, ForeignTools, written_out
 from holdfast.mcp.health import problems_of
+from holdfast.mcp.hidden import has_hidden, visible
 from holdfast.mcp.pins import Comparison, PinnedServer, Pins
 from holdfast.mcp.proposals import Proposal, ask_model, propose_roles
 from holdfast.mcp.proxy import Proxy
@@ -27,7 +28,6 @@ from holdfast.mcp.results import present_plainly, present_wholly
 from holdfast.mcp.shelf import Shelf
 from holdfast.mcp.specs import ServerSpec, load_servers
 from holdfast.mcp.toolset import McpToolset, start_servers
-from holdfast.mcp.visible import has_hidden, visible
 
 __all__ = [
     "SILENT_TOOLS",

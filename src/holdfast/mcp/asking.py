@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from holdfast.core import EXTERNAL, PERSON, Call, CallId, Escalation, EscalationId, Principal, Response, Value
 from holdfast.core.errors import EscalationUnknown
 from holdfast.mcp.contract import Keeper
-from holdfast.mcp.visible import visible
+from holdfast.mcp.hidden import visible
 
 TRANSPORT = "mcp-elicitation"
 MAX_SHOWN_CHARACTERS = 4000

@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.core import Json, JsonObject, Value
 from holdfast.mcp.extras import EXTRAS
-from holdfast.mcp.visible import visible
+from holdfast.mcp.hidden import visible
 
 MAX_TOOLS = 1000
 MAX_DEFINITION_BYTES = 256 << 10

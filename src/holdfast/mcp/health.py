@@ -1,8 +1,8 @@
 """The health of a server: what a person should know of it before an agent uses it."""
 
+from holdfast.mcp.hidden import has_hidden
 from holdfast.mcp.pins import Pins
 from holdfast.mcp.toolset import McpToolset
-from holdfast.mcp.visible import has_hidden
 
 
 def problems_of(toolset: McpToolset, pins: Pins) -> tuple[str, ...]:

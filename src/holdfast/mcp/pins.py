@@ -14,7 +14,7 @@ import msgspec
 from holdfast.core import Value
 from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.mcp.definitions import Definition
-from holdfast.mcp.visible import visible
+from holdfast.mcp.hidden import visible
 
 FORMAT = 1
 

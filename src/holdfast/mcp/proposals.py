@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.core import ArgumentRoles, Json, Role, Value
 from holdfast.mcp.definitions import Definition
-from holdfast.mcp.visible import visible
+from holdfast.mcp.hidden import visible
 
 _WRITES = re.compile(
     r"(^|_)(write|save|create|put|edit|update|append|upload|store|export|mkdir|copy|move|rename|patch|set|insert)"
