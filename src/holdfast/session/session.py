@@ -98,11 +98,15 @@ class Session:
 
     # -- turns
 
-    async def send(self, text: str, *, principal: Principal = PERSON, transport: str = "library") -> Outcome:
+    async def send(
+        self, text: str, *, principal: Principal = PERSON, transport: str = "library", message: str = ""
+    ) -> Outcome:
         """One message, until the agent rests or waits for a person whom nobody can ask here (`Needs`)."""
         self._check_ready()
         turn = len(self.status.turns) + 1
-        posted = MessagePosted(turn=turn, text=text, principal=principal, transport=transport)
+        posted = MessagePosted(
+            turn=turn, text=text, principal=principal, transport=transport, message=message
+        )
         return await self._drive(posted)
 
     async def execute(self, code: str, *, language: str = "python", principal: Principal = PERSON) -> Outcome:
