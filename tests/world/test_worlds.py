@@ -142,6 +142,9 @@ def test_a_folder_with_something_in_it_is_deleted_only_when_asked_for(world: Wor
     assert [change.path for change in changes] == ["d/a", "d/e/b"]
     assert not world.exists("d")
     assert world.files() == ()
+    world.write("d/e/b", b"2")
+    world.delete("d/e", recursive=True)
+    assert world.exists("d")
     world.write("d/a", b"again")
     assert world.entries("d")[0].path == "d/a"
 
@@ -171,7 +174,9 @@ def test_a_file_moves_and_replaces_what_was_there(world: World) -> None:
 def test_a_folder_moves_with_everything_in_it(world: World) -> None:
     world.write("d/a", b"1")
     world.write("d/e/b", b"2")
+    world.make_folder("d/empty/deep")
     changes = world.move("d", "f")
+    assert world.exists("f/empty/deep")
     assert world.files() == ("f/a", "f/e/b")
     assert sorted((change.kind, change.path) for change in changes) == [
         ("created", "f/a"),
@@ -180,8 +185,9 @@ def test_a_folder_moves_with_everything_in_it(world: World) -> None:
         ("deleted", "d/e/b"),
     ]
     with pytest.raises(OSError) as caught:
-        world.move("f", "f/inside")
+        world.move("f", "f/inside/deep")
     assert caught.value.errno == errno.EINVAL
+    assert not world.exists("f/inside")
     with pytest.raises(FileNotFoundError):
         world.move("d", "g")
 

@@ -18,7 +18,7 @@ from holdfast.world.contract import NOT_EMPTY, Hit, Stat
 from holdfast.world.descent import LinkInTheWay, Opener, Root
 from holdfast.world.files import PERMISSIONS, PlainFiles, is_abandoned
 from holdfast.world.fingerprints import NOTHING, fingerprint_of, tree_fingerprint
-from holdfast.world.names import GUEST_ROOTS, is_reachable, parent_and_name, relative
+from holdfast.world.names import GUEST_ROOTS, is_reachable, is_within, parent_and_name, relative
 from holdfast.world.patterns import compile_pattern, fixed_folder
 from holdfast.world.protections import Protections
 from holdfast.world.quota import Held, Meter, Quota
@@ -205,6 +205,8 @@ class FolderWorld:
         is_folder = stat.S_ISDIR(self._files.stat(source).st_mode)
         if source == destination:
             return ()
+        if is_folder and is_within(destination, source):
+            raise OSError(errno.EINVAL, "a folder cannot be moved into itself", source)
         if is_folder:
             self._check_inside(source)
         gone = [self._deletion(path) for path in (self._all_files(source) if is_folder else (source,))]

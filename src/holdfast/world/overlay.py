@@ -109,16 +109,16 @@ class Overlay:
     def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
         real = self.resolve(path)
         if self.stat(real).kind == "file":
-            change = self._stage(real, None, None)
-            with suppress(PathRefused):  # `.git` is nobody's to make
-                self.make_folder(parent_and_name(real)[0])  # a folder outlives the last file in it
-            return (change,)
-        parent_and_name(real)
-        if not recursive and self.entries(real):
-            raise OSError(errno.ENOTEMPTY, NOT_EMPTY, real)
-        changes = tuple(self._stage(each, None, None) for each in self.files_in(real))
-        self._folders = {each for each in self._folders if not is_within(each, real)}
-        self._gone_folders.add(real)
+            changes: tuple[Change, ...] = (self._stage(real, None, None),)
+        else:
+            parent_and_name(real)
+            if not recursive and self.entries(real):
+                raise OSError(errno.ENOTEMPTY, NOT_EMPTY, real)
+            changes = tuple(self._stage(each, None, None) for each in self.files_in(real))
+            self._folders = {each for each in self._folders if not is_within(each, real)}
+            self._gone_folders.add(real)
+        with suppress(PathRefused):  # `.git` is nobody's to make
+            self.make_folder(parent_and_name(real)[0])  # a folder outlives the last thing in it
         return changes
 
     def move(self, source: str, destination: str) -> tuple[Change, ...]:
@@ -138,8 +138,8 @@ class Overlay:
             self.write(there + each[len(here) :], self.read(each), mode=self.stat(each).mode)
             for each in moved
         ]
-        if is_folder and not moved:
-            self.make_folder(there)
+        for folder in self._folders_in(here) if is_folder else ():
+            self.make_folder(there + folder[len(here) :])
         return (*self.delete(here, recursive=is_folder), *arrived)
 
     def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> tuple[Hit, ...]:
@@ -260,6 +260,11 @@ class Overlay:
     def files_in(self, folder: str) -> tuple[str, ...]:
         """The files at or below a path."""
         return tuple(each for each in self.files() if is_within(each, folder))
+
+    def _folders_in(self, folder: str) -> tuple[str, ...]:
+        """A folder and all folders in it, those without a file included."""
+        inner = [each.path for each in self.entries(folder) if each.kind == "folder"]
+        return (folder, *(deeper for each in inner for deeper in self._folders_in(each)))
 
     def _check_parents(self, path: str) -> None:
         for folder in folders_above(path):
