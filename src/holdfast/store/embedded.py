@@ -13,10 +13,11 @@ from typing import TypeVar
 
 import msgspec
 
+import holdfast.store.database as database
+import holdfast.store.index as index
 from holdfast.core import Clock, SessionId, check_session_id, encode, new_session_id
 from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists
 from holdfast.core.events import GENESIS, Parent, Recorded, SessionOpened
-from holdfast.store import database, index
 from holdfast.store.blobs import Blobs, Draft
 from holdfast.store.contract import Holder, SessionSummary
 from holdfast.store.database import SQL

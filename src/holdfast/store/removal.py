@@ -4,8 +4,8 @@ import shutil
 import sqlite3
 from functools import partial
 
+import holdfast.store.wordfile as wordfile
 from holdfast.core import SessionId
-from holdfast.store import wordfile
 from holdfast.store.blobs import Blobs
 from holdfast.store.contract import SessionSummary
 from holdfast.store.database import SQL

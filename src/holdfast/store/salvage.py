@@ -5,10 +5,11 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
+import holdfast.store.database as database
+import holdfast.store.index as index
 from holdfast.core import check_session_id, digest_bytes
 from holdfast.core.errors import InvalidId, JournalDamaged
 from holdfast.core.events import chain
-from holdfast.store import database, index
 from holdfast.store.database import SQL
 from holdfast.store.home import Home, private_folder, sync_folder
 from holdfast.store.pages import Column, rows

@@ -2,8 +2,8 @@
 
 import sqlite3
 
+import holdfast.store.database as database
 from holdfast.core.errors import StoreError
-from holdfast.store import database
 from holdfast.store.home import Home
 from holdfast.store.presence import Presence, alone, anybody
 from holdfast.store.salvage import finish, needs_salvage, salvage, suspicion

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+import holdfast.store.index as index
 from holdfast.core import SessionId, check_session_id
-from holdfast.store import index
 from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.inspection import Inspection, inspect
 

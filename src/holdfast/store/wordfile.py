@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+import holdfast.store.database as database
 from holdfast.core import Ok, Proposed, SessionId, Value
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
@@ -24,7 +25,6 @@ from holdfast.core.events import (
     TurnEnded,
     decode_event,
 )
-from holdfast.store import database
 from holdfast.store.database import SQL
 
 MATCH_BEGINS, MATCH_ENDS = "\x02", "\x03"
