@@ -4,6 +4,7 @@ from holdfast.agent.coderun import CodeRun
 from holdfast.agent.compaction import compact
 from holdfast.agent.conversation import Conversation
 from holdfast.agent.prompt import EXECUTE_CODE
+from holdfast.agent.refusals import explained
 from holdfast.agent.turn import Mode, Turn
 
-__all__ = ["EXECUTE_CODE", "CodeRun", "Conversation", "Mode", "Turn", "compact"]
+__all__ = ["EXECUTE_CODE", "CodeRun", "Conversation", "Mode", "Turn", "compact", "explained"]

@@ -8,6 +8,7 @@ import base64
 from collections.abc import Awaitable, Callable
 
 from holdfast.agent.conversation import Conversation
+from holdfast.agent.refusals import explained
 from holdfast.core import (
     Answer,
     Call,
@@ -96,7 +97,7 @@ class CodeRun:
         assert started is not None, "go_on is only called while a run is open"
         if parked is None or parked.snapshot is None:
             return await self._run(started)
-        answer = await self._gate.submit(self._waiting_call(parked.call))
+        answer = explained(await self._gate.submit(self._waiting_call(parked.call)))
         if isinstance(answer, Parked):
             return None
         self._state = _UNKNOWN
@@ -188,7 +189,7 @@ class CodeRun:
             nonlocal number
             number += 1
             call = Call(id=call_id(turn, number), operation=operation, arguments=arguments)
-            answer = await self._gate.submit(call)
+            answer = explained(await self._gate.submit(call))
             if isinstance(answer, Parked):
                 self._waits_for = call.id, answer.escalation
             return answer

@@ -19,6 +19,7 @@ from holdfast.agent.prompt import (
     tool_offers,
     tool_prompt,
 )
+from holdfast.agent.refusals import explained
 from holdfast.core import (
     Call,
     Clock,
@@ -165,7 +166,7 @@ class Turn:
             operation=operation_name(part.tool),
             arguments=part.arguments,
         )
-        answer = await self._gate.submit(call)
+        answer = explained(await self._gate.submit(call))
         if isinstance(answer, Parked):
             return self._waits()
         is_error = not isinstance(answer, Returned)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from holdfast.agent import explained
 from holdfast.core import Answer, Call, JsonObject, Tool, Value, call_id
 from holdfast.core.errors import Diverged
 from holdfast.core.events import CallIntended, CallRefused, Recorded, RunEnded, RunStarted
@@ -73,7 +74,7 @@ class _Answers:
         answer = self._answers.answer(call)
         if answer is None:
             raise Diverged(f"it asks for {operation} as call {call.id}, which is not on record")
-        return answer
+        return explained(answer)
 
 
 def _difference(status: str, value: object, printed: str, ended: RunEnded) -> str:

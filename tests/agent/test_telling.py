@@ -1,0 +1,92 @@
+"""What the model is told of its code and calls: bounded, and a refusal with its rule and a way on."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.agent.turn import MAX_RETURN_CHARACTERS, told
+from holdfast.core import JsonObject, Limits, ToolMessage
+from holdfast.core.events import RunEnded
+from holdfast.guests import script
+from holdfast.models import Prompt, Reply, say, use, use_all
+from holdfast.policy import FixedPolicy
+from holdfast.session import Settings
+from holdfast.testing import memory_session
+
+SOME_WORDS = 200
+
+
+def ended(**fields: object) -> RunEnded:
+    return RunEnded(turn=1, run=1, **{"status": "ok", **fields})  # type: ignore[arg-type]
+
+
+@given(
+    printed=st.text(max_size=50).map(lambda text: text * 2000),
+    error=st.text(max_size=50).map(lambda text: text * 2000),
+    status=st.sampled_from(["ok", "error", "limit", "lost"]),
+    value=st.one_of(st.none(), st.integers(), st.text(max_size=50).map(lambda text: text * 2000)),
+)
+def test_whatever_a_run_gives_back_the_model_is_told_a_bounded_text(
+    printed: str, error: str, status: str, value: object
+) -> None:
+    text, is_error = told(ended(printed=printed, error=error, status=status, value=value))
+    assert 0 < len(text) <= MAX_RETURN_CHARACTERS + SOME_WORDS
+    assert is_error == (status != "ok")
+
+
+def test_of_a_long_output_beginning_and_end_are_kept_and_the_gap_is_said() -> None:
+    text, _ = told(ended(printed="first" + "x" * 100_000 + "last"))
+    assert text.startswith("first")
+    assert text.endswith("last")
+    assert "characters left out" in text
+
+
+async def heard_after(reply: Reply, mode: str, policy: FixedPolicy, **limits: int) -> str:
+    heard: list[Prompt] = []
+
+    def listen(prompt: Prompt) -> Reply:
+        heard.append(prompt)
+        return say("ok")
+
+    settings = Settings(mode="code" if mode == "code" else "tools")
+    async with memory_session(
+        [reply, listen], policy=policy, settings=settings, limits=Limits(**limits)
+    ) as session:
+        await session.send("go")
+    last = heard[0].messages[-1]
+    assert isinstance(last, ToolMessage)
+    return last.returns[-1].content
+
+
+DELETE: JsonObject = {"path": "a.txt"}
+AS_CODE = use("execute_code", {"code": script({"call": "world.delete", "arguments": DELETE})})
+AS_TOOL = use("world__delete", DELETE)
+
+
+@pytest.mark.parametrize(("mode", "reply"), [("code", AS_CODE), ("tools", AS_TOOL)])
+async def test_a_refusal_tells_the_one_rule_and_what_to_do_instead(mode: str, reply: Reply) -> None:
+    content = await heard_after(reply, mode, FixedPolicy(default="allow", verdicts={"world.delete": "deny"}))
+    assert "(rule " in content
+    assert "Do not try it another way" in content
+    assert "tell the person" in content
+
+
+async def test_wrong_arguments_may_be_corrected() -> None:
+    content = await heard_after(use("world__delete", {"file": "a"}), "tools", FixedPolicy(default="allow"))
+    assert "(rule invalid-arguments). Correct the arguments." in content
+
+
+async def test_a_spent_budget_ends_the_turn_in_words() -> None:
+    both = use_all(("world__list", {}), ("world__list", {}))
+    content = await heard_after(both, "tools", FixedPolicy(default="allow"), calls=1)
+    assert "(rule budget-calls). End the turn" in content
+
+
+async def test_a_tool_that_nobody_has_is_refused_and_the_turn_goes_on() -> None:
+    content = await heard_after(use("mail__send", {}), "tools", FixedPolicy(default="allow"))
+    assert "mail.send" in content
+
+
+async def test_code_that_is_no_text_is_answered_and_not_run() -> None:
+    content = await heard_after(use("execute_code", {"code": 3}), "code", FixedPolicy(default="allow"))
+    assert "takes one argument" in content
