@@ -24,7 +24,7 @@ from holdfast.mcp import Annotations, McpToolset, Pins, ServerSpec, known_roles,
 from holdfast.models import Model, open_model, resolve_model, secrets
 from holdfast.policy import Policy, load_policy
 from holdfast.session import Approver, Host, Session, Settings, Status, assemble, plan_rewind
-from holdfast.store import EmbeddedStore, Home, Journal, Store
+from holdfast.store import SHORTEST_SECRET, EmbeddedStore, Home, Journal, Redactor, Store
 from holdfast.world import FolderWorld, RestorePoints, WorldPaths, open_folder
 
 
@@ -67,7 +67,7 @@ class Runtime:
         return cls(
             home=place,
             settings=settings or Settings(),
-            store=store or await EmbeddedStore.start(place, clock=clock),
+            store=store or await EmbeddedStore.start(place, clock=clock, redact=_redactor(servers)),
             engines=engines or Engines(key=place.key(), cache=place.cache),
             clock=clock,
             servers=servers,
@@ -224,7 +224,7 @@ class Runtime:
             language=self._engines.toolsets(sandbox),
             closers=[server.close for server in servers],
             settings=self.settings,
-            secrets=self._secrets(),
+            secrets=_handed_out(self._servers),
             clock=self._clock,
             can_ask=can_ask,
             home=self.home,
@@ -247,11 +247,6 @@ class Runtime:
             for spec in self._servers
         )
 
-    def _secrets(self) -> tuple[str, ...]:
-        """Every secret we hand out ourselves: keys of providers, and what the entries of servers name."""
-        handed = (one for spec in self._servers for one in secrets_of(spec, os.environ))
-        return (*secrets(os.environ), *handed)
-
     def _policy(self, policy: Policy | str | None) -> Policy:
         if policy is None or isinstance(policy, str):
             return load_policy(policy or self.settings.policy, search=(self.home.policies,))
@@ -268,6 +263,16 @@ class Runtime:
                 hint="choose one with --model provider:name, or see a whole session without any: holdfast demo",
             )
         return open_model(name, settings=asking)
+
+
+def _handed_out(servers: Sequence[ServerSpec]) -> tuple[str, ...]:
+    """Every secret we hand out ourselves: keys of providers, and what the entries of servers name."""
+    named = (one for spec in servers for one in secrets_of(spec, os.environ))
+    return (*secrets(os.environ), *named)
+
+
+def _redactor(servers: Sequence[ServerSpec]) -> Redactor:
+    return Redactor(*(secret for secret in _handed_out(servers) if len(secret) >= SHORTEST_SECRET))
 
 
 def _absolute(policy: str) -> str:

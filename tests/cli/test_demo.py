@@ -121,11 +121,11 @@ def whole_length(tmp_path_factory: pytest.TempPathFactory) -> int:
 def test_a_demo_killed_in_mid_turn_goes_on_with_continue(
     tmp_path: Path, whole_length: int, tenth: int
 ) -> None:
-    check_killed_at(tmp_path, max(2, whole_length * tenth // 10))
+    check_killed_at(tmp_path, max(3, whole_length * tenth // 10))
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("point", range(2, 60))
+@pytest.mark.parametrize("point", range(3, 60))
 def test_a_demo_killed_at_any_event_goes_on_with_continue(
     tmp_path: Path, whole_length: int, point: int
 ) -> None:

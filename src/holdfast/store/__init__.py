@@ -10,13 +10,14 @@ from holdfast.store.memory import MemoryStore
 from holdfast.store.notice import resume_notice
 from holdfast.store.passages import search
 from holdfast.store.pruning import PruneReport, prune
-from holdfast.store.redaction import Redactor
+from holdfast.store.redaction import SHORTEST_SECRET, Redactor
 from holdfast.store.upkeep import rebuild_index, verify, verify_all
 from holdfast.store.wordfile import MATCH_BEGINS, MATCH_ENDS, Passage
 
 __all__ = [
     "MATCH_BEGINS",
     "MATCH_ENDS",
+    "SHORTEST_SECRET",
     "EmbeddedStore",
     "Follower",
     "Holder",
