@@ -20,7 +20,7 @@ from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.events import Parent, SessionOpened, TurnEnded
 from holdfast.core.fold import effective
 from holdfast.guests import Engines, Sandbox
-from holdfast.mcp import Annotations, McpToolset, Pins, ServerSpec, known_roles, secrets_of, start_servers
+from holdfast.mcp import McpToolset, ServerSpec, Shelf, secrets_of, start_servers
 from holdfast.models import Model, open_model, resolve_model, secrets
 from holdfast.policy import Policy, load_policy
 from holdfast.session import Approver, Host, Session, Settings, Status, assemble, plan_rewind
@@ -239,11 +239,12 @@ class Runtime:
     def _server_toolsets(self, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:
         if not self._servers:
             return ()
-        pins = Pins(self.home.root / "mcp-pins.json")
-        confirmed = self.home.root / "tool-annotations.json"
-        roles = known_roles().merged(Annotations.load(confirmed)) if confirmed.exists() else known_roles()
+        shelf = Shelf(self.home.root)
+        roles = shelf.annotations()
         return tuple(
-            McpToolset(spec, workspace=root, pins=pins, paths=paths, annotations=roles, clock=self._clock)
+            McpToolset(
+                spec, workspace=root, pins=shelf.pins, paths=paths, annotations=roles, clock=self._clock
+            )
             for spec in self._servers
         )
 

@@ -1,5 +1,7 @@
 """Joining the parts of one session: the same road, whatever the parts. Which parts they are is decided above."""
 
+import contextlib
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -8,7 +10,7 @@ import msgspec
 
 from holdfast.agent import CodeRun, Conversation, Turn
 from holdfast.core import PERSON, Clock, Paths, SessionId, Toolset
-from holdfast.core.events import ProposalsCommitted, RestorePointMade
+from holdfast.core.events import Noted, ProposalsCommitted, RestorePointMade
 from holdfast.gate import AuditFile, Gate, GateSettings, GrantBook, Rendezvous, Results, audit_view
 from holdfast.guests import Guest, GuestLimits
 from holdfast.models import Model, ModelToolset
@@ -22,6 +24,10 @@ from holdfast.session.status import Status
 from holdfast.session.view import ViewToolset, as_json
 from holdfast.store import Home, Journal, Store
 from holdfast.world import RestorePoints, StagedWorld, UndoJournal, World, WorldToolset
+
+MAX_QUICK_FILES = 5_000
+MAX_QUICK_BYTES = 200_000_000
+"""Up to here the first restore point takes a moment and not a minute."""
 
 
 async def assemble(
@@ -95,6 +101,9 @@ async def assemble(
         rendezvous = Rendezvous(home.escalations(journal.session), gate=gate, journal=journal)
         await rendezvous.open()
         resources.push_async_callback(rendezvous.close)
+    points = await _points(root, journal, store, settings, home)
+    if points is not None:
+        resources.callback(points.save)
     code = CodeRun(
         journal=journal,
         conversation=conversation,
@@ -128,7 +137,7 @@ async def assemble(
         staged=staged,
         store=store,
         resources=resources,
-        points=_points(root, journal, store) if root is not None and settings.restore_points else None,
+        points=points,
         has_outside_tools=bool(toolsets),
     )
 
@@ -144,7 +153,32 @@ async def _record_lost_commit(staged: StagedWorld, journal: Journal) -> None:
         await journal.append(ProposalsCommitted(changes=changes, principal=PERSON))
 
 
-def _points(root: Path, journal: Journal, store: Store) -> RestorePoints:
+async def _points(
+    root: Path | None, journal: Journal, store: Store, settings: Settings, home: Home | None
+) -> RestorePoints | None:
+    """Restore points of the workspace, or None where there are none to be made."""
+    if root is None or settings.restore_points == "never":
+        return None
     last = last_point(journal.recorded)
+    if last is None and settings.restore_points == "auto" and _is_large(root):
+        text = (
+            "this folder is large: turns cannot be gone back to here unless restore_points is set to always"
+        )
+        await journal.append(Noted(code="no-restore-points", text=text))
+        return None
     manifest = last.event.manifest if last is not None and isinstance(last.event, RestorePointMade) else None
-    return RestorePoints(root, keep=store.put_blob, fetch=store.blob, last=manifest)
+    cache = home.cache / "signs" / journal.session if home is not None else None
+    return RestorePoints(root, keep=store.put_blob, fetch=store.blob, last=manifest, cache=cache)
+
+
+def _is_large(root: Path) -> bool:
+    """Whether reading every file once would keep a person waiting: a look that stops as soon as it is clear."""
+    files = size = 0
+    for folder, _, names in os.walk(root):
+        for name in names:
+            files += 1
+            with contextlib.suppress(OSError):
+                size += os.lstat(os.path.join(folder, name)).st_size
+            if files > MAX_QUICK_FILES or size > MAX_QUICK_BYTES:
+                return True
+    return False

@@ -1,5 +1,7 @@
 """What a session goes by: model, policy, sandbox, limits. Frozen; `config` reads it from a file."""
 
+from typing import Literal
+
 from holdfast.agent import Mode
 from holdfast.core import Limits, Value
 from holdfast.guests import Sandbox
@@ -25,8 +27,9 @@ class Settings(Value, forbid_unknown_fields=True):
     """Summarise older turns by itself when the conversation no longer fits the model; else the turn ends and says so."""
     max_history_messages: int | None = None
     """Give the model only so many messages, from a person's message on; None gives it all."""
-    restore_points: bool = True
-    """Keep the workspace after each turn so that it can be gone back to; the first one reads every file once."""
+    restore_points: Literal["auto", "always", "never"] = "auto"
+    """Keep the workspace after each turn so that it can be gone back to. The first one reads every file once, so `auto`
+    leaves a large folder alone and says so."""
     escalation_seconds: float = 300.0
     """How long a call waits for a person."""
     call_seconds: float = 60.0
