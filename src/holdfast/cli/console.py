@@ -2,12 +2,20 @@
 
 import os
 import sys
-from typing import Literal, TextIO
+from typing import Literal, Protocol, TextIO
 
 import msgspec
 
 Tone = Literal["plain", "good", "bad", "ask", "dim", "strong"]
 _CODES: dict[Tone, str] = {"plain": "", "good": "32", "bad": "31", "ask": "33", "dim": "2", "strong": "1"}
+
+
+class Teller(Protocol):
+    """Whoever takes news for the person."""
+
+    def say(self, text: str = "", tone: Tone = "plain") -> None:
+        """One line, or several."""
+        ...
 
 
 class Console:
@@ -35,9 +43,9 @@ class Console:
         """One JSON document on stdout."""
         self.print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
-    def say(self, text: str = "", tone: Tone = "plain") -> None:
+    def say(self, text: str = "", tone: Tone = "plain", *, end: str = "\n") -> None:
         """News, for the person at stderr."""
-        print(paint(text, tone, self._err), file=self._err, flush=True)
+        print(paint(text, tone, self._err), end=end, file=self._err, flush=True)
 
     def tell(self, text: str = "", tone: Tone = "plain") -> None:
         """What a command shows a person on stdout."""

@@ -107,7 +107,7 @@ def _guarded(work: Coroutine[Any, Any, int]) -> int:
     console = Console()
     try:
         return asyncio.run(work)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         console.say("stopped")
         return INTERRUPTED
     except BrokenPipeError:

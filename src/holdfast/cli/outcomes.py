@@ -1,7 +1,7 @@
 """How a turn ended, for a person and for a program: words on stderr, the answer on stdout, one exit code."""
 
 from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
+from holdfast.cli.console import Console, Teller, visible
 from holdfast.core import Cycle, Error, Json, Needs, Nonconverged, Ok, Outcome, Proposed, encode
 from holdfast.session import Session
 
@@ -21,10 +21,18 @@ def report(outcome: Outcome, session: Session, is_json: bool, console: Console) 
     elif isinstance(outcome, Ok | Proposed):
         console.print(visible(_shown(outcome.value)))
     say_how_it_ended(outcome, console)
+    if isinstance(outcome, Error) and was_refused(session):
+        return exits.DENIED
     return exit_code(outcome)
 
 
-def say_how_it_ended(outcome: Outcome, console: Console) -> None:
+def was_refused(session: Session) -> bool:
+    """Whether the last thing that the last turn asked for was refused."""
+    entries = session.audit(turn=len(session.history()))
+    return bool(entries) and entries[-1].result == "refused"
+
+
+def say_how_it_ended(outcome: Outcome, console: Teller) -> None:
     """What the person should know besides the answer."""
     match outcome:
         case Proposed():

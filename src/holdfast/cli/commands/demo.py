@@ -36,7 +36,7 @@ async def run(arguments: argparse.Namespace) -> int:
         session = await runtime.create(model=demo_model(), workspace=project, policy=str(DEMO_POLICY))
         console.tell(f"you     {TASK}", "strong")
         session.follow(Narrator(console.tell, after=1, shows_code=True))
-        session.approver = TerminalApprover(console) if is_asked else DemoAnswers(console)
+        session.approver = TerminalApprover(console, session=session) if is_asked else DemoAnswers(console)
         session.approver_name = "terminal" if is_asked else DEMO_ANSWERS
         await session.send(TASK, transport="demo")
         await _decide_proposals(session, console, is_asked)

@@ -1,4 +1,13 @@
-"""Talk with an agent, or give it one task."""
+"""Talk with an agent, or give it one task.
+
+holdfast                                   talk with an agent
+holdfast "why does test_totals fail?"      one task: the answer on stdout, everything else on stderr
+git diff | holdfast "review this"          what is piped in goes with the task
+holdfast --json --budget usd=1,time=5m --yes-to net-fetch "collect the figures"
+holdfast -c                                go on with the last session of this folder
+
+Exit codes: 0 done, 1 error, 2 usage, 3 denied, 4 budget, 5 waits for a person, 6 no model, 130 stopped.
+"""
 
 import argparse
 import asyncio
@@ -7,15 +16,17 @@ import sys
 
 from holdfast.app import Runtime
 from holdfast.cli import exits
-from holdfast.cli.approvals import TerminalApprover
+from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.console import Console, visible
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
+from holdfast.cli.limits_option import parse_limits
 from holdfast.cli.narrator import Narrator
-from holdfast.cli.outcomes import report, say_how_it_ended
+from holdfast.cli.outcomes import report
 from holdfast.config import load_config
-from holdfast.core.errors import SessionNotFound
+from holdfast.core import Needs, Outcome, Response
+from holdfast.core.errors import InvalidInput, ModelMissing, SessionNotFound
 from holdfast.mcp import ServerSpec, load_servers
-from holdfast.models import Model
+from holdfast.models import Model, local_servers
 from holdfast.session import Session
 from holdfast.store import Home
 
@@ -27,25 +38,46 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-c", "--continue", dest="is_continued", action="store_true", help="the last session of this folder"
     )
     parser.add_argument("-r", "--resume", metavar="SESSION", help="a session by id, prefix or name")
-    parser.add_argument("-m", "--model", metavar="PROVIDER:NAME")
-    parser.add_argument("-p", "--policy", metavar="NAME|FILE")
-    parser.add_argument("-w", "--workspace", metavar="DIR")
-    parser.add_argument("-n", "--name")
+    parser.add_argument(
+        "-m", "--model", metavar="PROVIDER:NAME", help="which model (see: holdfast model list)"
+    )
+    parser.add_argument(
+        "-p", "--policy", metavar="NAME|FILE", help="what is allowed, denied, asked and staged"
+    )
+    parser.add_argument("-w", "--workspace", metavar="DIR", help="the project folder the agent works in")
+    parser.add_argument("-n", "--name", help="a name for the new session")
+    parser.add_argument(
+        "--budget", metavar="LIMITS", help="what it may spend, such as usd=1,tokens=50k,time=5m"
+    )
     parser.add_argument(
         "--sandbox", choices=["python", "wasi", "auto", "lisp"], help="where the agent's code runs"
     )
     parser.add_argument("--json", action="store_true", help="outcome, usage, proposals and audit as JSON")
+    parser.add_argument(
+        "--yes-to", metavar="RULE", action="append", default=[], help="say yes to what this rule asks about"
+    )
     parser.add_argument("--no-escalations", action="store_true", help="whatever needs a person's yes is a no")
+    parser.add_argument(
+        "--plain", action="store_true", help="linear text, for screen readers and simple terminals"
+    )
 
 
 async def run(arguments: argparse.Namespace) -> int:
     """Open the session and hand it to the task or to the person."""
     console = Console()
     home = Home.default()
+    limits = parse_limits(arguments.budget) if arguments.budget else None
+    if limits is not None and (arguments.is_continued or arguments.resume):
+        raise InvalidInput(
+            "a session that goes on keeps its limits", hint="raise them with: holdfast budget add"
+        )
     runtime = await Runtime.start(home=home.root, settings=load_config(home), servers=_servers(home))
     try:
-        session = await _open(runtime, arguments)
-        return await _work(session, arguments, console)
+        try:
+            session = await _open(runtime, arguments)
+        except ModelMissing as missing:
+            raise await _with_local_servers(missing) from None
+        return await _work(runtime, session, arguments, console)
     finally:
         await runtime.close()
 
@@ -64,9 +96,18 @@ async def _open(runtime: Runtime, arguments: argparse.Namespace) -> Session:
         workspace=arguments.workspace,
         policy=arguments.policy,
         name=arguments.name,
+        limits=parse_limits(arguments.budget) if arguments.budget else None,
         can_ask=can_ask,
         sandbox=arguments.sandbox,
     )
+
+
+async def _with_local_servers(missing: ModelMissing) -> ModelMissing:
+    """The same error, with the models of servers on this machine offered."""
+    names = [model for server in await local_servers() for model in server.models]
+    if not names:
+        return missing
+    return ModelMissing(str(missing), hint=f"a server on this machine has one: holdfast -m {names[0]}")
 
 
 def _servers(home: Home) -> tuple[ServerSpec, ...]:
@@ -81,37 +122,59 @@ async def _last_here(runtime: Runtime) -> str:
     return found[0].id
 
 
-async def _work(session: Session, arguments: argparse.Namespace, console: Console) -> int:
-    task = " ".join(arguments.task) or (None if sys.stdin.isatty() else sys.stdin.read().strip() or None)
+async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespace, console: Console) -> int:
+    piped = "" if sys.stdin.isatty() else sys.stdin.read().strip()
+    task = "\n\n".join(part for part in (" ".join(arguments.task), piped) if part) or None
     for note in session.diagnostics():
         if note.code == "server-failed":
             console.say(f"  note    {visible(note.text)}", "ask")
+    if task is None and sys.stdin.isatty():
+        from holdfast.cli.terminal import talk_at_terminal
+
+        return await talk_at_terminal(runtime, session, is_plain=arguments.plain)
     session.follow(Narrator(console.say, after=session.last_seq))
     if console.is_interactive and not arguments.no_escalations:
-        session.approver, session.approver_name = TerminalApprover(console), "terminal"
+        session.approver, session.approver_name = TerminalApprover(console, session=session), "terminal"
     elif session.status.model == DEMO_MODEL:
         session.approver, session.approver_name = DemoAnswers(console), DEMO_ANSWERS
+    # A task of its own, so that one that a person stopped can be told from our own end.
+    work = asyncio.create_task(_do(session, task, arguments.yes_to, console))
+    try:
+        await asyncio.wait({work})
+    finally:
+        work.cancel()
+    if work.cancelled():
+        console.say("stopped; what was done stays done")
+        return exits.INTERRUPTED
+    if isinstance(work.exception(), PersonLeft):
+        console.say("it waits for you; answer with holdfast approve or deny, and go on with: holdfast -c")
+        return exits.WAITING
+    outcome = work.result()
+    if outcome is None:
+        console.say("there is nothing to do", "ask")
+        return exits.USAGE
+    return report(outcome, session, arguments.json, console)
+
+
+async def _do(session: Session, task: str | None, yes_to: list[str], console: Console) -> Outcome | None:
+    outcome: Outcome | None = None
     if session.status.has_open_turn:
         console.say("  the last turn was cut off or waits; going on with it")
-        outcome = await session.advance()
-        if outcome is not None and task is None and not console.is_interactive:
-            return report(outcome, session, arguments.json, console)
+        outcome = await _granting(session, await session.advance(), yes_to)
     if task is not None:
-        return report(await session.send(task, transport="command"), session, arguments.json, console)
-    return await _talk(session, console)
+        outcome = await _granting(session, await session.send(task, transport="command"), yes_to)
+    return outcome
 
 
-async def _talk(session: Session, console: Console) -> int:
-    console.say(f"session {session.id}; /quit leaves, and holdfast -c takes it up again", "dim")
-    session.on_text = console.write
-    while True:
-        try:
-            line = (await asyncio.to_thread(input, "> ")).strip()
-        except EOFError:
-            return exits.OK
-        if line in ("/quit", "/exit"):
-            return exits.OK
-        if line:
-            outcome = await session.send(line, transport="terminal")
-            console.print()
-            say_how_it_ended(outcome, console)
+async def _granting(session: Session, outcome: Outcome | None, rules: list[str]) -> Outcome | None:
+    """Say the yes that was given beforehand, rule by rule, until something else waits or the turn is over."""
+    while isinstance(outcome, Needs):
+        granted = [each for each in session.escalations() if each.decision.rule in rules]
+        if not granted:
+            break
+        for escalation in granted:
+            rule = escalation.decision.rule
+            response = Response(verdict="approve", reason=f"given beforehand with --yes-to {rule}")
+            await session.resolve(escalation.id, response, transport="--yes-to")
+        outcome = await session.advance()
+    return outcome

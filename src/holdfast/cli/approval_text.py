@@ -1,0 +1,182 @@
+"""What a person is shown before they decide: what would happen, the exact call, why it asks, and what they may say."""
+
+import difflib
+from collections.abc import Sequence
+
+from holdfast.cli.console import visible
+from holdfast.core import (
+    PERSON,
+    Call,
+    Escalation,
+    Json,
+    PathTarget,
+    Response,
+    Role,
+    Scope,
+    Target,
+    UrlTarget,
+    encode,
+)
+from holdfast.core.errors import HoldfastError
+from holdfast.gate import describe_grant, grant_for
+from holdfast.session import ASK_PERSON, Session
+
+MAX_LINES = 40
+MAX_LINE_CHARACTERS = 500
+MINUTES = 10
+_VERBS: dict[Role, str] = {
+    "read-path": "read",
+    "write-path": "write",
+    "delete-path": "delete",
+    "write-history": "change the history of",
+    "delete-history": "delete the history of",
+    "fetch-url": "fetch",
+    "git-remote-url": "talk to",
+}
+_SCOPES: tuple[tuple[str, Scope, str], ...] = (
+    ("1", "once", "yes, once"),
+    ("2", "turn", "yes, in this turn"),
+    ("3", "minutes", f"yes, for {MINUTES} minutes"),
+    ("4", "session", "yes, in this session"),
+    ("5", "always", "yes, always, in every session"),
+)
+
+
+def is_question(escalation: Escalation) -> bool:
+    """Whether the agent wants words of the person, and not a yes."""
+    return escalation.call.operation == ASK_PERSON.name
+
+
+def what_happens(escalation: Escalation) -> str:
+    """The effect in words, from what the arguments were resolved to."""
+    call = escalation.call
+    if is_question(escalation):
+        return "The agent asks you a question"
+    deeds = [
+        f"{_VERBS[target.role]} {_name(target)}" for target in escalation.targets if target.role in _VERBS
+    ]
+    if not deeds:
+        return f"The agent wants to call {visible(call.operation)}"
+    return f"The agent wants to {' and '.join(dict.fromkeys(deeds))}"
+
+
+def exact_call(call: Call, session: Session | None = None) -> list[str]:
+    """The call as it would be made: a diff where a file would be written, else the arguments."""
+    if call.operation == ASK_PERSON.name:
+        return visible(str(call.arguments.get("question", ""))).splitlines()
+    lines = [visible(call.operation)]
+    for name, value in call.arguments.items():
+        shown = value if isinstance(value, str) else encode(value).decode()
+        first, *rest = visible(shown).split("\n")
+        lines += [f"  {name}: {first}", *(f"    {line}" for line in rest)]
+    diff = _diff(call, session)
+    return lines if diff is None else [*lines[:2], *(f"  {line}" for line in diff)]
+
+
+def shortened(lines: Sequence[str], room: int = MAX_LINES) -> tuple[list[str], bool]:
+    """As much as there is room for, and whether that is all of it."""
+    is_whole = len(lines) <= room and all(len(line) <= MAX_LINE_CHARACTERS for line in lines)
+    if is_whole:
+        return list(lines), True
+    kept = [
+        line if len(line) <= MAX_LINE_CHARACTERS else f"{line[:MAX_LINE_CHARACTERS]} ..."
+        for line in lines[:room]
+    ]
+    return [*kept, f"... {len(lines)} lines in all, too long to show here (9 shows all of it)"], False
+
+
+def why_it_asks(escalation: Escalation) -> str:
+    """The reason, the rule and where it stands."""
+    decision = escalation.decision
+    return f"{visible(decision.reason)} (rule {visible(decision.rule)}, {visible(decision.source or 'built-in')})"
+
+
+def where_from(escalation: Escalation) -> str:
+    """Where the values in the call came from."""
+    labels = escalation.call.labels
+    if not labels:
+        return f"the agent, in turn {escalation.call.turn}; no label says more"
+    return ", ".join(
+        f"{visible(label.source)} ({'trusted' if label.is_trusted else 'not trusted'})" for label in labels
+    )
+
+
+def can_be_undone(escalation: Escalation) -> str:
+    """Whether a yes can be taken back afterwards."""
+    targets = escalation.targets
+    if escalation.decision.is_staged:
+        return "yes: it only becomes a proposal, which you commit or reject"
+    if targets and all(target.role == "read-path" for target in targets):
+        return "it changes nothing, but what was read cannot be unread"
+    is_ours = escalation.call.operation.startswith("world.")
+    if (
+        is_ours
+        and targets
+        and all(isinstance(t, PathTarget) and t.location.inside is not None for t in targets)
+    ):
+        return "yes: /rewind brings the files back"
+    return "no: Holdfast cannot take it back"
+
+
+def cost_so_far(session: Session) -> str:
+    """What the session has spent."""
+    spent = session.budget.spent
+    cost = "cost unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
+    return f"{spent.tokens:,} tokens, {cost}, {spent.calls} calls"
+
+
+def standing_rule(escalation: Escalation, *, now_ms: int) -> str:
+    """Exactly what a standing yes would cover."""
+    response = Response(verdict="approve", scope="always")
+    grant = grant_for(escalation, response, principal=PERSON, now_ms=now_ms)
+    return visible(describe_grant(grant).removesuffix(", in every session")) if grant is not None else ""
+
+
+def choices(escalation: Escalation, *, is_whole: bool, is_edited: bool) -> list[tuple[str, str]]:
+    """What may be chosen by which digit. What could not be shown in full cannot be allowed for always."""
+    if is_question(escalation):
+        return [("1", "answer"), ("6", "do not answer")]
+    yes = [
+        (digit, words)
+        for digit, scope, words in _SCOPES
+        if scope == "once" or (not is_edited and (scope != "always" or is_whole))
+    ]
+    no = [("6", "no"), ("7", "no, and tell it why"), ("8", "edit the arguments")]
+    return [*yes, *no] if is_whole else [*yes, *no, ("9", "show all of it")]
+
+
+def response_of(digit: str, arguments: dict[str, Json] | None) -> Response:
+    """The answer behind a digit from 1 to 5."""
+    scope = next(scope for key, scope, _ in _SCOPES if key == digit)
+    amount = MINUTES if scope == "minutes" else None
+    return Response(verdict="approve", scope=scope, amount=amount, arguments=arguments)
+
+
+def _name(target: Target) -> str:
+    match target:
+        case PathTarget():
+            return visible(target.location.real or target.location.given)
+        case UrlTarget():
+            return visible(target.given)
+        case _:
+            return visible(target.value)
+
+
+def _diff(call: Call, session: Session | None) -> list[str] | None:
+    path, content = call.arguments.get("path"), call.arguments.get("content")
+    if (
+        session is None
+        or call.operation != "world.write"
+        or not isinstance(path, str)
+        or not isinstance(content, str)
+    ):
+        return None
+    try:
+        name = session.workspace.resolve(path)
+        before = session.workspace.read(name).decode() if session.workspace.exists(name) else ""
+    except (OSError, HoldfastError, UnicodeDecodeError):
+        return None  # whatever is wrong with the path, the arguments are shown as they are
+    changed = difflib.unified_diff(
+        before.split("\n"), content.split("\n"), "as it is", "as it would be", lineterm=""
+    )
+    return [visible(line) for line in changed]

@@ -1,0 +1,104 @@
+"""The status line: model, tokens, cost, what is left, how full the context is, what runs and what waits."""
+
+import time
+from decimal import Decimal
+
+from holdfast.core import DIMENSIONS, Dimension
+from holdfast.core.events import (
+    CallIntended,
+    CallSettled,
+    CodePosted,
+    MessagePosted,
+    ModelAsked,
+    ModelReplied,
+    Recorded,
+    RunEnded,
+    RunStarted,
+    TurnEnded,
+)
+from holdfast.session import Session
+
+_SPINNER = "|/-\\"
+
+
+class Activity:
+    """What the session does at the moment, from its events."""
+
+    def __init__(self) -> None:
+        self.doing = ""
+        self.context_tokens = 0
+        self._since = time.monotonic()
+
+    def __call__(self, entry: Recorded) -> None:
+        match event := entry.event:
+            case MessagePosted() | CodePosted():
+                self._since, self.doing = time.monotonic(), "starts"
+            case ModelAsked():
+                self.doing = "thinks"
+            case ModelReplied():
+                self.doing, self.context_tokens = "acts", event.usage.input_tokens + event.usage.output_tokens
+            case RunStarted():
+                self.doing = "runs code"
+            case CallIntended():
+                self.doing = event.call.operation
+            case CallSettled() | RunEnded():
+                self.doing = "goes on"
+            case TurnEnded():
+                self.doing = ""
+            case _:
+                pass
+
+    @property
+    def seconds(self) -> float:
+        """Since the turn began."""
+        return time.monotonic() - self._since
+
+
+def status_line(session: Session, activity: Activity, *, queued: int, window_tokens: int | None) -> str:
+    """One line of plain text."""
+    spent = session.budget.spent
+    parts = [
+        session.status.model or "no model",
+        f"{short(spent.tokens)} tokens",
+        "cost unknown" if spent.cost_usd is None else f"${spent.cost_usd:.2f}",
+        *_left(session),
+    ]
+    if activity.context_tokens:
+        share = f" ({100 * activity.context_tokens // window_tokens}%)" if window_tokens else ""
+        parts.append(f"context {short(activity.context_tokens)}{share}")
+    waiting = len(session.escalations())
+    if waiting:
+        parts.append(f"{waiting} waits for you")
+    if staged := len(session.proposals()):
+        parts.append(f"{staged} staged")
+    if queued:
+        parts.append(f"{queued} queued")
+    if activity.doing:
+        turn = _SPINNER[int(activity.seconds * 4) % len(_SPINNER)]
+        parts.insert(0, f"{turn} {activity.seconds:.0f}s {activity.doing}")
+    return " · ".join(parts)
+
+
+def short(number: int) -> str:
+    """A number in few letters: 950, 12.3k, 4.1M."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return str(number)
+
+
+def _left(session: Session) -> list[str]:
+    """What a limit of the session leaves; a limit of a turn is no news."""
+    bounded: list[Dimension] = [d for d in DIMENSIONS if getattr(session.budget.limits, d) is not None]
+    rooms = [(dimension, session.budget.remaining(dimension)) for dimension in bounded]
+    return [f"{_amount(room, dimension)} left" for dimension, room in rooms if room is not None]
+
+
+def _amount(room: Decimal, dimension: Dimension) -> str:
+    match dimension:
+        case "cost_usd":
+            return f"${room:.2f}"
+        case "wall_seconds":
+            return f"{room:.0f}s"
+        case _:
+            return f"{short(int(room))} {dimension.replace('_', ' ')}"

@@ -1,0 +1,178 @@
+"""A conversation at a terminal. Lines come in at any time: commands act at once, messages wait for their turn."""
+
+import asyncio
+from collections import deque
+
+from holdfast.app import Runtime
+from holdfast.cli import exits
+from holdfast.cli.answer_stream import AnswerStream
+from holdfast.cli.approvals import PersonLeft, TerminalApprover
+from holdfast.cli.console import Console, visible
+from holdfast.cli.keyboard import Keyboard
+from holdfast.cli.line_editor import LineSource
+from holdfast.cli.narrator import Narrator
+from holdfast.cli.outcomes import say_how_it_ended
+from holdfast.cli.screen import Screen
+from holdfast.cli.slash import perform
+from holdfast.cli.status_line import Activity, status_line
+from holdfast.core import Outcome
+from holdfast.core.errors import HoldfastError
+from holdfast.core.events import ModelReplied, Recorded
+from holdfast.session import Session
+
+
+class Talk:
+    """The transport of a person at a terminal."""
+
+    name = "terminal"
+
+    def __init__(self, *, runtime: Runtime, screen: Screen, keyboard: Keyboard) -> None:
+        self.runtime = runtime
+        self.screen = screen
+        self.session: Session
+        self.activity = Activity()
+        self.queue: deque[str] = deque()
+        self._keyboard = keyboard
+        self._stream = AnswerStream(screen.answer, is_plain=screen.is_plain)
+        self._more = asyncio.Event()
+        self._left = asyncio.Event()
+        self._turn: asyncio.Task[Outcome | None] | None = None
+        self._window_tokens: int | None = None
+        self.source: LineSource
+
+    async def run(self, session: Session) -> int:
+        """Carry lines in and outcomes out until the person leaves."""
+        self.adopt(session)
+        self.source.open(self.interrupt)
+        worker = asyncio.create_task(self._work())
+        leaving = asyncio.create_task(self._left.wait())
+        try:
+            while not self._left.is_set():
+                line = asyncio.create_task(self.source.next())
+                await asyncio.wait({line, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                if not line.done():
+                    line.cancel()
+                    await asyncio.wait({line})
+                    break
+                words = line.result()
+                if words is None:
+                    break
+                await self.take(words)
+        finally:
+            leaving.cancel()
+            worker.cancel()
+            await asyncio.gather(worker, leaving, return_exceptions=True)
+            await self.screen.settle()
+            self.source.close()
+        if self.session.status.has_open_turn:
+            self.screen.say("the turn is left as it is; holdfast -c goes on with it")
+            await self.screen.settle()
+        return exits.OK
+
+    def adopt(self, session: Session) -> None:
+        """Talk with this session from here on."""
+        self.session = session
+        self.activity = Activity()
+        session.follow(self.activity)
+        session.follow(self._end_block)
+        session.follow(Narrator(self.screen.say, after=session.last_seq))
+        session.on_text = self._stream
+        session.approver_name = self.name
+        session.approver = TerminalApprover(
+            Console(),
+            session=session,
+            keyboard=self._keyboard,
+            commands=self.take,
+            taken=self.screen.taken,
+            is_plain=self.screen.is_plain,
+        )
+        self._more.set()
+
+    async def take(self, line: str) -> None:
+        """A whole line of the person: a command, which acts at once, or a message, which waits for its turn."""
+        line = line.strip()
+        if not line:
+            return
+        if line.startswith("/"):
+            try:
+                await perform(self, line)
+            except HoldfastError as error:
+                self.screen.say(f"  {visible(str(error))}", "bad")
+                if error.hint:
+                    self.screen.say(f"  hint: {error.hint}")
+            return
+        self.queue.append(line)
+        if self.is_busy:
+            self.screen.say(f"  queued; {len(self.queue)} waits until this turn is over", "dim")
+        self._more.set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn runs or waits."""
+        return self._turn is not None and not self._turn.done()
+
+    def interrupt(self) -> bool:
+        """End the running turn, and drop what is queued; False where none runs."""
+        if not self.is_busy:
+            return False
+        self.queue.clear()
+        self._stopping = asyncio.ensure_future(self.session.cancel())
+        return True
+
+    def leave(self) -> None:
+        """End the conversation; nothing is lost."""
+        self._left.set()
+
+    def status(self) -> str:
+        """The status line."""
+        if self._window_tokens is None and self.activity.context_tokens:
+            self._window_tokens = _window(self.session.status.model)
+        return status_line(
+            self.session, self.activity, queued=len(self.queue), window_tokens=self._window_tokens or None
+        )
+
+    async def _work(self) -> None:
+        """Take up a turn that was cut off, then one message after the other."""
+        while True:
+            await self._more.wait()
+            self._more.clear()
+            if self.session.status.has_open_turn:
+                self.screen.say("  the last turn was cut off or waits; going on with it")
+                await self._one(asyncio.create_task(self.session.advance()))
+            while self.queue and not self._left.is_set():
+                text = self.queue.popleft()
+                await self._one(asyncio.create_task(self.session.send(text, transport=self.name)))
+
+    async def _one(self, turn: "asyncio.Task[Outcome | None] | asyncio.Task[Outcome]") -> None:
+        self._turn = turn
+        await asyncio.wait({turn})
+        self._stream.end()
+        if turn.cancelled():
+            self.screen.say("  stopped; what was done stays done", "ask")
+        elif isinstance(turn.exception(), PersonLeft):
+            self.leave()
+        elif isinstance(error := turn.exception(), HoldfastError):
+            self.screen.say(f"  {visible(str(error))}", "bad")
+            if error.hint:
+                self.screen.say(f"  hint: {error.hint}")
+        elif (outcome := turn.result()) is not None:
+            say_how_it_ended(outcome, self.screen)
+            self._say_what_is_staged()
+        await self.screen.settle()
+
+    def _say_what_is_staged(self) -> None:
+        if staged := self.session.proposals():
+            self.screen.say(
+                f"  {len(staged)} staged: /diff shows them, /commit makes them, /reject drops them", "dim"
+            )
+
+    def _end_block(self, entry: Recorded) -> None:
+        if isinstance(entry.event, ModelReplied):
+            self._stream.end()
+
+
+def _window(model: str) -> int:
+    from holdfast.models import price
+
+    found = price(model)
+    return (found.context_tokens if found is not None else None) or 0

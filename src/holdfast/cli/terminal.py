@@ -1,0 +1,53 @@
+"""The terminal of a person, put together: the editor or plain lines, the screen, the keyboard, and the conversation."""
+
+import os
+import sys
+
+from holdfast.app import Runtime
+from holdfast.cli.keyboard import LineKeyboard, RawKeyboard
+from holdfast.cli.line_editor import EditedLines, PlainLines
+from holdfast.cli.screen import LiveScreen, PlainScreen, Screen
+from holdfast.cli.slash import COMMANDS
+from holdfast.cli.talk import Talk
+from holdfast.session import Session
+
+
+def wants_plain() -> bool:
+    """Whether this terminal, or the person at it, wants linear text: no redraws, no colour."""
+    is_simple = os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get("NO_COLOR"))
+    return is_simple or not (sys.stdin.isatty() and sys.stdout.isatty())
+
+
+async def talk_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool = False) -> int:
+    """Talk with a session until the person leaves."""
+    if is_plain or wants_plain():
+        lines = LineKeyboard(write=lambda text: print(text, end="", file=sys.stderr, flush=True))
+        talk = Talk(runtime=runtime, screen=PlainScreen(), keyboard=lines)
+        talk.source = PlainLines(lines)
+    else:
+        screen = LiveScreen()
+        talk = Talk(runtime=runtime, screen=screen, keyboard=RawKeyboard())
+        history = runtime.home.root / "history"
+        talk.source = EditedLines(screen, history=history, status=talk.status, words=COMMANDS.keys)
+    welcome(talk.screen, session)
+    return await talk.run(session)
+
+
+def welcome(screen: Screen, session: Session) -> None:
+    """Who, how far, what waits, what may be spent: shown to the person, not to the model."""
+    name = session.status.name or session.id
+    turns = len(session.history())
+    if not turns:
+        screen.say(
+            f"session {name}; /help lists commands, Ctrl-D leaves, holdfast -c takes it up again", "dim"
+        )
+        return
+    last = session.history()[-1]
+    screen.say(
+        f"session {name}: {turns} turns, policy {session.status.policy}, {session.status.model}", "dim"
+    )
+    screen.say(f"  last asked: {' '.join(last.asked.split())[:70]}", "dim")
+    if waiting := session.escalations():
+        screen.say(f"  waits for you: {len(waiting)} calls", "ask")
+    if staged := session.proposals():
+        screen.say(f"  staged: {', '.join(proposal.path for proposal in staged)} (/diff shows)", "ask")
