@@ -29,7 +29,7 @@ from holdfast.core import (
     Toolset,
     Value,
 )
-from holdfast.core.errors import BudgetExceeded, HoldfastError, ToolTimeout
+from holdfast.core.errors import BudgetExceeded, HoldfastError, ToolFailed, ToolTimeout
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -44,7 +44,7 @@ from holdfast.gate.clearance import Clearance, Cleared
 from holdfast.gate.consultation import Consultation
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grants import Grants, grant_for
-from holdfast.gate.judgement import Judge, Offers, deny
+from holdfast.gate.judgement import Judge, Offers, deny, stripped
 from holdfast.gate.loops import Loops
 from holdfast.gate.results import Results
 from holdfast.gate.sight import in_sight
@@ -133,9 +133,13 @@ class Gate:
 
     async def submit(self, call: Call) -> Answer:
         """Turn a wish into an answer. Asked again under the same id, a call gets the answer it got before."""
-        recorded = self.calls.answer(call)
+        without = stripped(call)
+        recorded = self.calls.answer(without or call)
         if recorded is not None:
             return recorded
+        if without is not None:
+            reason = "its arguments hold something that is no JSON"
+            return await self._refuse(without, deny("invalid-arguments", reason))
         cut_off = self.calls.cut_off(call)
         if cut_off is not None and not cut_off.is_idempotent:
             return await self._leave_unknown(call)
@@ -148,12 +152,13 @@ class Gate:
             reservation = self.budget.reserve(Amount(calls=1))
         except BudgetExceeded as error:
             return await self._refuse(call, deny(f"budget-{error.dimension}", str(error)))
+        digest = cleared.call.digest
         try:
             await self._journal.append(
                 CallIntended(
                     call=cleared.call,
                     decision=cleared.decision,
-                    digest=cleared.call.digest,
+                    digest=digest,
                     tool_digest=cleared.offer.digest,
                     asked=call.digest if cleared.call is not call else "",
                     is_idempotent=cleared.offer.tool.is_idempotent,
@@ -162,7 +167,7 @@ class Gate:
                     reserved=reservation.amount,
                 )
             )
-            settled = await self._perform(cleared)
+            settled = await self._perform(cleared, digest)
             await self._journal.append(settled)
         finally:
             self.budget.release(reservation)
@@ -201,15 +206,17 @@ class Gate:
         """Take a standing yes back."""
         await self._journal.append(GrantRevoked(grant=id))
 
-    async def _perform(self, cleared: Cleared) -> CallSettled:
+    async def _perform(self, cleared: Cleared, digest: str) -> CallSettled:
         """Carry it out; whatever happens becomes an event."""
         call = cleared.call
         begun = self._clock.monotonic()
-        performed, error = Performed(), ""
+        performed, result, error = Performed(), None, ""
         status: CallStatus = "ok"
         try:
             async with asyncio.timeout(self._settings.call_seconds):
-                performed = await self._dispatch(cleared)
+                performed = await self._dispatch(cleared, digest)
+            seen = in_sight(call.operation, performed.result, self.policy, self._paths)
+            result = self._results.clean(seen)
         except (TimeoutError, ToolTimeout):
             status, error = "timeout", f"no answer within {self._settings.call_seconds:g} seconds"
         except asyncio.CancelledError:
@@ -224,16 +231,19 @@ class Gate:
         return CallSettled(
             call=call.id,
             status=status,
-            result=self._results.clean(in_sight(call.operation, performed.result, self.policy, self._paths)),
-            error=self._results.redact(error),
+            result=result,
+            error=self._results.tell(error),
             amount=performed.amount,
             changes=performed.changes,
             duration_ms=round((self._clock.monotonic() - begun) * 1000, 3),
         )
 
-    async def _dispatch(self, cleared: Cleared) -> Performed:
+    async def _dispatch(self, cleared: Cleared, digest: str) -> Performed:
         """Hand the very call that was judged to the very tool that was judged."""
         decision = cleared.decision
+        # Writing the intent took time, and arguments, tools and links may be changed by others meanwhile.
+        if drift := self._judge.drift(cleared.call, cleared.offer, digest, cleared.targets):
+            raise ToolFailed(drift)
         # An approved escalation stays a proposal where another rule or tier said so.
         is_staged = decision.verdict == "stage" or decision.is_staged
         return await cleared.offer.toolset.perform(cleared.call, is_staged=is_staged)

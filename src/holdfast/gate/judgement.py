@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.core import Call, Decision, Paths, Tool, Toolset
+from holdfast.core import Call, Decision, Paths, PathTarget, Target, Tool, Toolset, encode
 from holdfast.gate.calls import Calls
 from holdfast.policy import GitRemotes, Policy, Request, annotate, targets_of, validate_arguments
 
@@ -93,6 +93,28 @@ class Judge:
         if offer.tool.asks_person and decision.verdict != "deny":
             decision = Decision(verdict="escalate", rule="ask-person", reason="it asks you", source="gate")
         return Judged(request, decision, offer)
+
+    def drift(self, call: Call, offer: Offer, digest: str, targets: Sequence[Target]) -> str:
+        """What has become another since the call was judged: its arguments, its tool or a place; empty where nothing has."""
+        if call.digest != digest:
+            return "its arguments were changed after it was judged"
+        current = self._offers.get(call.operation)
+        if current is None or current.digest != offer.digest:
+            return "the tool was changed after the call was judged"
+        places = (target.location for target in targets if isinstance(target, PathTarget))
+        if any(self._paths.locate(place.given) != place for place in places):
+            return "a path leads elsewhere than when it was judged"
+        return ""
+
+
+def stripped(call: Call) -> Call | None:
+    """The call without arguments that no journal can hold (half a surrogate pair, a value that is no JSON); None if it has none."""
+    try:
+        encode(call)
+    except (ValueError, TypeError):
+        operation = call.operation.encode(errors="replace").decode()
+        return Call(id=call.id, operation=operation, arguments={}, principal=call.principal)
+    return None
 
 
 def deny(rule: str, reason: str) -> Decision:

@@ -30,6 +30,11 @@ class Results:
             text = text.replace(escaped, "[secret]")
         return text
 
+    def tell(self, error: str) -> str:
+        """The words of an error as they may be told and recorded: whatever a tool put into them."""
+        words = self.redact(error.encode(errors="replace").decode())
+        return words if len(words.encode()) <= self._max_bytes else self._shorten(words)
+
     def _shorten(self, text: str) -> str:
         content = text.encode()
         head, tail = int(self._max_bytes * 0.8), int(self._max_bytes * 0.2)
