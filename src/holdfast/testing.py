@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from holdfast.core import PERSON, Clock, FakeClock, Limits, Toolset
 from holdfast.core.events import SessionOpened
 from holdfast.guests import Engine, ScriptedEngine
-from holdfast.models import ScriptedModel, ScriptedReply
+from holdfast.models import Model, ScriptedModel, ScriptedReply
 from holdfast.policy import FixedPolicy, LexicalPaths, Policy
 from holdfast.session import Session, Settings, assemble
 from holdfast.store import MemoryStore, Store
@@ -23,6 +23,7 @@ __all__ = ["memory_session"]
 async def memory_session(
     replies: Sequence[ScriptedReply] = (),
     *,
+    model: Model | None = None,
     policy: Policy | None = None,
     world: World | None = None,
     engine: Engine | None = None,
@@ -38,7 +39,7 @@ async def memory_session(
     store = store or MemoryStore(clock=clock)
     policy = policy or FixedPolicy(default="allow")
     engine = engine or ScriptedEngine()
-    model = ScriptedModel(replies)
+    model = model or ScriptedModel(replies)
     opened = SessionOpened(
         principal=PERSON,
         folder="/",

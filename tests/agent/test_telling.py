@@ -41,7 +41,7 @@ def test_of_a_long_output_beginning_and_end_are_kept_and_the_gap_is_said() -> No
     assert "characters left out" in text
 
 
-async def heard_after(reply: Reply, mode: str, policy: FixedPolicy, **limits: int) -> str:
+async def heard_after(reply: Reply, mode: str, policy: FixedPolicy, limits: Limits | None = None) -> str:
     heard: list[Prompt] = []
 
     def listen(prompt: Prompt) -> Reply:
@@ -49,9 +49,7 @@ async def heard_after(reply: Reply, mode: str, policy: FixedPolicy, **limits: in
         return say("ok")
 
     settings = Settings(mode="code" if mode == "code" else "tools")
-    async with memory_session(
-        [reply, listen], policy=policy, settings=settings, limits=Limits(**limits)
-    ) as session:
+    async with memory_session([reply, listen], policy=policy, settings=settings, limits=limits) as session:
         await session.send("go")
     last = heard[0].messages[-1]
     assert isinstance(last, ToolMessage)
@@ -78,7 +76,7 @@ async def test_wrong_arguments_may_be_corrected() -> None:
 
 async def test_a_spent_budget_ends_the_turn_in_words() -> None:
     both = use_all(("world__list", {}), ("world__list", {}))
-    content = await heard_after(both, "tools", FixedPolicy(default="allow"), calls=1)
+    content = await heard_after(both, "tools", FixedPolicy(default="allow"), Limits(calls=1))
     assert "(rule budget-calls). End the turn" in content
 
 

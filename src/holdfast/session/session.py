@@ -1,8 +1,8 @@
 """A session: a conversation with a memory and a boundary. One turn at a time; whatever happens is in its journal."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 import msgspec
 
@@ -36,6 +36,7 @@ from holdfast.core.events import (
 from holdfast.core.events import SessionClosed as ClosedEvent
 from holdfast.gate import AuditEntry, Budget, Gate, Ruling, audit_view
 from holdfast.session.approver import Approver
+from holdfast.session.queueing import Line
 from holdfast.session.rewinding import RewindPlan, last_point, plan_rewind, touched
 from holdfast.session.staging import restage
 from holdfast.session.status import Status, TurnRecord
@@ -71,6 +72,7 @@ class Session:
         self._points = points
         self._has_outside_tools = has_outside_tools
         self._driver: asyncio.Task[object] | None = None
+        self._line = Line()
         self._is_closed = False
         self._leaves_turn_open = False
         self._queues: list[asyncio.Queue[Recorded | None]] = []
@@ -99,49 +101,65 @@ class Session:
     # -- turns
 
     async def send(
-        self, text: str, *, principal: Principal = PERSON, transport: str = "library", message: str = ""
+        self,
+        text: str,
+        *,
+        principal: Principal = PERSON,
+        transport: str = "library",
+        message: str = "",
+        queue: bool = False,
     ) -> Outcome:
-        """One message, until the agent rests or waits for a person whom nobody can ask here (`Needs`)."""
-        self._check_ready()
-        turn = len(self.status.turns) + 1
-        posted = MessagePosted(
-            turn=turn, text=text, principal=principal, transport=transport, message=message
-        )
-        return await self._drive(posted)
+        """One message, until the agent rests or waits for a person whom nobody can ask here (`Needs`).
+
+        While a turn is open a message is refused, or with `queue` stands in line until that turn is over; it is on the
+        record only then.
+        """
+        async with self._place(queue=queue):
+            turn = len(self.status.turns) + 1
+            posted = MessagePosted(
+                turn=turn, text=text, principal=principal, transport=transport, message=message
+            )
+            return await self._drive(posted)
 
     async def execute(self, code: str, *, language: str = "python", principal: Principal = PERSON) -> Outcome:
         """A turn of code from the host: same gate, same record, no model."""
-        self._check_ready()
-        turn = len(self.status.turns) + 1
-        return await self._drive(CodePosted(turn=turn, code=code, language=language, principal=principal))
+        async with self._place():
+            turn = len(self.status.turns) + 1
+            return await self._drive(CodePosted(turn=turn, code=code, language=language, principal=principal))
 
     async def advance(self) -> Outcome | None:
         """Carry on a turn that a crash cut off or that waited; None where there is none."""
         self._check_live()
         if not self.status.has_open_turn:
             return None
-        return await self._drive()
+        if self._driver is not None:
+            raise SessionNotReady("a turn is running", hint="wait for it, or cancel it")
+        with self._occupied():
+            return await self._drive()
 
     async def compact(self, *, keep_turns: int = 2) -> str:
         """Put a summary in the place of older turns, and return it; the originals stay in the journal."""
-        self._check_ready()
         if self._turn.model is None:
             raise ModelMissing("this session has no model to summarise with")
-        event = await compact(
-            journal=self._journal,
-            conversation=self._conversation,
-            gate=self._gate,
-            model=self._turn.model,
-            keep_turns=keep_turns,
-        )
+        async with self._place():
+            event = await compact(
+                journal=self._journal,
+                conversation=self._conversation,
+                gate=self._gate,
+                model=self._turn.model,
+                keep_turns=keep_turns,
+            )
         return event.summary
 
     async def cancel(self) -> None:
-        """End the running turn; what was done stays done, and the session is ready again."""
+        """End the open turn, running or waiting; what was done stays done, and the session is ready again."""
         driver = self._driver
         if driver is not None:
             driver.cancel()
             await asyncio.wait({driver})
+        elif self.status.has_open_turn and not self._is_closed:
+            with self._occupied():
+                await self._end_cancelled()
 
     # -- the person
 
@@ -166,12 +184,14 @@ class Session:
 
     async def commit(self, *paths: str, principal: Principal = PERSON) -> tuple[str, ...]:
         """Make staged changes for good, all of these or none. Raises CommitConflict."""
+        self._check_held()
         changes = self._staged.commit(paths or None)
         await self._journal.append(ProposalsCommitted(changes=changes, principal=principal))
         return tuple(change.path for change in changes)
 
     async def reject(self, *paths: str, principal: Principal = PERSON) -> tuple[str, ...]:
         """Drop staged changes; the session goes on."""
+        self._check_held()
         dropped = self._staged.reject(paths or None)
         await self._journal.append(ProposalsRejected(paths=dropped, principal=principal))
         return dropped
@@ -183,17 +203,17 @@ class Session:
         plan = plan_rewind(self._journal.recorded, to)
         if self._points is None:
             return plan
-        return msgspec.structs.replace(plan, changes=await self._points.diff(plan.manifest))
+        return msgspec.structs.replace(plan, changes=await self._points.preview(plan.manifest))
 
     async def rewind(self, to: int, *, principal: Principal = PERSON) -> RewindPlan:
         """Go back to the end of a turn: chat, files, staged changes, budget and grants together."""
-        self._check_ready()
-        plan = await self.plan_rewind(to)
-        if self._points is not None:
-            await self._points.restore(plan.manifest)
-        await self._journal.append(SessionRewound(seq=plan.seq, turn=to, principal=principal))
-        self._staged.reject()
-        await restage(self._staged, self._journal, self._store)
+        async with self._place():
+            plan = await self.plan_rewind(to)
+            if self._points is not None:
+                await self._points.restore(plan.manifest)
+            await self._journal.append(SessionRewound(seq=plan.seq, turn=to, principal=principal))
+            self._staged.reject()
+            await restage(self._staged, self._journal, self._store)
         return plan
 
     # -- the record
@@ -246,6 +266,7 @@ class Session:
 
     async def abort(self, reason: str = "") -> None:
         """End the session for good and drop what is staged."""
+        self._check_live()
         await self.cancel()
         if self._staged.proposals():
             await self.reject()
@@ -268,16 +289,49 @@ class Session:
             self._leaves_turn_open = True
             driver.cancel()
             await asyncio.wait({driver})
+        self._line.dissolve(SessionClosed(f"session {self.id} was closed", hint="open it again to go on"))
         for queue in self._queues:
             queue.put_nowait(None)
         await self._resources.aclose()
 
     # -- inside
 
-    async def _drive(self, *posted: AnyEvent) -> Outcome:
-        if self._driver is not None:
-            raise SessionNotReady("a turn is running", hint="wait for it, or cancel it")
+    @asynccontextmanager
+    async def _place(self, *, queue: bool = False) -> AsyncIterator[None]:
+        """The session to oneself, for a turn or for what must not happen during one."""
+        if queue and (self._is_busy or self._line):
+            self._check_live()
+            try:
+                await self._line.wait()
+                self._check_ready()
+            except BaseException:
+                self._call_next()
+                raise
+        else:
+            self._check_ready()
+            if self._line:
+                raise SessionNotReady("other messages wait in line", hint="stand in line too: queue=True")
+        with self._occupied():
+            yield
+
+    @contextmanager
+    def _occupied(self) -> Iterator[None]:
         self._driver = asyncio.current_task()
+        try:
+            yield
+        finally:
+            self._driver = None
+            self._call_next()
+
+    def _call_next(self) -> None:
+        if not self._is_busy:
+            self._line.call_first()
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._driver is not None or self.status.has_open_turn
+
+    async def _drive(self, *posted: AnyEvent) -> Outcome:
         try:
             if posted:
                 await self._mark(0)
@@ -293,8 +347,6 @@ class Session:
             if not self._leaves_turn_open and self.status.has_open_turn:
                 await asyncio.shield(self._end_cancelled())
             raise
-        finally:
-            self._driver = None
 
     async def _mark(self, turn: int) -> None:
         """Make a restore point of the workspace; where nothing can have changed, the last one stands for this turn too."""
@@ -336,9 +388,12 @@ class Session:
         outcome = Nonconverged(reason="cancelled")
         await self._journal.append(TurnEnded(turn=self._conversation.turn, outcome=outcome))
 
-    def _check_live(self) -> None:
+    def _check_held(self) -> None:
         if self._is_closed:
             raise SessionClosed(f"session {self.id} is closed", hint="open it again to go on")
+
+    def _check_live(self) -> None:
+        self._check_held()
         if self.status.lifecycle in ("completed", "aborted", "failed"):
             raise SessionClosed(
                 f"session {self.id} was {self.status.lifecycle}", hint="fork it to go on from here"
@@ -348,7 +403,7 @@ class Session:
         self._check_live()
         if self.status.lifecycle == "paused":
             raise SessionNotReady(f"session {self.id} is paused", hint="resume it first")
-        if self._driver is not None or self.status.has_open_turn:
+        if self._is_busy:
             raise SessionNotReady(
                 "a turn is running or waits for a person", hint="wait for it, answer what waits, or cancel it"
             )
