@@ -27,6 +27,7 @@ FLOORS = {
     "app": 7,
     "config": 7,
     "testing": 7,
+    "workspace": 7,
     "__init__": 7,
     "cli": 8,
     "web": 8,

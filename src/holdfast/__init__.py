@@ -27,6 +27,8 @@ __all__ = [*sorted(_HOMES), "__version__"]
 
 
 def __getattr__(name: str) -> object:
+    if name == "workspace":
+        return import_module("holdfast.workspace")
     if name not in _HOMES:
         raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

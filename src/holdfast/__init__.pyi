@@ -1,3 +1,4 @@
+from holdfast import workspace as workspace
 from holdfast.app import Runtime as Runtime
 from holdfast.app import open as open
 from holdfast.config import load_config as load_config

@@ -11,9 +11,9 @@ from holdfast.core import (
     PERSON,
     Clock,
     Limits,
-    SessionId,
     SystemClock,
     Toolset,
+    check_session_id,
     sanitise_name,
 )
 from holdfast.core.errors import InvalidInput, ModelMissing
@@ -109,7 +109,9 @@ class Runtime:
             limits=limits or self.settings.budget,
             name=sanitise_name(name) if name else None,
         )
-        journal = await self.store.create(opened, session=SessionId(session) if session is not None else None)
+        journal = await self.store.create(
+            opened, session=check_session_id(session) if session is not None else None
+        )
         return await self._assemble(
             journal, judge, thinker, toolsets, approver, can_ask, sandbox or self.settings.sandbox
         )
@@ -140,6 +142,15 @@ class Runtime:
         except BaseException:
             await journal.release()
             raise
+
+    async def sandbox(
+        self, session: str | None = None, *, sandbox: Sandbox = "wasi", policy: Policy | str | None = None
+    ) -> Session:
+        """A session to run code in, without a model: new, or the one of this id with its files and variables."""
+        known = {each.id for each in await self.store.sessions()} if session is not None else set()
+        if session in known:
+            return await self.resume(str(session), sandbox=sandbox, policy=policy, needs_model=False)
+        return await self.create(session=session, sandbox=sandbox, policy=policy, needs_model=False)
 
     async def fork(
         self,

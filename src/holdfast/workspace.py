@@ -1,0 +1,105 @@
+"""The files of a session for the host, by the session's id: no session has to be open, and no id leads outside.
+
+    folder = holdfast.workspace.create()
+    holdfast.workspace.write(folder.session, "data/in.csv", "a,b\\n")
+    holdfast.workspace.read(folder.session, "data/out.csv")
+
+The same on a live session: `session.workspace`. To run code there: `Runtime.sandbox(session)`.
+"""
+
+import shutil
+from pathlib import Path
+
+from holdfast.core import Change, Clock, SessionId, SystemClock, Value, check_session_id, new_session_id
+from holdfast.core.errors import SessionNotFound
+from holdfast.store import Home
+from holdfast.world import FolderWorld, copy_in, copy_out
+
+__all__ = [
+    "Workspace",
+    "copy_files_in",
+    "copy_files_out",
+    "create",
+    "delete",
+    "get",
+    "list_files",
+    "read",
+    "remove",
+    "write",
+]
+
+
+class Workspace(Value):
+    """A session's folder."""
+
+    session: SessionId
+    path: Path
+
+
+def create(session: str | None = None, *, home: Home | None = None, clock: Clock | None = None) -> Workspace:
+    """The workspace of a session, made if it is not there; a new id if none is given. Raises InvalidId."""
+    place = home or Home.default()
+    id = check_session_id(session) if session is not None else new_session_id(clock or SystemClock())
+    place.prepare_session(id)
+    path = place.workspace(id)
+    path.mkdir(mode=0o700, exist_ok=True)
+    return Workspace(session=id, path=path)
+
+
+def get(session: str, *, home: Home | None = None) -> Workspace:
+    """The workspace of a session that has one. Raises InvalidId, SessionNotFound."""
+    id = check_session_id(session)
+    path = (home or Home.default()).workspace(id)
+    if not path.is_dir():
+        raise SessionNotFound(f"session {id} has no workspace of its own", hint="create it first")
+    return Workspace(session=id, path=path)
+
+
+def list_files(session: str, pattern: str = "**/*", *, home: Home | None = None) -> tuple[str, ...]:
+    """Files that match a glob, sorted, with POSIX separators."""
+    return _world(session, home).list(pattern)
+
+
+def read(session: str, path: str, *, home: Home | None = None) -> bytes:
+    """The content of a file."""
+    return _world(session, home).read(path)
+
+
+def write(
+    session: str, path: str, content: bytes | str, *, overwrite: bool = True, home: Home | None = None
+) -> Change:
+    """Create or replace a file, its folders included; text is UTF-8."""
+    body = content.encode() if isinstance(content, str) else content
+    return _world(session, home).write(path, body, overwrite=overwrite)
+
+
+def remove(
+    session: str, path: str, *, recursive: bool = False, home: Home | None = None
+) -> tuple[Change, ...]:
+    """Remove a file, or a folder with everything in it if asked to."""
+    return _world(session, home).delete(path, recursive=recursive)
+
+
+def copy_files_in(
+    session: str, source: Path, path: str, *, overwrite: bool = False, home: Home | None = None
+) -> tuple[Change, ...]:
+    """Copy a file or folder of the host into the workspace."""
+    return copy_in(_world(session, home), source, path, overwrite=overwrite)
+
+
+def copy_files_out(
+    session: str, path: str, destination: Path, *, overwrite: bool = False, home: Home | None = None
+) -> tuple[Path, ...]:
+    """Copy a file or folder of the workspace to the host."""
+    return copy_out(_world(session, home), path, destination, overwrite=overwrite)
+
+
+def delete(session: str, *, home: Home | None = None) -> None:
+    """Remove the whole workspace of a session. A second time is no error; an id that is none always is."""
+    path = (home or Home.default()).workspace(check_session_id(session))
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+
+
+def _world(session: str, home: Home | None) -> FolderWorld:
+    return FolderWorld(get(session, home=home).path)
