@@ -12,6 +12,7 @@ import asyncio
 import math
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -313,8 +314,7 @@ def _tree_bytes() -> int:
 
 def _wasi_cache() -> Path | None:
     """Where the tests have built the component, if they have."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(home) / "holdfast-tests" / "wasi"
+    folder = Path(sys.prefix) / "test-cache" / "wasi"
     return folder if folder.is_dir() else None
 
 

@@ -1,9 +1,10 @@
 """Every engine that has to keep the contract, with the same small programs in its own language."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.caching import cache_folder
 
 from holdfast.core import Tool
 from holdfast.guests import Engine, ScriptedEngine, python_engine, script
@@ -125,8 +126,7 @@ def _wasi(folder: Path) -> Engine:
 
 def component_cache() -> Path:
     """Where the WASI component lies between test runs; building it takes half a minute once."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "holdfast-tests" / "wasi"
+    return cache_folder("wasi")
 
 
 ENGINES: dict[str, Candidate] = {

@@ -1,7 +1,6 @@
 """Real servers of other people: those in the project's environment, and the one from npm in a cache of its own."""
 
 import fcntl
-import os
 import shutil
 import subprocess
 import sys
@@ -9,9 +8,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from tests.caching import cache_folder
 
 FILESYSTEM_PACKAGE = "@modelcontextprotocol/server-filesystem@2026.8.31"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast-tests" / "npm"
+CACHE = cache_folder("npm")
 
 
 def python_server(name: str) -> str:

@@ -1,11 +1,11 @@
-"""One component for all tests, built once per version into the user's cache: `make test` pays half a minute once."""
+"""One component for all tests, built once per version into the virtual environment: `make test` pays half a minute once."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.caching import cache_folder
 from tests.guests.wasi.running import KEY
 
 from holdfast.guests import Engine, Guest
@@ -22,8 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cache() -> Path:
     """Where the component lies between test runs."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(home) / "holdfast-tests" / "wasi"
+    folder = cache_folder("wasi")
 
     async def build() -> None:
         workers = Workers(key=KEY, cache=folder)
