@@ -17,14 +17,33 @@ from holdfast.core import (
     sanitise_name,
 )
 from holdfast.core.errors import InvalidInput, ModelMissing
-from holdfast.core.events import Parent, SessionOpened, TurnEnded
+from holdfast.core.events import Parent, RestorePointMade, SessionOpened, TurnEnded
 from holdfast.core.fold import effective
 from holdfast.guests import Engines, Sandbox
 from holdfast.mcp import McpToolset, ServerSpec, Shelf, secrets_of, start_servers
 from holdfast.models import Model, open_model, resolve_model, secrets
 from holdfast.policy import Policy, load_policy
-from holdfast.session import Approver, Host, Session, Settings, Status, assemble, plan_rewind
-from holdfast.store import SHORTEST_SECRET, EmbeddedStore, Home, Journal, Redactor, Store
+from holdfast.session import (
+    Approver,
+    Host,
+    Session,
+    Settings,
+    Status,
+    assemble,
+    last_point,
+    plan_rewind,
+    workspace_of,
+)
+from holdfast.store import (
+    SHORTEST_SECRET,
+    EmbeddedStore,
+    Home,
+    Journal,
+    Redactor,
+    Store,
+    export_session,
+    import_session,
+)
 from holdfast.world import FolderWorld, RestorePoints, WorldPaths, open_folder
 
 
@@ -202,6 +221,40 @@ class Runtime:
             await journal.release()
             raise
 
+    async def snapshot(self, reference: str, path: str | Path) -> None:
+        """Write a session into one file, with its history, its files and what is staged. Raises InvalidInput."""
+        session = await self.store.find(reference)
+        live = next((each for each in self.host.live() if each.id == session), None)
+        if live is not None:
+            await live.keep_files()
+        await export_session(self._embedded(), session, Path(path), now_ms=self._clock.now_ms())
+
+    async def restore(
+        self,
+        path: str | Path,
+        *,
+        model: Model | str | None = None,
+        policy: Policy | str | None = None,
+        approver: Approver | None = None,
+        needs_model: bool = True,
+    ) -> Session:
+        """Take up a session from a snapshot of another home, in a folder of its own; grants given there do not hold here."""
+        session = await import_session(self._embedded(), Path(path), now_ms=self._clock.now_ms())
+        point = last_point(await self.store.read(session))
+        if point is not None and isinstance(point.event, RestorePointMade):
+            root = self.home.workspace(session)
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            files = RestorePoints(root, keep=self.store.put_blob, fetch=self.store.blob)
+            await files.restore(point.event.manifest)
+        return await self.resume(
+            session, model=model, policy=policy, approver=approver, needs_model=needs_model
+        )
+
+    def _embedded(self) -> EmbeddedStore:
+        if not isinstance(self.store, EmbeddedStore):
+            raise InvalidInput("only a store on disk writes and reads snapshots")
+        return self.store
+
     async def _assemble(
         self,
         journal: Journal,
@@ -212,9 +265,7 @@ class Runtime:
         can_ask: bool,
         sandbox: Sandbox,
     ) -> Session:
-        # A fork has its parent's opening before its own.
-        opened = [entry.event for entry in journal.recorded if isinstance(entry.event, SessionOpened)][-1]
-        root = Path(opened.workspace or self.home.workspace(journal.session))
+        root = Path(workspace_of(journal.recorded) or self.home.workspace(journal.session))
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         world = FolderWorld(root)
         view = self.home.prepare_session(journal.session) / "view"

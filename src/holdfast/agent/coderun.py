@@ -26,7 +26,7 @@ from holdfast.core import (
     encode,
 )
 from holdfast.core.errors import SnapshotRefused
-from holdfast.core.events import RunEnded, RunParked, RunStarted, RunStatus
+from holdfast.core.events import Noted, RunEnded, RunParked, RunStarted, RunStatus
 from holdfast.gate import Gate
 from holdfast.guests import Guest, GuestLimits, OnCall, Run, RunRequest
 from holdfast.store import Journal
@@ -179,7 +179,15 @@ class CodeRun:
         """Put the guest into a recorded state, unless it is there already."""
         if state == self._state:
             return
-        await self._guest.restore(await self._fetch(state) if state is not None else b"")
+        try:
+            await self._guest.restore(await self._fetch(state) if state is not None else b"")
+        except SnapshotRefused as refusal:
+            # Sealed by another home or another version of the engine: never taken up, and no reason to lock a person out.
+            await self._guest.restore(b"")
+            text = (
+                f"variables of earlier runs could not be brought back ({refusal}); this run began without any"
+            )
+            await self._journal.append(Noted(code="variables-lost", text=text))
         self._state = state
 
     def _numbered(self, turn: int, last: int) -> OnCall:

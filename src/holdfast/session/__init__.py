@@ -5,11 +5,11 @@ from holdfast.session.assembly import assemble
 from holdfast.session.host import Host
 from holdfast.session.person import ASK_PERSON
 from holdfast.session.replaying import Divergence, Replay, replay
-from holdfast.session.rewinding import RewindPlan, plan_rewind
+from holdfast.session.rewinding import RewindPlan, last_point, plan_rewind
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
 from holdfast.session.staging import staged_changes
-from holdfast.session.status import Lifecycle, Status, TurnRecord
+from holdfast.session.status import Lifecycle, Status, TurnRecord, workspace_of
 from holdfast.session.transport import ScriptedTransport, Transport
 from holdfast.session.view import VIEW_TOOLS
 
@@ -29,7 +29,9 @@ __all__ = [
     "Transport",
     "TurnRecord",
     "assemble",
+    "last_point",
     "plan_rewind",
     "replay",
     "staged_changes",
+    "workspace_of",
 ]

@@ -216,6 +216,13 @@ class Session:
             await restage(self._staged, self._journal, self._store)
         return plan
 
+    async def keep_files(self) -> None:
+        """Make a restore point of the workspace as it is now, whoever changed it."""
+        async with self._place():
+            if self._points is not None:
+                manifest = (await self._points.make()).manifest
+                await self._journal.append(RestorePointMade(turn=len(self.status.turns), manifest=manifest))
+
     # -- the record
 
     def history(self) -> tuple[TurnRecord, ...]:

@@ -1,10 +1,14 @@
 """Where a session stands: three fields folded from the journal, not one word."""
 
+from collections.abc import Iterable
 from typing import Literal
 
-from holdfast.core import EscalationId, Outcome, Value
+import msgspec
+
+from holdfast.core import EscalationId, Nonconverged, Outcome, Value
 from holdfast.core.events import (
     AnyEvent,
+    BudgetRaised,
     CodePosted,
     EscalationAnswered,
     EscalationExpired,
@@ -19,6 +23,7 @@ from holdfast.core.events import (
     SessionRenamed,
     SessionResumed,
     TurnEnded,
+    TurnReopened,
 )
 from holdfast.core.fold import Fold
 
@@ -37,6 +42,20 @@ class TurnRecord(Value):
     outcome: Outcome | None = None
 
 
+def workspace_of(recorded: Iterable[Recorded]) -> str:
+    """The folder a session works in, empty for its own; also after a rewind it stays where it was moved to."""
+    named = ""
+    for entry in recorded:
+        match event := entry.event:
+            case SessionOpened():
+                named = event.workspace  # a fork has its parent's opening before its own
+            case SessionReconfigured():
+                named = event.workspace or named
+            case _:
+                pass
+    return named
+
+
 class Status(Fold):
     """Lifecycle, name, turns and notes of a session."""
 
@@ -49,6 +68,7 @@ class Status(Fold):
         self.turns: list[TurnRecord] = []
         self.notes: list[Noted] = []
         self._waiting: set[EscalationId] = set()
+        self._is_raised = False
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
         match event:
@@ -72,6 +92,7 @@ class Status(Fold):
                     TurnRecord(number=event.turn, asked=event.code, is_code=True, began_ms=entry.at_ms)
                 )
             case TurnEnded() if self.turns:
+                self._is_raised = False
                 last = self.turns[-1]
                 self.turns[-1] = TurnRecord(
                     number=last.number,
@@ -81,6 +102,10 @@ class Status(Fold):
                     ended_ms=entry.at_ms,
                     outcome=event.outcome,
                 )
+            case TurnReopened():
+                self.turns[-1] = msgspec.structs.replace(self.turns[-1], ended_ms=None, outcome=None)
+            case BudgetRaised():
+                self._is_raised = True
             case EscalationOpened():
                 self._waiting.add(event.escalation.id)
             case EscalationAnswered() | EscalationExpired():
@@ -94,6 +119,12 @@ class Status(Fold):
     def has_open_turn(self) -> bool:
         """Whether a turn was begun and has no outcome."""
         return bool(self.turns) and self.turns[-1].outcome is None
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether the last turn was stopped by a budget that has been raised since."""
+        last = self.turns[-1].outcome if self.turns else None
+        return self._is_raised and isinstance(last, Nonconverged) and last.reason == "budget"
 
     @property
     def activity(self) -> Literal["ready", "processing", "waiting"]:

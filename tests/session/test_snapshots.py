@@ -1,0 +1,117 @@
+"""A session in a file: taken up on another home with its chat, files, staged changes and budget, and without rights."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Runtime
+from holdfast.core import Escalation, FakeClock, Ok, Proposed, Response
+from holdfast.core.errors import SessionExists
+from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
+from holdfast.policy import FixedPolicy
+from holdfast.session import Session
+
+STAGES = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.delete": "escalate"})
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Runtime]:
+    runtime = await Runtime.start(home=tmp_path / "here", clock=FakeClock())
+    yield runtime
+    await runtime.close()
+
+
+@pytest.fixture
+async def there(tmp_path: Path) -> AsyncIterator[Runtime]:
+    runtime = await Runtime.start(home=tmp_path / "there", clock=FakeClock())
+    yield runtime
+    await runtime.close()
+
+
+def code(source: str) -> Reply:
+    return use("execute_code", {"code": source})
+
+
+def files(session: Session) -> dict[str, bytes]:
+    return {path: session.workspace.read(path) for path in session.workspace.list()}
+
+
+async def test_a_snapshot_is_taken_up_on_another_home(here: Runtime, there: Runtime, tmp_path: Path) -> None:
+    heard: list[Prompt] = []
+
+    def listen(prompt: Prompt) -> Reply:
+        heard.append(prompt)
+        return say("Yes.")
+
+    replies: list[ScriptedReply] = [code("open('staged.txt', 'w').write('new')"), "Done.", listen]
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "kept.txt").write_text("kept")
+    session = await here.create(model=ScriptedModel(replies), policy=STAGES, workspace=project)
+    assert isinstance(await session.send("Write it."), Proposed)
+    (project / "by-hand.txt").write_text("mine")
+    await here.snapshot(session.id, tmp_path / "session.zip")
+
+    again = await there.restore(tmp_path / "session.zip", model=ScriptedModel(replies), policy=STAGES)
+    assert files(again) == {"kept.txt": b"kept", "by-hand.txt": b"mine"}
+    assert [proposal.path for proposal in again.proposals()] == ["staged.txt"]
+    assert again.budget.spent == session.budget.spent
+    assert isinstance(await again.send("Is it there?"), Proposed)
+    assert len(heard[0].messages) == 5, "the model is given the whole conversation"
+    await again.commit()
+    assert files(again)["staged.txt"] == b"new"
+    assert not (project / "staged.txt").exists(), "the folder it came from is left alone"
+    assert [turn.number for turn in again.history()] == [1, 2]
+
+
+async def test_what_a_person_granted_there_does_not_hold_here(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
+    async def always(escalation: Escalation) -> Response:
+        return Response(verdict="approve", scope="session")
+
+    session = await here.create(policy=STAGES, needs_model=False, approver=always)
+    await session.execute("import os\nopen('a', 'w').write('a')\nos.remove('a')")
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    again = await there.restore(tmp_path / "session.zip", policy=STAGES, needs_model=False)
+    await again.execute("import os\nopen('b', 'w').write('b')\nos.remove('b')")
+    assert len(again.escalations()) == 1
+
+
+async def test_variables_sealed_by_another_home_are_not_taken_up_and_the_session_goes_on(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
+    session = await here.create(policy=STAGES, needs_model=False)
+    await session.execute("n = 41")
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    again = await there.restore(tmp_path / "session.zip", policy=STAGES, needs_model=False)
+    assert await again.execute("m = 1\nm") == Ok(value=1)
+    assert "variables-lost" in [note.code for note in again.diagnostics()]
+    assert await again.execute("m + 1") == Ok(value=2), "what it makes here it keeps"
+
+
+async def test_a_snapshot_is_not_taken_up_over_a_session_that_is_there(here: Runtime, tmp_path: Path) -> None:
+    session = await here.create(policy=STAGES, needs_model=False)
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    with pytest.raises(SessionExists):
+        await here.restore(tmp_path / "session.zip", policy=STAGES, needs_model=False)
+
+
+async def test_going_back_to_before_the_arrival_leaves_a_session_in_its_own_folder(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    session = await here.create(policy=FixedPolicy(default="allow"), needs_model=False, workspace=project)
+    await session.execute("open('a.txt', 'w').write('one')")
+    await session.execute("open('a.txt', 'w').write('two')")
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    again = await there.restore(
+        tmp_path / "session.zip", policy=FixedPolicy(default="allow"), needs_model=False
+    )
+    await again.rewind(1)
+    await again.close()
+    once_more = await there.resume(again.id, policy=FixedPolicy(default="allow"), needs_model=False)
+    assert files(once_more) == {"a.txt": b"one"}
+    assert (project / "a.txt").read_text() == "two"
