@@ -1,0 +1,129 @@
+"""YAML and JSON with places: every error names line and column, and what was expected there."""
+
+import json
+from typing import NoReturn
+
+import yaml
+
+from holdfast.core import Json
+from holdfast.core.errors import InvalidConfig
+
+MAX_CHARACTERS = 1 << 20
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SCALARS = yaml.SafeLoader("")
+
+
+class Spot:
+    """One value of a document, in its place."""
+
+    def __init__(self, raw: yaml.Node, source: str) -> None:
+        self._raw = raw
+        self._source = source
+
+    def fail(self, message: str, *, hint: str | None = None) -> NoReturn:
+        """Say what is wrong here."""
+        mark = self._raw.start_mark
+        raise InvalidConfig(f"{self._source}:{mark.line + 1}:{mark.column + 1}: {message}", hint=hint)
+
+    def fields(self) -> dict[str, tuple["Spot", "Spot"]]:
+        """The fields of a mapping: name to key and value."""
+        if not isinstance(self._raw, yaml.MappingNode):
+            self.fail("expected a mapping")
+        found: dict[str, tuple[Spot, Spot]] = {}
+        for raw_key, raw_value in self._raw.value:
+            key = Spot(raw_key, self._source)
+            name = key.text()
+            if name in found:
+                key.fail(f"{name!r} stands here a second time")
+            found[name] = key, Spot(raw_value, self._source)
+        return found
+
+    def texts(self) -> tuple[str, ...]:
+        """A list of texts."""
+        if not isinstance(self._raw, yaml.SequenceNode):
+            self.fail("expected a list")
+        return tuple(Spot(raw, self._source).text() for raw in self._raw.value)
+
+    def text(self) -> str:
+        """The text that stands here."""
+        value = self._scalar()
+        return (
+            value if isinstance(value, str) else self.fail("expected text", hint="quote it to make it text")
+        )
+
+    def truth(self) -> bool:
+        """The truth value that stands here."""
+        value = self._scalar()
+        return value if isinstance(value, bool) else self.fail("expected true or false")
+
+    def number(self, low: float, high: float) -> float:
+        """The number that stands here."""
+        value = self._scalar()
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            self.fail(f"expected a number from {low:g} to {high:g}")
+        return value
+
+    def whole(self, low: int, high: int) -> int:
+        """The whole number that stands here."""
+        value = self.number(low, high)
+        return value if isinstance(value, int) else self.fail("expected a whole number")
+
+    def is_nothing(self) -> bool:
+        """Whether null stands here."""
+        return isinstance(self._raw, yaml.ScalarNode) and self._scalar() is None
+
+    def _scalar(self) -> Json:
+        if not isinstance(self._raw, yaml.ScalarNode):
+            return []
+        try:
+            value = _SCALARS.construct_object(self._raw)
+        except (yaml.YAMLError, ValueError):
+            self.fail(f"{self._raw.value!r} cannot be read", hint="quote it to make it text")
+        return value if value is None or isinstance(value, str | bool | int | float) else str(self._raw.value)
+
+
+def read_document(text: str, source: str) -> Spot:
+    """The document in a text; JSON where the name says so. Raises InvalidConfig."""
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidConfig(f"{source}: is larger than {MAX_CHARACTERS} characters")
+    if source.endswith(".json"):
+        _check_json(text, source)
+        text = text.replace(
+            "\t", " "
+        )  # JSON may be indented with tabs, YAML may not; no string holds a raw one
+    try:
+        raw = yaml.compose(text, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
+        raise InvalidConfig(f"{source}{place}: is no YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InvalidConfig(f"{source}: is no YAML: {str(error).splitlines()[0]}") from None
+    if raw is None:
+        raise InvalidConfig(f"{source}:1:1: is empty", hint="see: holdfast teams init")
+    _refuse_aliases(raw, source)
+    return Spot(raw, source)
+
+
+def _check_json(text: str, source: str) -> None:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidConfig(f"{source}:{error.lineno}:{error.colno}: is no JSON: {error.msg}") from None
+    except RecursionError:
+        raise InvalidConfig(f"{source}: is nested too deeply") from None
+
+
+def _refuse_aliases(root: yaml.Node, source: str) -> None:
+    """A few aliases of aliases unfold into billions of values."""
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        raw = waiting.pop()
+        if id(raw) in seen:
+            Spot(raw, source).fail("anchors and aliases are not read; write the value out each time")
+        seen.add(id(raw))
+        if isinstance(raw, yaml.MappingNode):
+            waiting += [part for pair in raw.value for part in pair]
+        elif isinstance(raw, yaml.SequenceNode):
+            waiting += raw.value

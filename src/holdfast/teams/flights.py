@@ -1,0 +1,85 @@
+"""Letters on their way: which session answers which letter now, and how often it was handed on."""
+
+import asyncio
+from typing import Literal
+
+from holdfast.core import SessionId, Value, is_success
+from holdfast.teams.contract import Letter, Reply
+from holdfast.teams.pairs import Pair
+
+FlightState = Literal["queued", "working", "answered", "failed"]
+
+
+class Flight:
+    """One letter from the moment it is taken in until its answer is fetched or forgotten."""
+
+    def __init__(self, letter: Letter, pair: Pair) -> None:
+        self.letter = letter
+        self.pair = pair
+        self.state: FlightState = "queued"
+        self.reply: Reply | None = None
+        self.task: asyncio.Task[Reply] | None = None
+
+    def end(self, reply: Reply) -> None:
+        """It has its answer."""
+        self.reply = reply
+        self.state = "answered" if is_success(reply.outcome) else "failed"
+
+
+class FlightReport(Value):
+    """A letter for whoever asks about it."""
+
+    message: str
+    pair: str
+    state: FlightState
+    hops: int
+    reply: Reply | None = None
+
+
+class Flights:
+    """Every letter of this process; of those that have ended, the latest few."""
+
+    def __init__(self, *, keep: int = 1000) -> None:
+        self._keep = keep
+        self._flights: dict[str, Flight] = {}
+        self._working: dict[SessionId, Flight] = {}
+
+    def begin(self, letter: Letter, pair: Pair) -> Flight:
+        """Take a letter in."""
+        ended = [id for id, each in self._flights.items() if each.reply is not None]
+        for id in ended[: max(0, len(ended) - self._keep)]:
+            del self._flights[id]
+        flight = self._flights[letter.id] = Flight(letter, pair)
+        return flight
+
+    def working(self, session: SessionId) -> Flight | None:
+        """The letter that a session answers now."""
+        return self._working.get(session)
+
+    def set_working(self, session: SessionId, flight: Flight) -> None:
+        """This letter is being answered there."""
+        flight.state = "working"
+        self._working[session] = flight
+
+    def rest(self, session: SessionId) -> None:
+        """The session answers nothing any more."""
+        self._working.pop(session, None)
+
+    def of(self, pair: Pair) -> list[FlightReport]:
+        """The letters of one pair, oldest first."""
+        return [report(each) for each in self._flights.values() if each.pair == pair]
+
+    def get(self, message: str) -> Flight | None:
+        """The letter with this id."""
+        return self._flights.get(message)
+
+
+def report(flight: Flight) -> FlightReport:
+    """What is known of a letter."""
+    return FlightReport(
+        message=flight.letter.id,
+        pair=str(flight.pair),
+        state=flight.state,
+        hops=flight.letter.hops,
+        reply=flight.reply,
+    )

@@ -1,0 +1,21 @@
+"""From a file to a roster, loading what parses it only then: YAML is slow to load, and most programs need no roster."""
+
+from pathlib import Path
+
+from holdfast.core.errors import InvalidConfig
+from holdfast.teams.roster import Roster
+
+
+def load_roster(path: Path) -> Roster:
+    """The roster in a file. Raises InvalidConfig, naming line and column."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InvalidConfig(
+            f"{path}: there is no such file", hint="make one with: holdfast teams init"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidConfig(f"{path}: cannot be read: {error}") from None
+    from holdfast.teams.reading import read_roster
+
+    return read_roster(text, source=str(path))

@@ -1,0 +1,119 @@
+"""The staff: from a pair to the member that answers in it. Which program that is stands on the roster."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import assert_never
+
+from holdfast.core import Clock, SessionId
+from holdfast.gate import Gate, GateSettings, Rendezvous
+from holdfast.mcp import ForeignTools
+from holdfast.policy import Policy
+from holdfast.session import Session
+from holdfast.store import Home, Journal, Store
+from holdfast.teams.contract import Agent, Member
+from holdfast.teams.errors import MemberMissing
+from holdfast.teams.own import SessionMember
+from holdfast.teams.pairs import Pair
+from holdfast.teams.recording import RecordedMember
+from holdfast.teams.roster import Roster, Team
+from holdfast.teams.scripted import ScriptedProgram
+from holdfast.world import WorldPaths
+
+OpenSession = Callable[[SessionId, Team], Awaitable[Session]]
+"""Takes up one of our own sessions; it is there already. Handed in, for only the composition root builds sessions."""
+Introduce = Callable[[SessionId], Mapping[str, object] | None]
+"""How the member of a session reaches the teams' server in its turn: the entry for its configuration, None for not at all."""
+
+
+class Staff:
+    """Wakes members."""
+
+    def __init__(
+        self,
+        *,
+        roster: Roster,
+        folder: Path,
+        home: Home,
+        store: Store,
+        clock: Clock,
+        open_policy: Callable[[str], Policy],
+        open_session: OpenSession,
+        environ: Mapping[str, str],
+        scripted: ScriptedProgram | None = None,
+    ) -> None:
+        self._roster = roster
+        self._folder = folder
+        self._home = home
+        self._store = store
+        self._clock = clock
+        self._open_policy = open_policy
+        self._open_session = open_session
+        self._environ = environ
+        self._scripted = scripted or ScriptedProgram()
+        self.introduce: Introduce = lambda _: None
+
+    def policy_digest(self, team: Team) -> str:
+        """Names the policy that a team goes by. Raises InvalidPolicy."""
+        return self._open_policy(team.policy).digest
+
+    async def wake(self, pair: Pair, session: SessionId) -> Member:
+        """The member for a pair whose session is there. Raises MemberFailed, MemberMissing, SessionHeld."""
+        team = self._roster.team(pair.receiver)
+        if team.member == "holdfast":
+            return SessionMember(await self._open_session(session, team))
+        async with AsyncExitStack() as stack:
+            journal = await self._store.open(session)
+            stack.push_async_callback(journal.release)
+            agent = self._agent(team, session)
+            stack.push_async_callback(agent.close)
+            gate = self._gate(journal, team)
+            rendezvous = Rendezvous(self._home.escalations(session), gate=gate, journal=journal)
+            self._home.prepare_session(session)
+            await rendezvous.open()
+            stack.push_async_callback(rendezvous.close)
+            member = RecordedMember(
+                journal=journal,
+                gate=gate,
+                agent=agent,
+                clock=self._clock,
+                folder=team.project,
+                on_close=stack.pop_all().aclose,
+            )
+            stack.push_async_callback(member.close)
+            await member.open()
+            stack.pop_all()
+        return member
+
+    def _gate(self, journal: Journal, team: Team) -> Gate:
+        return Gate(
+            journal=journal,
+            policy=self._open_policy(team.policy),
+            toolsets=[ForeignTools(self._scripted.kind if team.member == "scripted" else team.member)],
+            paths=WorldPaths(Path(team.project), protected=(self._home.root,), guest_root=None),
+            clock=self._clock,
+            settings=GateSettings(),
+        )
+
+    def _agent(self, team: Team, session: SessionId) -> Agent:
+        match team.member:
+            case "claude":
+                from holdfast.teams.claude.agent import ClaudeAgent
+
+                return ClaudeAgent(
+                    team=team,
+                    folder=self._folder / "pairs" / session,
+                    environ=self._environ,
+                    silence_seconds=self._roster.settings.silence_seconds,
+                    teams_server=self.introduce(session),
+                )
+            case "scripted":
+                return self._scripted.agent()
+            case "acp":
+                raise MemberMissing(
+                    "members over ACP are not there yet", hint="use a member of kind claude or holdfast"
+                )
+            case "holdfast":
+                raise AssertionError("own sessions are opened above")
+            case _:
+                assert_never(team.member)

@@ -1,0 +1,92 @@
+"""A whole company in memory: real store, real gate, real switchboard, and members that say what they were told to."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from holdfast.core import Clock, FakeClock, SessionId, Verdict
+from holdfast.guests import ScriptedEngine
+from holdfast.models import Reply as ModelReply
+from holdfast.models import ScriptedModel, say
+from holdfast.models.contract import Prompt
+from holdfast.policy import FixedPolicy, LexicalPaths
+from holdfast.session import Session, Settings, assemble
+from holdfast.store import Home, MemoryStore, Store
+from holdfast.teams import CompanySettings, Roster, ScriptedProgram, Staff, Switchboard, Team
+from holdfast.world import MemoryWorld
+
+
+def roster(*names: str, project: str, settings: Mapping[str, Any] | None = None, **team: Any) -> Roster:
+    """A roster of teams that differ in nothing but their names."""
+    return Roster(
+        settings=CompanySettings(**(settings or {})),
+        teams={
+            name: Team(**({"name": name, "project": project, "member": "scripted"} | team)) for name in names
+        },
+    )
+
+
+@asynccontextmanager
+async def company(
+    tmp_path: Path,
+    on: Roster,
+    *,
+    program: ScriptedProgram | None = None,
+    store: Store | None = None,
+    clock: Clock | None = None,
+    verdicts: Mapping[str, Verdict] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> AsyncIterator[Switchboard]:
+    """A switchboard over these parts; hand in the store and the program to keep them across two of them."""
+    clock = clock or FakeClock()
+    kept = store or MemoryStore(clock=clock)
+    policy = FixedPolicy(default="allow", verdicts=verdicts or {})
+    engine = ScriptedEngine()
+
+    async def open_session(session: SessionId, team: Team) -> Session:
+        return await assemble(
+            journal=await kept.open(session),
+            store=kept,
+            world=MemoryWorld(),
+            paths=LexicalPaths(),
+            policy=policy,
+            model=ScriptedModel([echo_model] * 100),
+            guest=engine.guest(),
+            settings=Settings(),
+            clock=clock,
+        )
+
+    staff = Staff(
+        roster=on,
+        folder=tmp_path / "teams",
+        home=Home(tmp_path / "home"),
+        store=kept,
+        clock=clock,
+        open_policy=lambda _: policy,
+        open_session=open_session,
+        environ=environ or {},
+        scripted=program,
+    )
+    board = Switchboard(roster=on, folder=tmp_path / "teams", store=kept, staff=staff, clock=clock)
+    async with board:
+        yield board
+    await engine.close()
+    if store is None:
+        await kept.close()
+
+
+def echo_model(prompt: Prompt) -> ModelReply:
+    """The model of our own members: the same echo and recall as the scripted program's."""
+    from holdfast.core import UserMessage, encode
+
+    letters = [_letter(each.text) for each in prompt.messages if isinstance(each, UserMessage)]
+    if letters[-1] == "recall":
+        return say(f"recall: {encode(letters[:-1]).decode()}")
+    return say(f"echo[{len(letters)}]: {letters[-1]}")
+
+
+def _letter(text: str) -> str:
+    """The words between the marks."""
+    *_, last = text.split("[")
+    return last.split("\n", 1)[1].rsplit("\n", 1)[0] if "\n" in last else text

@@ -1,0 +1,104 @@
+"""Teams that ask each other in the middle of answering: loops end, deadlocks are refused, and everybody gets an answer."""
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.teams.companies import company, roster
+
+from holdfast.core import Error, FakeClock
+from holdfast.teams import OUTSIDE, Letter, OnCall, Pair, Reply, ScriptedProgram, Switchboard
+
+
+def code(reply: Reply) -> str:
+    return reply.outcome.code if isinstance(reply.outcome, Error) else "ok"
+
+
+class Chatty:
+    """Members that hand questions on: `text` is the way still to go, as names with spaces between."""
+
+    def __init__(self) -> None:
+        self.board: Switchboard | None = None
+        self.program = ScriptedProgram(self.answer)
+        self.receivers: dict[str, str] = {}
+
+    async def answer(self, letter: Letter, heard: object, on_call: OnCall) -> str:
+        assert self.board is not None
+        here, *way = letter.text.split(" ")
+        if not way:
+            return "end"
+        await asyncio.sleep(0)
+        thread, _, _ = here.partition("@")
+        within = self.board.key(
+            Pair(sender=letter.sender, receiver=here.split("@")[-1], thread=thread if "@" in here else "")
+        )
+        there = way[0]
+        thread = there.split("@")[0] if "@" in there else ""
+        reply = await self.board.ask(
+            here.split("@")[-1], there.split("@")[-1], " ".join(way), thread=thread, within=within
+        )
+        return f"{there}: {code(reply)} {reply.text}"
+
+
+async def start(chatty: Chatty, board: Switchboard, way: str) -> Reply:
+    chatty.board = board
+    return await board.ask(OUTSIDE, way.split(" ")[0], way)
+
+
+async def test_a_chain_of_questions_is_answered_at_its_end(tmp_path: Path) -> None:
+    chatty = Chatty()
+    on = roster("a", "b", "c", project=str(tmp_path))
+    async with company(tmp_path, on, program=chatty.program) as board:
+        reply = await start(chatty, board, "a b c")
+    assert reply.text == "b: ok c: ok end"
+
+
+async def test_a_question_that_waits_for_itself_is_refused_and_the_rest_is_answered(tmp_path: Path) -> None:
+    chatty = Chatty()
+    on = roster("a", "b", project=str(tmp_path))
+    async with company(tmp_path, on, program=chatty.program) as board:
+        reply = await start(chatty, board, "a b a b a")
+    # external->a, a->b and b->a are three sessions; a->b a second time would wait for itself.
+    assert reply.text == "b: ok a: ok b: would-deadlock "
+
+
+async def test_a_question_is_not_handed_on_for_ever(tmp_path: Path) -> None:
+    chatty = Chatty()
+    on = roster("a", "b", project=str(tmp_path), settings={"max_hops": 3})
+    async with company(tmp_path, on, program=chatty.program) as board:
+        reply = await start(chatty, board, "a t1@b t2@a t3@b t4@a t5@b")
+    assert "too-many-hops" in reply.text
+
+
+async def test_a_full_pool_in_which_everybody_waits_says_so_at_once(tmp_path: Path) -> None:
+    chatty = Chatty()
+    on = roster("a", "b", "c", project=str(tmp_path), settings={"max_processes": 2})
+    async with company(tmp_path, on, program=chatty.program) as board:
+        reply = await start(chatty, board, "a b c")
+    assert reply.text == "b: ok c: pool-full "
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_hundreds_of_teams_asking_at_random_all_get_an_answer(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    chatty = Chatty()
+    names = [f"t{n}" for n in range(200)]
+    few = names[:6]
+    on = roster(*names, project=str(tmp_path), settings={"max_processes": 12, "queue_seconds": 3000.0})
+    async with company(tmp_path, on, program=chatty.program, clock=FakeClock()) as board:
+        ways = [
+            " ".join(
+                chance.choice(few if chance.random() < 0.5 else names) for _ in range(chance.randrange(1, 8))
+            )
+            for _ in range(250)
+        ]
+        async with asyncio.timeout(40):  # an undetected deadlock would wait far longer
+            replies = await asyncio.gather(*(start(chatty, board, way) for way in ways))
+    counted = Counter(code(reply) for reply in replies)
+    assert set(counted) == {"ok"}
+    inside = " ".join(reply.text for reply in replies)
+    assert "would-deadlock" in inside or "pool-full" in inside
+    assert "timeout" not in inside
+    assert chatty.program.most_running <= 12

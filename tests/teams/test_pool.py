@@ -1,0 +1,180 @@
+"""The pool: bounded under any crowd, never at the cost of one that works, first come, first served."""
+
+import asyncio
+import random
+
+import pytest
+
+from holdfast.core import FakeClock, SessionId
+from holdfast.teams import Letter, Pool, PoolFull, Reply
+
+KEYS = [SessionId(f"s{n}") for n in range(9)]
+
+
+class Sleeper:
+    """A member that only is awake."""
+
+    awake = 0
+    most_awake = 0
+
+    def __init__(self) -> None:
+        self.is_alive = True
+        self.is_closed = False
+        Sleeper.awake += 1
+        Sleeper.most_awake = max(Sleeper.most_awake, Sleeper.awake)
+
+    async def ask(self, letter: Letter) -> Reply:
+        raise AssertionError("nobody asks it")
+
+    async def compact(self, *, above_tokens: int) -> bool:
+        return False
+
+    async def close(self) -> None:
+        await asyncio.sleep(0)
+        Sleeper.awake -= not self.is_closed
+        self.is_closed, self.is_alive = True, False
+
+
+async def wake() -> Sleeper:
+    await asyncio.sleep(0)
+    return Sleeper()
+
+
+@pytest.fixture(autouse=True)
+def _nobody_awake() -> None:
+    Sleeper.awake = Sleeper.most_awake = 0
+
+
+def pool(limit: int, clock: FakeClock | None = None, queue_seconds: float = 5.0) -> Pool:
+    return Pool(limit=limit, idle_seconds=60, queue_seconds=queue_seconds, clock=clock or FakeClock())
+
+
+async def use(a_pool: Pool, key: SessionId) -> Sleeper:
+    async with a_pool.using(key, wake) as member:
+        assert isinstance(member, Sleeper)
+        return member
+
+
+async def test_the_least_recently_used_idle_one_makes_room() -> None:
+    clock = FakeClock()
+    a_pool = pool(2, clock)
+    for key in (KEYS[0], KEYS[1], KEYS[0], KEYS[2]):
+        clock.advance(1)
+        await use(a_pool, key)
+    assert set(a_pool.states()) == {KEYS[0], KEYS[2]}
+    await a_pool.close()
+    assert Sleeper.awake == 0
+
+
+async def test_a_warm_member_is_used_again() -> None:
+    a_pool = pool(2)
+    assert await use(a_pool, KEYS[0]) is await use(a_pool, KEYS[0])
+    await a_pool.close()
+
+
+async def test_when_all_are_busy_it_is_said_so_and_nobody_is_ended() -> None:
+    a_pool = pool(1, queue_seconds=0.01)
+    async with a_pool.using(KEYS[0], wake) as busy:
+        with pytest.raises(PoolFull):
+            await use(a_pool, KEYS[1])
+        assert busy.is_alive
+    await use(a_pool, KEYS[1])
+    await a_pool.close()
+
+
+async def test_who_waits_is_served_in_the_order_of_coming() -> None:
+    a_pool = pool(1)
+    served: list[SessionId] = []
+
+    async def serve(key: SessionId) -> None:
+        async with a_pool.using(key, wake):
+            served.append(key)
+            await asyncio.sleep(0)
+
+    async with a_pool.using(KEYS[8], wake):
+        tasks = []
+        for key in KEYS[:5]:
+            tasks.append(asyncio.create_task(serve(key)))
+            await asyncio.sleep(0)
+    tasks.append(asyncio.create_task(serve(KEYS[5])))
+    await asyncio.gather(*tasks)
+    assert served == KEYS[:6]
+    await a_pool.close()
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_there_are_never_more_than_the_limit(seed: int) -> None:
+    chance = random.Random(seed)
+    a_pool = pool(3)
+    locks = {key: asyncio.Lock() for key in KEYS}
+
+    async def visit() -> None:
+        key = chance.choice(KEYS)
+        async with locks[key], a_pool.using(key, wake) as member:
+            for _ in range(chance.randrange(4)):
+                await asyncio.sleep(0)
+            assert isinstance(member, Sleeper)
+            assert not member.is_closed
+            if chance.random() < 0.2:
+                member.is_alive = False
+
+    async def leave_early() -> None:
+        task = asyncio.create_task(visit())
+        for _ in range(chance.randrange(6)):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+
+    await asyncio.gather(*(leave_early() if chance.random() < 0.3 else visit() for _ in range(300)))
+    assert Sleeper.most_awake == 3
+    await a_pool.close()
+    assert Sleeper.awake == 0
+
+
+async def test_who_is_idle_too_long_is_put_to_sleep_and_the_dead_are_cleared_away() -> None:
+    clock = FakeClock()
+    a_pool = pool(3, clock)
+    await use(a_pool, KEYS[0])
+    clock.advance(59)
+    await use(a_pool, KEYS[1])
+    (await use(a_pool, KEYS[2])).is_alive = False
+    assert await a_pool.sweep() == [KEYS[2]]
+    clock.advance(1)
+    assert await a_pool.sweep() == [KEYS[0]]
+    assert set(a_pool.states()) == {KEYS[1]}
+    await a_pool.close()
+
+
+async def test_a_member_that_cannot_be_woken_leaves_no_place_taken() -> None:
+    a_pool = pool(1)
+
+    async def fail() -> Sleeper:
+        raise OSError("no such program")
+
+    with pytest.raises(OSError, match="no such program"):
+        async with a_pool.using(KEYS[0], fail):
+            pass
+    await use(a_pool, KEYS[1])
+    await a_pool.close()
+
+
+async def test_a_dead_member_is_replaced_when_it_is_wanted() -> None:
+    a_pool = pool(1)
+    first = await use(a_pool, KEYS[0])
+    first.is_alive = False
+    assert await use(a_pool, KEYS[0]) is not first
+    assert first.is_closed
+    await a_pool.close()
+
+
+async def test_closing_turns_away_who_waits() -> None:
+    a_pool = pool(1)
+    async with a_pool.using(KEYS[0], wake):
+        waiting = asyncio.create_task(use(a_pool, KEYS[1]))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(a_pool.close())
+        with pytest.raises(PoolFull):
+            await waiting
+        await closing
+    with pytest.raises(PoolFull):
+        await use(a_pool, KEYS[2])

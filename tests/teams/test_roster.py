@@ -1,0 +1,110 @@
+"""The roster is read whole or refused in its place."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from holdfast.core import Limits
+from holdfast.core.errors import InvalidConfig
+from holdfast.teams import CompanySettings, load_roster
+
+
+def write(tmp_path: Path, text: str, name: str = "teams.yaml") -> Path:
+    (tmp_path / "front end").mkdir(exist_ok=True)
+    (tmp_path / "backend").mkdir(exist_ok=True)
+    path = tmp_path / name
+    path.write_text(text.replace("HERE", str(tmp_path)))
+    return path
+
+
+def test_a_roster_says_who_there_is_and_who_may_ask_whom(tmp_path: Path) -> None:
+    roster = load_roster(
+        write(
+            tmp_path,
+            """\
+settings:
+  max_processes: 3
+  idle_seconds: 1.5
+  budget: {tokens: 1000, cost_usd: 0.1}
+teams:
+  frontend:
+    project: HERE/front end
+    description: Draws what people see
+    member: claude
+    environment: [ANTHROPIC_API_KEY]
+    color: "#E91E63"
+  backend:
+    project: HERE/backend
+    policy: safe-edit
+    asked_by: [frontend, external]
+""",
+        )
+    )
+    assert roster.settings == CompanySettings(
+        max_processes=3, idle_seconds=1.5, budget=Limits(tokens=1000, cost_usd=Decimal("0.1"))
+    )
+    assert roster.team("frontend").member == "claude"
+    assert roster.team("frontend").environment == ("ANTHROPIC_API_KEY",)
+    assert roster.team("backend").asked_by == ("frontend", "external")
+    assert roster.team("backend").policy == "safe-edit"
+
+
+def test_the_older_teams_json_is_read_with_its_own_names(tmp_path: Path) -> None:
+    text = """\
+{
+\t"settings": {"idleTimeout": 300000, "maxProcesses": 10, "healthCheckInterval": 30000},
+\t"teams": {"frontend": {"project": "HERE/backend", "path": "HERE/backend", "description": "Frontend team",
+\t                      "skipPermissions": false, "color": "#E91E63"}}
+}
+"""
+    roster = load_roster(write(tmp_path, text, "teams.json"))
+    assert roster.settings == CompanySettings(idle_seconds=300, max_processes=10, health_seconds=30)
+    assert roster.team("frontend").project == str(tmp_path / "backend")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("", "1:1", "is empty"),
+        ("teams: [", "", "is no YAML"),
+        ("settings: {}", "1:1", "no field 'teams'"),
+        ("teams:\n  a: {}", "2:3", "no field 'project'"),
+        ("teams:\n  a:\n    project: rel", "3:14", "absolute"),
+        ("teams:\n  a:\n    project: HERE/../etc", "3:14", "no '..'"),
+        ("teams:\n  a:\n    project: HERE/missing", "3:14", "is no folder"),
+        ("teams:\n  a:\n    project: HERE/teams.yaml", "3:14", "is no folder"),
+        ("teams:\n  external: {project: HERE}", "2:3", "not the name of a team"),
+        ("teams:\n  a/b: {project: HERE}", "2:3", "is no name of a team"),
+        ("teams:\n  a: {project: HERE}\n  a: {project: HERE}", "3:3", "a second time"),
+        ("teams:\n  a: {project: HERE, projct: x}", "2:", "has no field 'projct'"),
+        ("teams:\n  a: {project: HERE, member: gpt}", "2:", "is no kind of member"),
+        ("teams:\n  a: {project: HERE, color: red}", "2:", "is no colour"),
+        ("teams:\n  a: {project: HERE, environment: [A=b]}", "2:", "no name of a variable"),
+        ("teams:\n  a: {project: HERE, skipPermissions: true}", "2:", "without being judged"),
+        ("teams:\n  a: {project: HERE, asked_by: [b]}", "2:", "there is no team 'b'"),
+        ("teams:\n  a: {project: HERE, budget: {tokens: -1}}", "2:", "expected a number"),
+        ("teams: {}\nsettings: {max_processes: 0}", "2:27", "from 1 to 1000"),
+        ("teams: {}\nsettings: {max_processes: true}", "2:27", "from 1 to 1000"),
+        ("teams: {}\nsettings: {max_processes: 1.5}", "2:27", "whole"),
+        ("teams: {}\nsettings: {idle_seconds: 1, idleTimeout: 1000}", "2:", "the same as another"),
+        ("a: &x {}\nb: *x", "1:4", "anchors"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_its_place(
+    tmp_path: Path, text: str, place: str, words: str
+) -> None:
+    with pytest.raises(InvalidConfig, match=words) as caught:
+        load_roster(write(tmp_path, text))
+    assert f"teams.yaml:{place}" in str(caught.value)
+
+
+def test_json_that_is_none_names_its_place(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match=r"teams\.json:2:3: is no JSON"):
+        load_roster(write(tmp_path, '{"teams": {},\n  }', "teams.json"))
+
+
+def test_a_roster_that_is_not_there_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        load_roster(tmp_path / "teams.yaml")
+    assert caught.value.hint == "make one with: holdfast teams init"

@@ -1,0 +1,221 @@
+"""One session for each directed pair: found again, created once, never mixed."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.teams.companies import company, roster
+
+from holdfast.core import Error, FakeClock, JsonObject, Limits, Ok, Refused
+from holdfast.core.errors import InvalidInput
+from holdfast.store import MemoryStore
+from holdfast.teams import (
+    OUTSIDE,
+    AskRefused,
+    Letter,
+    OnCall,
+    Pair,
+    ScriptedProgram,
+    UnknownTeam,
+)
+
+NAMES = ("alpha", "beta", "gamma")
+
+
+async def test_each_direction_is_a_session_of_its_own(tmp_path: Path) -> None:
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path))) as board:
+        for sender, receiver in (("alpha", "beta"), ("beta", "alpha"), ("gamma", "beta"), (OUTSIDE, "beta")):
+            await board.ask(sender, receiver, f"from {sender}")
+        lines = await board.sessions()
+    assert {line.description for line in lines} == {
+        "alpha -> beta",
+        "beta -> alpha",
+        "gamma -> beta",
+        "external -> beta",
+    }
+
+
+@pytest.mark.parametrize("member", ["scripted", "holdfast"])
+async def test_no_member_has_heard_what_was_said_to_another(tmp_path: Path, member: str) -> None:
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path), member=member)) as board:
+        pairs = [(a, b, t) for a in (*NAMES, OUTSIDE) for b in NAMES for t in ("", "two")]
+        await asyncio.gather(*(board.ask(a, b, f"secret {a} {b} {t}", thread=t) for a, b, t in pairs))
+        for a, b, t in pairs:
+            reply = await board.ask(a, b, "recall", thread=t)
+            assert reply.text == f'recall: ["secret {a} {b} {t}"]'
+
+
+async def test_two_first_messages_at_once_make_one_session_and_both_are_answered(tmp_path: Path) -> None:
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path))) as board:
+        replies = await asyncio.gather(*(board.ask("alpha", "beta", f"m{n}") for n in range(5)))
+        lines = await board.sessions()
+    assert [reply.text for reply in replies] == [f"echo[{n + 1}]: m{n}" for n in range(5)]
+    assert [line.turns for line in lines] == [5]
+
+
+async def test_what_was_said_is_remembered_after_a_restart(tmp_path: Path) -> None:
+    clock = FakeClock()
+    store, program = MemoryStore(clock=clock), ScriptedProgram()
+    on = roster(*NAMES, project=str(tmp_path))
+    async with company(tmp_path, on, store=store, program=program, clock=clock) as board:
+        await board.ask("alpha", "beta", "the key is under the mat")
+    async with company(tmp_path, on, store=store, program=program, clock=clock) as board:
+        reply = await board.ask("alpha", "beta", "recall")
+    assert reply.text == 'recall: ["the key is under the mat"]'
+    assert reply.notes == ()
+
+
+async def test_a_lost_transcript_begins_a_new_generation_and_the_caller_is_told(tmp_path: Path) -> None:
+    clock = FakeClock()
+    store, program = MemoryStore(clock=clock), ScriptedProgram()
+    on = roster(*NAMES, project=str(tmp_path))
+    async with company(tmp_path, on, store=store, program=program, clock=clock) as board:
+        await board.ask("alpha", "beta", "remember me")
+    program.conversations.clear()
+    async with company(tmp_path, on, store=store, program=program, clock=clock) as board:
+        reply = await board.ask("alpha", "beta", "recall")
+        again = await board.ask("alpha", "beta", "go on")
+    assert (reply.text, reply.generation) == ("recall: []", 2)
+    assert "memory of earlier messages is lost" in reply.notes[0]
+    assert (again.generation, again.notes) == (2, ())
+
+
+async def test_the_same_message_twice_is_one_turn(tmp_path: Path) -> None:
+    id = "550e8400-e29b-41d4-a716-446655440000"
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path))) as board:
+        first = await board.ask("alpha", "beta", "once", message=id)
+        second = await board.ask("alpha", "beta", "once", message=id.upper())
+        (line,) = await board.sessions()
+    assert first.text == second.text == "echo[1]: once"
+    assert line.turns == 1
+
+
+async def test_who_may_ask_whom_is_on_the_roster(tmp_path: Path) -> None:
+    on = roster(*NAMES, project=str(tmp_path), asked_by=("alpha",))
+    async with company(tmp_path, on) as board:
+        assert (await board.ask("alpha", "beta", "hello")).outcome == Ok(value="echo[1]: hello")
+        with pytest.raises(AskRefused):
+            await board.ask("gamma", "beta", "hello")
+        with pytest.raises(AskRefused):
+            await board.ask(OUTSIDE, "beta", "hello")
+        with pytest.raises(UnknownTeam):
+            await board.ask("alpha", "delta", "hello")
+        with pytest.raises(UnknownTeam):
+            await board.ask("delta", "beta", "hello")
+        with pytest.raises(InvalidInput):
+            await board.ask("alpha", "beta", "hello", thread="../x")
+
+
+async def test_a_time_that_is_up_interrupts_the_turn_and_the_next_answer_is_its_own(tmp_path: Path) -> None:
+    async def slow(letter: Letter, heard: object, on_call: OnCall) -> str:
+        if letter.text == "slow":
+            await asyncio.get_running_loop().create_future()
+        return f"answer to {letter.text}"
+
+    on = roster(*NAMES, project=str(tmp_path))
+    async with company(tmp_path, on, program=ScriptedProgram(slow)) as board:
+        late = await board.ask("alpha", "beta", "slow", seconds=0.02)
+        after = await board.ask("alpha", "beta", "quick")
+    assert isinstance(late.outcome, Error)
+    assert late.outcome.code == "timeout"
+    assert after.text == "answer to quick"
+
+
+async def test_a_member_that_dies_in_mid_turn_is_an_error_at_once_and_is_taken_up_anew(
+    tmp_path: Path,
+) -> None:
+    program = ScriptedProgram()
+
+    async def dying(letter: Letter, heard: object, on_call: OnCall) -> str:
+        if letter.text == "die":
+            next(iter(program.running)).die()
+            await asyncio.get_running_loop().create_future()
+        return "alive"
+
+    program.answer = dying
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path)), program=program) as board:
+        lost = await board.ask("alpha", "beta", "die")
+        after = await board.ask("alpha", "beta", "there?")
+    assert isinstance(lost.outcome, Error)
+    assert lost.outcome.code == "member-lost"
+    assert after.text == "alive"
+
+
+async def test_an_operator_cancels_one_pair_and_no_other(tmp_path: Path) -> None:
+    working = asyncio.Event()
+
+    async def waiting(letter: Letter, heard: object, on_call: OnCall) -> str:
+        working.set()
+        if letter.sender == "alpha":
+            await asyncio.get_running_loop().create_future()
+        return "done"
+
+    on = roster(*NAMES, project=str(tmp_path))
+    async with company(tmp_path, on, program=ScriptedProgram(waiting)) as board:
+        asking = asyncio.create_task(board.ask("alpha", "beta", "wait"))
+        await working.wait()
+        assert not await board.cancel("gamma", "beta")
+        assert not await board.sleep("alpha", "beta")
+        assert await board.cancel("alpha", "beta")
+        reply = await asking
+        assert isinstance(reply.outcome, Error)
+        assert reply.outcome.code == "cancelled"
+        assert (await board.ask("gamma", "beta", "you?")).text == "done"
+
+
+async def test_word_that_was_left_goes_with_the_next_letter_and_has_a_receipt(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path)), clock=clock) as board:
+        await board.notify("alpha", "beta", "too old", ttl_days=1)
+        clock.advance(2 * 86_400)
+        await board.notify("alpha", "beta", "the build is green")
+        await board.ask("gamma", "beta", "not mine")
+        await board.ask("alpha", "beta", "hello")
+        reply = await board.ask("alpha", "beta", "recall")
+        old, green = await board.notices("alpha", "beta")
+    assert reply.text == 'recall: ["the build is green","hello"]'
+    assert not old.delivered_with
+    assert green.delivered_with
+
+
+async def test_a_send_without_waiting_is_found_in_the_report(tmp_path: Path) -> None:
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path))) as board:
+        sent = board.send("alpha", "beta", "no hurry")
+        assert sent.state == "queued"
+        await board.ask("alpha", "beta", "second")
+        first, second = board.report("alpha", "beta")
+        assert (first.state, first.message) == ("answered", sent.message)
+        assert first.reply is not None
+        assert first.reply.text == "echo[1]: no hurry"
+        assert second.state == "answered"
+        assert board.report("gamma", "beta") == []
+
+
+async def test_the_gate_judges_what_a_foreign_member_wants_to_do(tmp_path: Path) -> None:
+    async def writer(letter: Letter, heard: object, on_call: OnCall) -> str:
+        wish: JsonObject = {"file_path": str(tmp_path / "a.txt")}
+        answer = await on_call(letter.text, wish)
+        return answer.reason if isinstance(answer, Refused) else "allowed"
+
+    on = roster(*NAMES, project=str(tmp_path))
+    program = ScriptedProgram(writer, kind="claude")
+    async with company(tmp_path, on, program=program, verdicts={"claude.Edit": "deny"}) as board:
+        assert (await board.ask("alpha", "beta", "Edit")).text == "claude.Edit is fixed to deny"
+        assert (await board.ask("alpha", "beta", "Read")).text == "allowed"
+        assert "NoSuchTool" in (await board.ask("alpha", "beta", "NoSuchTool")).text
+
+
+async def test_all_teams_together_spend_no_more_than_one_budget(tmp_path: Path) -> None:
+    on = roster(*NAMES, project=str(tmp_path), settings={"budget": Limits(iterations=2)})
+    async with company(tmp_path, on) as board:
+        assert isinstance((await board.ask("alpha", "beta", "one")).outcome, Ok)
+        assert isinstance((await board.ask("beta", "gamma", "two")).outcome, Ok)
+        third = await board.ask("gamma", "alpha", "three")
+    assert isinstance(third.outcome, Error)
+    assert third.outcome.code == "budget-exceeded"
+
+
+def test_a_pair_is_read_back_from_how_it_is_written() -> None:
+    for pair in (Pair(sender="a", receiver="b"), Pair(sender="a.b", receiver="c-d", thread="t_1")):
+        assert Pair.read(str(pair)) == pair
+    assert Pair.read("mail a -> b") is None
