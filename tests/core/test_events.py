@@ -13,6 +13,7 @@ from holdfast.core.events import (
     CallIntended,
     SessionOpened,
     TurnEnded,
+    TurnReopened,
     chain,
     decode_event,
     encode_event,
@@ -37,6 +38,7 @@ EVENTS: list[AnyEvent] = [
         reserved=Amount(calls=1, cost_usd=None),
     ),
     TurnEnded(turn=3, outcome=Proposed(value="x", proposals=("a.txt",))),
+    TurnReopened(turn=3),
 ]
 
 

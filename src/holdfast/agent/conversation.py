@@ -17,6 +17,7 @@ from holdfast.core.events import (
     SessionOpened,
     ToolReturned,
     TurnEnded,
+    TurnReopened,
 )
 from holdfast.core.fold import Fold
 
@@ -77,6 +78,8 @@ class Conversation(Fold):
                 self._messages = [each for each in self._messages if each[0] > event.through]
             case TurnEnded():
                 self._end(event.turn)
+            case TurnReopened():
+                self.is_open = True
             case _:
                 pass
 

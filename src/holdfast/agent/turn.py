@@ -3,6 +3,7 @@
 A fresh turn, one that a crash cut off, and one that waited for a person until tomorrow all take this road.
 """
 
+import asyncio
 import traceback
 from collections.abc import Callable
 from typing import Literal
@@ -85,9 +86,7 @@ class Turn:
         """Do the next thing until the turn is over, or waits for a person (`Needs`, with an escalation open)."""
         begun = self._clock.monotonic()
         try:
-            outcome = await self._next(on_text)
-            while outcome is None:
-                outcome = await self._next(on_text)
+            outcome = await self._within_time(on_text)
         except BudgetExceeded as error:
             outcome = Nonconverged(value=self._last_words(), reason="budget", dimension=error.dimension)
         except StoreError:
@@ -112,6 +111,21 @@ class Turn:
                 TurnEnded(turn=self._conversation.turn, outcome=outcome, wall_seconds=spent)
             )
         return outcome
+
+    async def _within_time(self, on_text: OnText) -> Outcome:
+        """One thing after another, as long as the budget has time for it."""
+        self._gate.budget.check()
+        left = self._gate.budget.remaining("wall_seconds")
+        limit = asyncio.timeout(None if left is None else float(left) - self._worked_seconds)
+        try:
+            async with limit:
+                while (outcome := await self._next(on_text)) is None:
+                    pass
+                return outcome
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise BudgetExceeded("the time is up", dimension="wall_seconds") from None
 
     async def _next(self, on_text: OnText) -> Outcome | None:
         """One thing: ask the model, carry out one of its calls, or find that the turn is over."""

@@ -207,6 +207,12 @@ class TurnEnded(Event):
     wall_seconds: float = 0.0
 
 
+class TurnReopened(Event):
+    """A turn that a budget stopped goes on where it was, because the budget was raised."""
+
+    turn: int
+
+
 class HistoryCompacted(Event):
     """Turns up to and with `through` are given to the model as this summary; the originals stay in the journal."""
 
@@ -394,6 +400,7 @@ AnyEvent = (
     | RunEnded
     | ToolReturned
     | TurnEnded
+    | TurnReopened
     | HistoryCompacted
     | CallRefused
     | CallIntended

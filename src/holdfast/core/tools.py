@@ -1,7 +1,7 @@
 """Tools: what can be called, what its arguments mean, and who carries it out."""
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -114,6 +114,15 @@ class Toolset(Protocol):
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         """Carry out a call that was judged. Raises ToolError, PathRefused, QuotaExceeded or OSError; may be cancelled."""
+        ...
+
+
+@runtime_checkable
+class Estimating(Protocol):
+    """A toolset that can say beforehand what a call costs at most, so that the gate can hold room for it."""
+
+    def most(self, call: Call) -> Amount:
+        """The most that this call can spend, its own count as a call left out."""
         ...
 
 

@@ -11,6 +11,7 @@ from holdfast.core.errors import BudgetExceeded
 from holdfast.core.events import (
     AnyEvent,
     BudgetRaised,
+    BudgetWarned,
     CallSettled,
     CodePosted,
     HistoryCompacted,
@@ -70,10 +71,25 @@ class Budget(Fold):
                 self._add(Amount.of(event.usage))
             case CallSettled():
                 self._add(event.amount.plus(Amount(calls=1)))
+            case BudgetWarned():
+                self._warned.update(each for each in DIMENSIONS if each == event.dimension)
             case TurnEnded():
                 self._add(Amount(wall_seconds=event.wall_seconds))
             case _:
                 pass
+
+    def check(self) -> None:
+        """Raise BudgetExceeded where a limit is passed already, as by a turn too many, or the time is up."""
+        for limits, spent in ((self.limits, self.spent), (self.turn_limits, self.turn_spent)):
+            for dimension in DIMENSIONS:
+                bound, amount = getattr(limits, dimension), getattr(spent, dimension)
+                is_up = dimension == "wall_seconds" and amount == bound
+                if bound is not None and amount is not None and (amount > bound or is_up):
+                    raise BudgetExceeded(
+                        f"the budget for {dimension} is spent: {plain(amount)} of {plain(bound)}",
+                        dimension=dimension,
+                        hint="raise the limit to go on; what was done is kept",
+                    )
 
     def reserve(self, amount: Amount) -> Reservation:
         """Hold room for something about to happen. Raises BudgetExceeded, naming the dimension without room."""

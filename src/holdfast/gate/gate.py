@@ -15,6 +15,7 @@ from holdfast.core import (
     Clock,
     Decision,
     EscalationId,
+    Estimating,
     Failed,
     Grant,
     GrantId,
@@ -149,7 +150,7 @@ class Gate:
         if isinstance(cleared, Decision):
             return await self._refuse(call, cleared)
         try:
-            reservation = self.budget.reserve(Amount(calls=1))
+            reservation = self.budget.reserve(_most(cleared))
         except BudgetExceeded as error:
             return await self._refuse(call, deny(f"budget-{error.dimension}", str(error)))
         digest = cleared.call.digest
@@ -260,3 +261,10 @@ class Gate:
     async def _warn(self) -> None:
         for dimension, spent, limit in self.budget.nearly_spent():
             await self._journal.append(BudgetWarned(dimension=dimension, spent=spent, limit=limit))
+
+
+def _most(cleared: Cleared) -> Amount:
+    """What the call can spend at most, as far as its toolset can say."""
+    toolset = cleared.offer.toolset
+    most = toolset.most(cleared.call) if isinstance(toolset, Estimating) else Amount()
+    return most.plus(Amount(calls=1))

@@ -1,10 +1,15 @@
 """A model as a toolset: what a guest may ask of it from inside its program, through the gate like any call."""
 
-from holdfast.core import Amount, ArgumentRoles, Call, JsonObject, Performed, Tool, UserMessage
+import msgspec
+
+from holdfast.core import Amount, ArgumentRoles, Call, JsonObject, Performed, Tool, Usage, UserMessage
 from holdfast.core.errors import ModelError, ToolFailed
 from holdfast.models.contract import Model, Prompt
+from holdfast.models.prices import price_of
 
 DEFAULT_MAX_TOKENS = 1024
+_BYTES_PER_TOKEN = 3
+"""Fewer than any tokenizer needs for prose, so that an estimate is rather too high than too low."""
 
 _INTENT_SYSTEM = (
     "Write the program that carries out the intent, in the Lisp of this session. Reply with its text alone: "
@@ -21,21 +26,35 @@ class ModelToolset:
     def tools(self) -> tuple[Tool, ...]:
         return MODEL_TOOLS
 
-    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
-        given = call.arguments
-        is_intent = call.operation == "llm.intent"
-        most = given.get("max_tokens", DEFAULT_MAX_TOKENS)
-        assert isinstance(most, int)  # the gate checks arguments against the schema before it calls
-        prompt = Prompt(
-            system=_INTENT_SYSTEM if is_intent else str(given.get("system", "")),
-            messages=(UserMessage(text=str(given["intent" if is_intent else "prompt"])),),
-            max_tokens=most,
+    def most(self, call: Call) -> Amount:
+        """The prompt by its length, and the longest reply that was asked for."""
+        prompt = _prompt(call)
+        words = prompt.system + "".join(
+            each.text for each in prompt.messages if isinstance(each, UserMessage)
         )
+        usage = Usage(
+            input_tokens=len(words.encode()) // _BYTES_PER_TOKEN + 1, output_tokens=prompt.max_tokens or 0
+        )
+        return Amount.of(msgspec.structs.replace(usage, cost_usd=price_of(self._model.name, usage)))
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         try:
-            reply = await self._model.ask(prompt, lambda _: None)
+            reply = await self._model.ask(_prompt(call), lambda _: None)
         except ModelError as error:
             raise ToolFailed(str(error), hint=error.hint) from None
         return Performed(result=reply.message.text, amount=Amount.of(reply.usage))
+
+
+def _prompt(call: Call) -> Prompt:
+    given = call.arguments
+    is_intent = call.operation == "llm.intent"
+    most = given.get("max_tokens", DEFAULT_MAX_TOKENS)
+    assert isinstance(most, int)  # the gate checks arguments against the schema before it calls
+    return Prompt(
+        system=_INTENT_SYSTEM if is_intent else str(given.get("system", "")),
+        messages=(UserMessage(text=str(given["intent" if is_intent else "prompt"])),),
+        max_tokens=most,
+    )
 
 
 def _tool(name: str, description: str, text: str, optional: tuple[str, ...] = ()) -> Tool:

@@ -9,8 +9,10 @@ import msgspec
 from holdfast.agent import Conversation, Turn, compact
 from holdfast.core import (
     PERSON,
+    Call,
     Escalation,
     EscalationId,
+    Limits,
     Nonconverged,
     Outcome,
     Principal,
@@ -20,6 +22,7 @@ from holdfast.core import (
 from holdfast.core.errors import EscalationUnknown, ModelMissing, SessionClosed, SessionNotReady
 from holdfast.core.events import (
     AnyEvent,
+    BudgetRaised,
     CodePosted,
     MessagePosted,
     Noted,
@@ -32,6 +35,7 @@ from holdfast.core.events import (
     SessionResumed,
     SessionRewound,
     TurnEnded,
+    TurnReopened,
 )
 from holdfast.core.events import SessionClosed as ClosedEvent
 from holdfast.gate import AuditEntry, Budget, Gate, Ruling, audit_view
@@ -98,6 +102,17 @@ class Session:
         """What may still be spent."""
         return self._gate.budget
 
+    async def raise_budget(self, limits: Limits, *, principal: Principal = PERSON) -> None:
+        """Put these limits in the place of the session's; a turn that ran out of budget can go on with `advance`."""
+        self._check_live()
+        await self._journal.append(BudgetRaised(limits=limits, principal=principal))
+
+    def unknown_calls(self) -> tuple[Call, ...]:
+        """Calls that were begun and cut off: whether they happened nobody knows, so look before you ask for them again."""
+        calls = tuple(intended.call for intended in self._gate.calls.unknown())
+        # While a turn runs here, its own calls are merely not over yet.
+        return calls if self._driver is None else tuple(c for c in calls if c.turn < self._conversation.turn)
+
     # -- turns
 
     async def send(
@@ -128,13 +143,15 @@ class Session:
             return await self._drive(CodePosted(turn=turn, code=code, language=language, principal=principal))
 
     async def advance(self) -> Outcome | None:
-        """Carry on a turn that a crash cut off or that waited; None where there is none."""
+        """Carry on a turn that a crash cut off, that waited, or that a raised budget lets go on; None where there is none."""
         self._check_live()
-        if not self.status.has_open_turn:
+        if not self.status.has_open_turn and not self.status.can_go_on:
             return None
         if self._driver is not None:
             raise SessionNotReady("a turn is running", hint="wait for it, or cancel it")
         with self._occupied():
+            if not self.status.has_open_turn:
+                await self._journal.append(TurnReopened(turn=self._conversation.turn))
             return await self._drive()
 
     async def compact(self, *, keep_turns: int = 2) -> str:

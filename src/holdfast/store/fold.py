@@ -24,6 +24,7 @@ from holdfast.core.events import (
     SessionRenamed,
     SessionResumed,
     TurnEnded,
+    TurnReopened,
 )
 from holdfast.core.fold import effective
 from holdfast.store.contract import SessionSummary
@@ -111,6 +112,8 @@ class _Folding:
                 self._spend(usage)
             case TurnEnded():
                 self._open_turn = None
+            case TurnReopened(turn=turn):
+                self._open_turn = turn
             case CodePosted(turn=turn, code=code):
                 self._begin_turn(turn, code)
             case ModelFailed(usage=usage) | HistoryCompacted(usage=usage) if usage != Usage():

@@ -90,6 +90,13 @@ class WorldToolset:
     def tools(self) -> tuple[Tool, ...]:
         return WORLD_TOOLS
 
+    def most(self, call: Call) -> Amount:
+        """What a write puts on the disk; the other operations write nothing new."""
+        content = call.arguments.get("content")
+        if call.operation not in ("world.write", "world.append") or not isinstance(content, str):
+            return Amount()
+        return Amount(bytes_written=len(content.encode("utf-8", "surrogatepass")))
+
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         """Carry out one operation."""
         try:
