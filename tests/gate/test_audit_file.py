@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core import PERSON, Call, Decision, FakeClock, call_id
-from holdfast.core.events import CallIntended, CallRefused, CallSettled, SessionOpened
+from holdfast.core import PERSON, Call, Decision, FakeClock, call_id, encode
+from holdfast.core.events import CallIntended, CallRefused, CallSettled, SessionOpened, SessionRewound
 from holdfast.gate import AuditFile, audit_stats, audit_view
 from holdfast.store import Journal, MemoryStore
 
@@ -71,3 +71,25 @@ async def test_the_view_can_be_asked_by_turn_and_operation_and_counts_everything
     stats = audit_stats(journal.recorded)
     assert (stats.total_operations, stats.operation_counts) == (2, {"world.read": 2})
     assert stats.result_counts == {"ok": 1, "refused": 1}
+
+
+async def test_a_call_after_a_rewind_has_a_line_of_its_own(tmp_path: Path) -> None:
+    journal, path = await journal_with_calls(), tmp_path / "audit.jsonl"
+    AuditFile(path).attach(journal)
+    await journal.append(SessionRewound(seq=1, turn=0, principal=PERSON))
+    other = Call(id=call_id(1, 1), operation="world.write", arguments={"path": "b"})
+    await journal.append(CallIntended(call=other, decision=ALLOW, digest=other.digest, tool_digest=""))
+    await journal.append(CallSettled(call=other.id, status="error", error="full"))
+    operations = [json.loads(line)["operation"] for line in path.read_text().splitlines()]
+    assert operations == ["world.read", "world.read", "world.write"]
+    assert [entry.operation for entry in audit_view(journal.recorded)] == ["world.write"]
+    before = path.read_bytes()
+    assert not AuditFile(path).attach(journal)
+    assert path.read_bytes() == before
+
+
+async def test_stats_are_told_in_the_words_of_the_design() -> None:
+    stats = json.loads(encode(audit_stats((await journal_with_calls()).recorded)))
+    assert stats["totalOperations"] == 2
+    assert stats["operationCounts"] == {"world.read": 2}
+    assert stats["totalTokens"] == 0

@@ -82,6 +82,19 @@ def test_a_grant_covers_what_it_says(grant: Grant, targets: list[Target], is_cov
     assert covers(grant, call(path="x"), targets) is is_covered
 
 
+def test_an_exact_grant_for_an_address_holds_its_query_too() -> None:
+    def asked(query: str) -> UrlTarget:
+        given = f"https://example.com/find?{query}"
+        return UrlTarget(
+            role="fetch-url", argument="url", given=given, scheme="https", host="example.com", path="/find"
+        )
+
+    grant = granted(asked("q=weather"))
+    assert "q=weather" in describe_grant(grant)
+    assert covers(grant, call(), [asked("q=weather")])
+    assert not covers(grant, call(), [asked("q=the-password")])
+
+
 def test_without_a_target_only_the_same_arguments_are_covered() -> None:
     grant = granted()
     assert covers(grant, call(path="x"), [])

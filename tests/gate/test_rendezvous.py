@@ -153,6 +153,12 @@ def _fifo(path: Path) -> None:
     path.with_name("draft").rename(path)
 
 
+def _folder(path: Path) -> None:
+    path.with_name("draft").mkdir()
+    (path.with_name("draft") / "inside").write_text("x")
+    path.with_name("draft").rename(path)
+
+
 HOSTILE: dict[str, Callable[[Path], object]] = {
     "another word": lambda path: path.write_text('{"decision": "yes"}'),
     "no decision": lambda path: path.write_text("{}"),
@@ -167,6 +173,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
     "oversized": _oversized,
     "a link": _link,
     "a pipe": _fifo,
+    "a folder": _folder,
 }
 
 
@@ -208,6 +215,24 @@ async def test_a_late_answer_is_told_that_it_came_late(tmp_path: Path) -> None:
         await noted.wait()
         assert not folder.response(parked).exists()
         assert other.escalation in {each.id for each in folder.gate.escalations.waiting()}
+
+
+async def test_a_folder_in_the_place_of_a_file_does_not_keep_a_session_from_opening(tmp_path: Path) -> None:
+    (tmp_path / "e" / "request-phantom00001.json" / "deep").mkdir(parents=True)
+    async with rendezvous(tmp_path / "e") as folder:
+        assert list(folder.path.iterdir()) == []
+
+
+async def test_an_answer_among_a_flood_of_foreign_files_is_still_heard(tmp_path: Path) -> None:
+    async with rendezvous(tmp_path / "e") as folder:
+        parked = await folder.ask()
+        queued = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+        noise = [folder.path / "one", folder.path / "other"]
+        noise[0].touch()
+        for number in range(min(queued, 20_000) + 10):
+            noise[number % 2].rename(noise[1 - number % 2])
+        folder.answer(parked, {"decision": "approved"})
+        assert (await folder.ruling(parked)).verdict == "approve"
 
 
 async def test_closing_while_something_waits_is_prompt_and_keeps_it_waiting(tmp_path: Path) -> None:

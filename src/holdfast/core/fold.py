@@ -17,17 +17,34 @@ def effective(recorded: Iterable[Recorded]) -> list[Recorded]:
     return counted
 
 
-class _Followed(Protocol):
-    @property
-    def recorded(self) -> Iterable[Recorded]: ...
+class Followed(Protocol):
+    """What a fold follows: a journal, or what was read of one."""
 
-    def follow(self, follower: "Fold", /) -> None: ...
+    @property
+    def recorded(self) -> Iterable[Recorded]:
+        """Every event so far."""
+        ...
+
+    def follow(self, follower: "Fold", /) -> None:
+        """Hand over every event so far, and each to come."""
+        ...
+
+
+class Reading:
+    """Events that were read and do not grow: to fold a session that another process holds."""
+
+    def __init__(self, recorded: Iterable[Recorded]) -> None:
+        self.recorded = tuple(recorded)
+
+    def follow(self, follower: "Fold", /) -> None:
+        for entry in self.recorded:
+            follower(entry)
 
 
 class Fold:
     """State that follows a journal. A subclass has `reset` (the empty state) and `apply` (one more event)."""
 
-    def __init__(self, journal: _Followed) -> None:
+    def __init__(self, journal: Followed) -> None:
         self._journal = journal
         self._seen = 0
         self.reset()

@@ -47,7 +47,7 @@ class AuditEntry(Value):
         return self.result not in ("waiting", "begun")
 
 
-class AuditStats(Value):
+class AuditStats(Value, rename="camel"):
     """How much happened: calls in all, by operation and by result, and the tokens of models and tools."""
 
     total_operations: int
@@ -106,6 +106,10 @@ class AuditTrail:
             case _:
                 pass
         return None
+
+    def forget(self, after: int) -> None:
+        """Drop the calls of turns that were taken back: their numbers will be given to others."""
+        self.entries = {id: entry for id, entry in self.entries.items() if entry.turn <= after}
 
     def stats(self) -> AuditStats:
         """The figures of 001: operations, counts, tokens."""

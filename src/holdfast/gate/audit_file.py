@@ -38,7 +38,9 @@ class AuditFile:
     def __call__(self, entry: Recorded) -> None:
         """Take in one event. Trouble with the file is no trouble of the session: the journal has it all."""
         if isinstance(entry.event, SessionRewound):
-            return  # what was taken back still happened, and stays in the file
+            # What was taken back still happened, and its lines stay in the file.
+            self._trail.forget(entry.event.turn)
+            return
         over = self._trail.take(entry)
         if over is None:
             return

@@ -22,9 +22,8 @@ from holdfast.core.events import (
     SessionOpened,
     TurnEnded,
 )
-from holdfast.core.fold import Fold
+from holdfast.core.fold import Fold, Followed
 from holdfast.gate.tree import TreeBudget, exact, left, plain
-from holdfast.store import Journal
 
 WARN_AT = 0.8
 
@@ -40,7 +39,7 @@ class Reservation(Value):
 class Budget(Fold):
     """What a session and its running turn have spent, folded from the journal; reservations are on top of it."""
 
-    def __init__(self, journal: Journal, *, turn_limits: Limits, tree: TreeBudget | None = None) -> None:
+    def __init__(self, journal: Followed, *, turn_limits: Limits, tree: TreeBudget | None = None) -> None:
         self.turn_limits = turn_limits
         self._tree: TreeBudget | None = None
         super().__init__(journal)

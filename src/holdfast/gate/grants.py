@@ -17,15 +17,14 @@ from holdfast.core import (
     new_token,
 )
 from holdfast.core.events import AnyEvent, CallIntended, GrantGiven, GrantRevoked, Recorded
-from holdfast.core.fold import Fold
+from holdfast.core.fold import Fold, Followed
 from holdfast.policy import Request
-from holdfast.store import Journal
 
 
 class Grants(Fold):
     """The grants that stand now: this session's, folded from its journal, and those kept for always."""
 
-    def __init__(self, journal: Journal, *, clock: Clock, kept: Sequence[Grant] = ()) -> None:
+    def __init__(self, journal: Followed, *, clock: Clock, kept: Sequence[Grant] = ()) -> None:
         self._clock = clock
         self._kept = tuple(kept)
         super().__init__(journal)
@@ -135,8 +134,10 @@ def _within(target: Target, given: Target, grant: Grant) -> bool:
         case UrlTarget(), UrlTarget():
             if target.problem or not target.host:
                 return False
-            same_host = (target.scheme, target.host, target.port) == (given.scheme, given.host, given.port)
-            return same_host and (target.path == given.path or grant.reach == "host")
+            if grant.reach != "host":
+                # Whole, its query included: what is asked of a host is also what is told to it.
+                return (target.given, target.path, _host(target)) == (given.given, given.path, _host(given))
+            return _host(target) == _host(given)
         case _:
             return target == given
 
@@ -148,10 +149,16 @@ def _area(target: Target, grant: Grant) -> str:
                 return f"everything in {_folder(target)} ({target.role})"
             return f"{target.location.real} ({target.role})"
         case UrlTarget():
-            host = f"{target.scheme}://{target.host}{f':{target.port}' if target.port else ''}"
-            return f"everything at {host}" if grant.reach == "host" else f"{host}{target.path}"
+            if grant.reach == "host":
+                return f"everything at {_host(target)}"
+            _, mark, query = target.given.partition("?")
+            return f"{_host(target)}{target.path}{mark}{query}"
         case _:
             return f"{target.argument}={target.value}"
+
+
+def _host(target: UrlTarget) -> str:
+    return f"{target.scheme}://{target.host}{f':{target.port}' if target.port else ''}"
 
 
 def _folder(target: PathTarget) -> str:

@@ -10,7 +10,7 @@ import os
 import struct
 from pathlib import Path
 
-_CLOSE_WRITE, _MOVED_TO = 0x8, 0x80
+_CLOSE_WRITE, _MOVED_TO, _OVERFLOW = 0x8, 0x80, 0x4000
 _NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 _HEADER = struct.Struct("iIII")
 
@@ -19,7 +19,7 @@ class Watch:
     """Names of files that were closed after writing, or moved, into a folder. Close it when done."""
 
     def __init__(self, folder: Path) -> None:
-        self._names: asyncio.Queue[str] = asyncio.Queue()
+        self._names: asyncio.Queue[str | None] = asyncio.Queue()
         libc = ctypes.CDLL(None, use_errno=True)
         self._descriptor: int = libc.inotify_init1(_NONBLOCK_CLOEXEC)
         if self._descriptor < 0:
@@ -31,8 +31,8 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._descriptor, self._read)
 
-    async def name(self) -> str:
-        """The next file that is complete."""
+    async def name(self) -> str | None:
+        """The next file that is complete; None where the kernel lost count and the folder must be looked at."""
         return await self._names.get()
 
     def close(self) -> None:
@@ -49,7 +49,8 @@ class Watch:
             return
         place = 0
         while place < len(content):
-            *_, length = _HEADER.unpack_from(content, place)
+            _, mask, _, length = _HEADER.unpack_from(content, place)
             place += _HEADER.size
-            self._names.put_nowait(os.fsdecode(content[place : place + length].rstrip(b"\0")))
+            name = os.fsdecode(content[place : place + length].rstrip(b"\0"))
+            self._names.put_nowait(None if mask & _OVERFLOW else name)
             place += length

@@ -9,6 +9,7 @@ something waits, so a session at rest costs nothing.
 
 import asyncio
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import Literal
@@ -66,7 +67,7 @@ class Rendezvous:
         for path in sorted(self._folder.iterdir()):
             kind, id = _parse(path.name)
             if kind != "response" or id not in waiting:
-                path.unlink(missing_ok=True)
+                _remove(path)
         self._is_live = True
         self._journal.follow(self._hear)
         for escalation in self._gate.escalations.waiting():
@@ -81,7 +82,7 @@ class Rendezvous:
             self._watching = None
         if self._folder.is_dir():
             for path in self._folder.glob("request-*.json"):
-                path.unlink(missing_ok=True)
+                _remove(path)
 
     def _hear(self, entry: Recorded) -> None:
         if not self._is_live:
@@ -90,8 +91,8 @@ class Rendezvous:
             case EscalationOpened() if event.escalation in self._gate.escalations.waiting():
                 self._put_out(event.escalation)
             case EscalationAnswered() | EscalationExpired():
-                self._path("request", event.escalation).unlink(missing_ok=True)
-                self._path("response", event.escalation).unlink(missing_ok=True)
+                _remove(self._path("request", event.escalation))
+                _remove(self._path("response", event.escalation))
             case _:
                 pass
 
@@ -115,21 +116,28 @@ class Rendezvous:
 
     async def _listen(self, watch: Watch) -> None:
         try:
-            for escalation in self._gate.escalations.waiting():
-                await self._take(escalation.id)  # answered while nobody listened
+            await self._take_all()  # answered while nobody listened
             while self._gate.escalations.waiting():
-                kind, id = _parse(await watch.name())
+                name = await watch.name()
+                if name is None:
+                    await self._take_all()  # more happened than the kernel could tell
+                    continue
+                kind, id = _parse(name)
                 if kind == "response" and id is not None:
                     await self._take(id)
         finally:
             watch.close()
+
+    async def _take_all(self) -> None:
+        for escalation in self._gate.escalations.waiting():
+            await self._take(escalation.id)
 
     async def _take(self, id: EscalationId) -> None:
         path = self._path("response", id)
         content = _read(path)
         if content is None:
             return
-        path.unlink(missing_ok=True)
+        _remove(path)
         escalation = next((each for each in self._gate.escalations.waiting() if each.id == id), None)
         if escalation is None:
             await self._journal.append(
@@ -193,6 +201,14 @@ def _read(path: Path) -> bytes | None:
         return os.read(descriptor, MAX_RESPONSE_BYTES + 1)
     finally:
         os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    """Take away whatever stands under this name, be it a folder. What cannot be taken away is left alone."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _write(path: Path, content: bytes) -> None:
