@@ -28,15 +28,19 @@ types: setup
 soak: setup        ## the long form of crash storms, fuzzing and simulations
 	@$(BIN)/python -m pytest -n $(WORKERS) -m soak --timeout 3600
 
-bench: setup       ## figures against peers, side by side in one run
-	@$(BIN)/python -m bench
+bench:             ## figures against peers, side by side in one run; NAME=store for one of them
+	@scripts/setup .venv-bench bench/requirements.lock
+	@.venv-bench/bin/python -m bench $(NAME)
 
-lock:              ## make requirements.lock anew (needs uv)
-	uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
-	  --extra wasi --group dev --python-version 3.11 --output-file requirements.lock pyproject.toml
+LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
+  --extra wasi --group dev --python-version 3.11
+
+lock:              ## make the lock files anew (needs uv)
+	$(LOCK) --output-file requirements.lock pyproject.toml
+	$(LOCK) --no-annotate --output-file bench/requirements.lock pyproject.toml bench/requirements.in
 
 setup:
 	@scripts/setup
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .hypothesis
