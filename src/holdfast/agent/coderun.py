@@ -146,7 +146,7 @@ class CodeRun:
             turn=started.turn,
             run=started.run,
             status=_STATUS[run.status],
-            value=_bounded(run.value),
+            value=bounded(run.value),
             printed=run.printed + refusals,
             error=run.error,
             engine=run.engine,
@@ -236,6 +236,7 @@ def _written(path: str, content: bytes) -> JsonObject:
         return {"path": path, "content": base64.b64encode(content).decode(), "encoding": "base64"}
 
 
-def _bounded(value: Json) -> Json:
+def bounded(value: Json) -> Json:
+    """A value as it is kept: itself, or where it is too large, its size in words."""
     size = len(encode(value))
     return value if size <= MAX_VALUE_BYTES else f"[a value of {size:,} bytes, too large to keep]"

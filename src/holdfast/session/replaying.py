@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from holdfast.agent import explained
+from holdfast.agent import bounded, explained
 from holdfast.core import Answer, Call, JsonObject, Tool, Value, call_id
 from holdfast.core.errors import Diverged
 from holdfast.core.events import CallIntended, CallRefused, Recorded, RunEnded, RunStarted
 from holdfast.core.fold import Fold, effective
 from holdfast.gate import Calls
-from holdfast.guests import Guest, RunRequest
+from holdfast.guests import Guest, Run, RunRequest
 
 
 class Divergence(Value):
@@ -20,11 +20,12 @@ class Divergence(Value):
 
 
 class Replay(Value):
-    """What was run again, and where it differed."""
+    """What was run again, and where it differed; `skipped` runs worked on files that no journal keeps."""
 
     runs: int
     calls: int
     divergences: tuple[Divergence, ...]
+    skipped: int = 0
 
 
 class _Past:
@@ -39,25 +40,59 @@ class _Past:
 
 
 async def replay(recorded: Iterable[Recorded], *, guest: Guest, tools: tuple[Tool, ...]) -> Replay:
-    """Run every recorded run again in a fresh guest. Nothing is performed and nothing is written."""
+    """Run every recorded run of the guest's engine again. Nothing is performed and nothing is written."""
     counted = effective(recorded)
-    answers = Calls(_Past(counted))
+    starts = [entry.event for entry in counted if isinstance(entry.event, RunStarted)]
     ends = {(e.event.turn, e.event.run): e.event for e in counted if isinstance(e.event, RunEnded)}
-    starts = {(e.event.turn, e.event.run): e.event for e in counted if isinstance(e.event, RunStarted)}
+    calls = [e.event.call for e in counted if isinstance(e.event, CallIntended | CallRefused)]
+    again = _Again(guest, Calls(_Past(counted)), _with_called(tools, calls))
     found: list[Divergence] = []
-    for place, started in starts.items():
-        if place not in ends:
+    runs = skipped = 0
+    for started in starts:
+        ended = ends.get((started.turn, started.run))
+        if ended is None:
+            continue  # cancelled, or still open
+        if (ended.engine or started.engine) != guest.capabilities.engine or not again.knows(started.state):
+            skipped += 1
             continue
-        request = RunRequest(code=started.code, tools=tools, seed=started.seed, now_ms=started.started_ms)
-        try:
-            run = await guest.run(request, _Answers(answers, started))
-            what = _difference(run.status, run.value, run.printed, ends[place])
-        except Diverged as error:
-            what = str(error)
+        runs += 1
+        last = max(_numbers_of(started, starts, calls), default=started.first_call - 1)
+        what = await again.run(started, ended, last)
         if what:
             found.append(Divergence(turn=started.turn, run=started.run, what=what))
-    calls = sum(isinstance(entry.event, CallIntended | CallRefused) for entry in counted)
-    return Replay(runs=len(ends), calls=calls, divergences=tuple(found))
+    return Replay(runs=runs, calls=len(calls), divergences=tuple(found), skipped=skipped)
+
+
+class _Again:
+    """A guest that is brought to where each run began. States are its own: the recorded ones are sealed by a home."""
+
+    def __init__(self, guest: Guest, answers: Calls, tools: tuple[Tool, ...]) -> None:
+        self._guest = guest
+        self._answers = answers
+        self._tools = tools
+        self._states: dict[str | None, bytes] = {None: b""}
+
+    def knows(self, state: str | None) -> bool:
+        """Whether the run that left this state was run again."""
+        return state in self._states
+
+    async def run(self, started: RunStarted, ended: RunEnded, last_call: int) -> str:
+        """What differs from the record; empty where nothing does."""
+        await self._guest.restore(self._states[started.state])
+        request = RunRequest(
+            code=started.code, tools=self._tools, seed=started.seed, now_ms=started.started_ms
+        )
+        answers = _Answers(self._answers, started)
+        try:
+            run = await self._guest.run(request, answers)
+        except Diverged as error:
+            return str(error)
+        finally:
+            if ended.state is not None:
+                self._states[ended.state] = await self._guest.snapshot()
+        if answers.number < last_call:
+            return f"it made {last_call - answers.number} calls less than the journal has"
+        return _difference(run, ended)
 
 
 class _Answers:
@@ -66,22 +101,44 @@ class _Answers:
     def __init__(self, answers: Calls, started: RunStarted) -> None:
         self._answers = answers
         self._turn = started.turn
-        self._number = started.first_call - 1
+        self.number = started.first_call - 1
 
     async def __call__(self, operation: str, arguments: JsonObject) -> Answer:
-        self._number += 1
-        call = Call(id=call_id(self._turn, self._number), operation=operation, arguments=arguments)
+        self.number += 1
+        call = Call(id=call_id(self._turn, self.number), operation=operation, arguments=arguments)
         answer = self._answers.answer(call)
         if answer is None:
             raise Diverged(f"it asks for {operation} as call {call.id}, which is not on record")
         return explained(answer)
 
 
-def _difference(status: str, value: object, printed: str, ended: RunEnded) -> str:
-    if ("error" if status == "refused" else status) != ended.status:
-        return f"it ended as {status}, the journal says {ended.status}"
-    if value != ended.value:
+def _numbers_of(started: RunStarted, starts: list[RunStarted], calls: list[Call]) -> list[int]:
+    """The numbers of the calls that a run made: from its first to the first of the run after it."""
+    after = (started.turn, started.run + 1)
+    end = next((each.first_call for each in starts if (each.turn, each.run) == after), None)
+    numbers = (int(call.id.partition(".")[2]) for call in calls if call.turn == started.turn)
+    return [number for number in numbers if number >= started.first_call and (end is None or number < end)]
+
+
+def _with_called(tools: tuple[Tool, ...], calls: list[Call]) -> tuple[Tool, ...]:
+    """These tools, and one for each other operation on record: where its server is gone, its answers are not."""
+    known = {tool.name for tool in tools}
+    arguments: dict[str, JsonObject] = {}
+    for call in calls:
+        if call.operation not in known:
+            arguments.setdefault(call.operation, {}).update({key: {} for key in call.arguments})
+    others = (
+        Tool(name=name, parameters={"type": "object", "properties": properties}, roles={})
+        for name, properties in sorted(arguments.items())
+    )
+    return (*tools, *others)
+
+
+def _difference(run: Run, ended: RunEnded) -> str:
+    if ("error" if run.status == "refused" else run.status) != ended.status:
+        return f"it ended as {run.status}, the journal says {ended.status}"
+    if bounded(run.value) != ended.value:
         return "the value of its last line is another"
-    if printed != ended.printed:
+    if run.printed != ended.printed:
         return "it printed something else"
     return ""
