@@ -225,7 +225,9 @@ async def test_a_folder_in_the_place_of_a_file_does_not_keep_a_session_from_open
 
 async def test_an_answer_among_a_flood_of_foreign_files_is_still_heard(tmp_path: Path) -> None:
     async with rendezvous(tmp_path / "e") as folder:
-        parked = await folder.ask()
+        parked, first = await folder.ask(1), await folder.ask(2)
+        folder.answer(first, {"decision": "denied"})
+        await folder.ruling(first)  # it listens
         queued = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
         noise = [folder.path / "one", folder.path / "other"]
         noise[0].touch()
