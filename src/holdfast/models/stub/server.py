@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
 import msgspec
@@ -39,13 +39,20 @@ class StubServer:
     """Answers the n-th request of a conversation with the n-th reply.
 
     Faults stand before the reply they delay: `[HttpError(status=429), "hello"]` fails once and then says hello. Faults
-    at the end repeat for good. With `packet` the bytes leave in bits of that size, across characters and frames.
+    at the end repeat for good. A function in place of a script is handed the body of each request and answers it. With
+    `packet` the bytes leave in bits of that size, across characters and frames.
     """
 
     def __init__(
-        self, replies: Sequence[Reply | str | Fault], *, key: str = "stub-key", size: int = 6, packet: int = 0
+        self,
+        replies: Sequence[Reply | str | Fault] | Callable[[JsonObject], Reply | Fault],
+        *,
+        key: str = "stub-key",
+        size: int = 6,
+        packet: int = 0,
     ) -> None:
-        self._steps = _steps(replies)
+        self._respond = replies if callable(replies) else None
+        self._steps = [] if callable(replies) else _steps(replies)
         self._key, self._size, self._packet = key, size, packet
         self._served: Counter[int] = Counter()
         self._connections: set[asyncio.Task[None]] = set()
@@ -99,7 +106,9 @@ class StubServer:
         has_right_key = self._key in _keys(headers)
         self.requests.append(StubRequest(wire=wire.name, body=body, has_right_key=has_right_key))
         step: Reply | Fault
-        if has_right_key:
+        if has_right_key and self._respond is not None:
+            step = self._respond(body)
+        elif has_right_key:
             step = self._next_step(wire.count_replies(body))
         else:
             step = HttpError(status=401, message="that key opens nothing")

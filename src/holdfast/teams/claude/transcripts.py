@@ -1,0 +1,71 @@
+"""Where the program keeps a conversation. Found by looking, never by computing its folder's name from the project's."""
+
+from pathlib import Path
+from uuid import UUID
+
+import msgspec
+
+MAX_BYTES = 256 << 20
+
+
+def find(folder: Path, conversation: str) -> Path | None:
+    """The transcript of a conversation; None where there is none that holds anything."""
+    for path in (folder / "config" / "projects").glob(f"*/{conversation}.jsonl"):
+        if path.is_file() and path.stat().st_size > 0:
+            return path
+    return None
+
+
+def newest(folder: Path) -> str | None:
+    """The conversation that a pair's folder holds, for a pair whose record was lost; None where it holds none."""
+    found = [
+        path
+        for path in (folder / "config" / "projects").glob("*/*.jsonl")
+        if _is_uuid(path.stem) and path.stat().st_size > 0
+    ]
+    return max(found, key=lambda path: path.stat().st_mtime_ns).stem if found else None
+
+
+def answer_to(folder: Path, conversation: str, message: str) -> str | None:
+    """What the program answered to a message that it has completed; None where that cannot be told."""
+    path = find(folder, conversation)
+    if path is None or path.stat().st_size > MAX_BYTES:
+        return None
+    said: list[str] | None = None
+    for line in path.read_bytes().splitlines():
+        try:
+            row = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            continue  # a torn or foreign line; the program skips it too
+        if not isinstance(row, dict) or row.get("isSidechain"):
+            continue
+        if row.get("type") == "user" and not _is_tool_result(row):
+            if said is not None and row.get("uuid") != message:
+                break
+            if row.get("uuid") == message:
+                said = []
+        elif row.get("type") == "assistant" and said is not None:
+            said = _texts(row) or said
+    return "\n".join(said) if said else None
+
+
+def _texts(row: dict[str, object]) -> list[str]:
+    message = row.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    blocks = content if isinstance(content, list) else []
+    return [block["text"] for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
+
+
+def _is_tool_result(row: dict[str, object]) -> bool:
+    message = row.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    return isinstance(content, list) and any(
+        isinstance(block, dict) and block.get("type") == "tool_result" for block in content
+    )
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

@@ -1,0 +1,122 @@
+"""The program's lines: what is said to it, and what is read out of what it says. Pure."""
+
+from decimal import Decimal
+from typing import Any
+
+from holdfast.core import Error, Json, JsonObject, Ok, Outcome, Refused, Returned, Usage
+
+GATE = "gate"
+HOOK_SECONDS = 3600
+"""How long the program waits for our verdict on a tool; after that the tool is blocked."""
+
+
+def initialize(request: str) -> JsonObject:
+    """The first line: every tool comes before our gate, and whatever goes wrong there blocks it."""
+    hook: JsonObject = {
+        "matcher": None,
+        "hookCallbackIds": [GATE],
+        "onFailure": "block",
+        "timeout": HOOK_SECONDS,
+    }
+    return control(request, {"subtype": "initialize", "hooks": {"PreToolUse": [hook]}})
+
+
+def control(request: str, body: JsonObject) -> JsonObject:
+    """A request about the conversation rather than in it."""
+    return {"type": "control_request", "request_id": request, "request": body}
+
+
+def letter(message: str, text: str) -> JsonObject:
+    """A message. Composed by a program: no path in it is read, no command in it is obeyed."""
+    return {
+        "type": "user",
+        "message": {"role": "user", "content": [{"type": "text", "text": text}]},
+        "uuid": message,
+        "client_composed": True,
+    }
+
+
+def own_command(message: str, text: str) -> JsonObject:
+    """A command of our own, such as `/compact`."""
+    return {"type": "user", "message": {"role": "user", "content": text}, "uuid": message}
+
+
+def response(request: Json, body: JsonObject) -> JsonObject:
+    """Our answer to a question of the program."""
+    return {
+        "type": "control_response",
+        "response": {"subtype": "success", "request_id": request, "response": body},
+    }
+
+
+def refusal(request: Json, reason: str) -> JsonObject:
+    """We cannot answer; with `onFailure: block` that is a no."""
+    return {
+        "type": "control_response",
+        "response": {"subtype": "error", "request_id": request, "error": reason},
+    }
+
+
+def verdict(answer: Returned | Refused) -> JsonObject:
+    """The gate's answer in the words of a hook."""
+    is_allowed = isinstance(answer, Returned)
+    reason = "allowed by policy" if isinstance(answer, Returned) else f"{answer.reason} (rule {answer.rule})"
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "allow" if is_allowed else "deny",
+            "permissionDecisionReason": reason,
+        }
+    }
+
+
+def belongs_to(result: JsonObject, message: str) -> bool:
+    """Whether a result ends the turn of this message; results may come unasked."""
+    many = result.get("user_message_uuids")
+    return result.get("user_message_uuid") == message or (isinstance(many, list) and message in many)
+
+
+def outcome_of(result: JsonObject) -> Outcome:
+    """How the turn ended. A provider's failure is called a success by its subtype, so only `is_error` counts."""
+    text = result.get("result")
+    if not result.get("is_error") and result.get("subtype") == "success":
+        return Ok(value=text if isinstance(text, str) else "")
+    errors = result.get("errors")
+    said = "; ".join(str(each) for each in errors) if isinstance(errors, list) and errors else text
+    status = result.get("api_error_status")
+    code = (
+        f"api-{status}" if status else str(result.get("terminal_reason") or result.get("subtype") or "error")
+    )
+    return Error(message=str(said or "the program gave no reason")[:2000], code=code.replace("_", "-"))
+
+
+def text_of(result: JsonObject) -> str:
+    """The words of the answer; none where it failed."""
+    text = result.get("result")
+    return text if isinstance(text, str) and not result.get("is_error") else ""
+
+
+def usage_of(result: JsonObject, *, cost_before: Decimal | None) -> Usage:
+    """What the turn took. The program's price is a running total, so what was there before is taken off."""
+    usage: Any = result.get("usage")
+    counted = usage if isinstance(usage, dict) else {}
+    cached = _count(counted.get("cache_read_input_tokens"))
+    fresh = _count(counted.get("input_tokens")) + _count(counted.get("cache_creation_input_tokens"))
+    total = total_cost(result)
+    cost = max(Decimal(0), total - cost_before) if total is not None and cost_before is not None else None
+    return Usage(
+        input_tokens=fresh + cached,
+        output_tokens=_count(counted.get("output_tokens")),
+        cached_tokens=cached,
+        cost_usd=cost,
+    )
+
+
+def total_cost(result: JsonObject) -> Decimal | None:
+    """The running total of the conversation; None where it is not told."""
+    total = result.get("total_cost_usd")
+    return Decimal(str(total)) if isinstance(total, int | float) and not isinstance(total, bool) else None
+
+
+def _count(value: Json) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -1,0 +1,72 @@
+"""What the stub of the Messages API says to the real program: what a letter tells it to say.
+
+recall            every letter of the conversation so far
+use TOOL {...}    a tool call; then what came of it
+hang              begins to speak and never ends
+fail 500          an error of the provider
+anything else     echo[n] of it, where n counts the letters
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+from holdfast.core import JsonObject, ModelMessage, Part, TextPart, ThinkingPart, ToolCallPart, Usage, encode
+from holdfast.models import Reply
+from holdfast.models.stub import Fault, Hang, HttpError
+
+_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.S)
+_LETTER = re.compile(r"\[(?P<mark>[0-9a-f]{8})(?: left earlier[^\n]*)?\n(?P<text>.*?)\n(?P=mark)\]", re.S)
+USAGE = Usage(input_tokens=1000, output_tokens=10)
+
+
+def respond(body: JsonObject) -> Reply | Fault:
+    messages: Any = body["messages"]
+    result = _tool_result(messages[-1])
+    if result is not None:
+        return _say(f"tool said: {result}")
+    letters = [text for message in messages if message["role"] == "user" for text in letters_in(message)]
+    if not letters:
+        return _say("summary of everything so far")
+    text = letters[-1]
+    verb, _, rest = text.partition(" ")
+    match verb:
+        case "recall":
+            return _say(f"recall: {encode(letters[:-1]).decode()}")
+        case "use":
+            tool, _, arguments = rest.partition(" ")
+            call = ToolCallPart(
+                id=f"toolu_{len(messages)}", tool=tool, arguments=msgspec.json.decode(arguments)
+            )
+            return Reply(message=ModelMessage(parts=(call,)), usage=USAGE, finish="tool-calls")
+        case "hang":
+            return Hang()
+        case "fail":
+            return HttpError(status=int(rest))
+        case "think":
+            return _say(f"thought: {rest}", ThinkingPart(text="hm"))
+        case _:
+            return _say(f"echo[{len(letters)}]: {text}")
+
+
+def letters_in(message: Any) -> list[str]:
+    """The letters in one message of the conversation."""
+    content = message["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    text = "\n".join(block["text"] for block in blocks if block["type"] == "text")
+    return [found["text"] for found in _LETTER.finditer(_REMINDER.sub("", text))]
+
+
+def _tool_result(message: Any) -> str | None:
+    if isinstance(message["content"], str):
+        return None
+    for block in message["content"]:
+        if block["type"] == "tool_result":
+            content = block["content"]
+            return content if isinstance(content, str) else " ".join(each.get("text", "") for each in content)
+    return None
+
+
+def _say(text: str, *before: Part) -> Reply:
+    return Reply(message=ModelMessage(parts=(*before, TextPart(text=text))), usage=USAGE, finish="stop")
