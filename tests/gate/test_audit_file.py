@@ -5,8 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core import PERSON, Call, Decision, FakeClock, call_id, encode
-from holdfast.core.events import CallIntended, CallRefused, CallSettled, SessionOpened, SessionRewound
+from holdfast.core import (
+    PERSON,
+    Call,
+    Decision,
+    Escalation,
+    EscalationId,
+    FakeClock,
+    Nonconverged,
+    call_id,
+    encode,
+)
+from holdfast.core.events import (
+    CallIntended,
+    CallRefused,
+    CallSettled,
+    EscalationExpired,
+    EscalationOpened,
+    SessionOpened,
+    SessionRewound,
+    TurnEnded,
+)
 from holdfast.gate import AuditFile, audit_stats, audit_view
 from holdfast.store import Journal, MemoryStore
 
@@ -93,3 +112,25 @@ async def test_stats_are_told_in_the_words_of_the_design() -> None:
     assert stats["totalOperations"] == 2
     assert stats["operationCounts"] == {"world.read": 2}
     assert stats["totalTokens"] == 0
+
+
+async def test_what_a_turn_left_behind_is_on_record_when_it_ends(tmp_path: Path) -> None:
+    journal, path = await journal_with_calls(), tmp_path / "audit.jsonl"
+    AuditFile(path).attach(journal)
+    cut, asked = a_call(3), a_call(4)
+    await journal.append(CallIntended(call=cut, decision=ALLOW, digest=cut.digest, tool_digest=""))
+    waits = Escalation(
+        id=EscalationId("e"),
+        call=asked,
+        decision=Decision(verdict="escalate", rule="ask", reason="because"),
+        digest=asked.digest,
+        tool_digest="",
+        policy_digest="",
+        opened_ms=0,
+        expires_ms=1,
+    )
+    await journal.append(EscalationOpened(escalation=waits))
+    assert [entry.result for entry in audit_view(journal.recorded)][2:] == ["begun", "waiting"]
+    await journal.append(EscalationExpired(escalation=waits.id, reason="the turn was cancelled"))
+    await journal.append(TurnEnded(turn=1, outcome=Nonconverged(reason="cancelled")))
+    assert lines(path)[2:] == [("1.3", "unknown"), ("1.4", "cancelled")]

@@ -16,6 +16,7 @@ from holdfast.core.events import (
     EscalationOpened,
     ModelReplied,
     Recorded,
+    TurnEnded,
 )
 from holdfast.core.fold import effective
 
@@ -64,8 +65,8 @@ class AuditTrail:
         self.model_tokens = 0
         self._call_of: dict[EscalationId, CallId] = {}
 
-    def take(self, entry: Recorded) -> AuditEntry | None:
-        """Take in one event; the call it ended, if it ended one."""
+    def take(self, entry: Recorded) -> tuple[AuditEntry, ...]:
+        """Take in one event; the calls it ended."""
         match event := entry.event:
             case EscalationOpened():
                 asked = event.escalation
@@ -94,18 +95,21 @@ class AuditTrail:
             case CallRefused() | CallIntended():
                 return self._judged(entry.at_ms, event)
             case CallSettled() if event.call in self.entries:
-                return self._change(
+                settled = self._change(
                     event.call,
                     result=event.status,
                     error=event.error,
                     tokens=event.amount.tokens,
                     duration_ms=event.duration_ms,
                 )
+                return (settled,)
+            case TurnEnded():
+                return self._left_open(event.turn)
             case ModelReplied():
                 self.model_tokens += event.usage.input_tokens + event.usage.output_tokens
             case _:
                 pass
-        return None
+        return ()
 
     def forget(self, after: int) -> None:
         """Drop the calls of turns that were taken back: their numbers will be given to others."""
@@ -121,7 +125,13 @@ class AuditTrail:
             total_tokens=self.model_tokens + sum(entry.tokens for entry in entries),
         )
 
-    def _judged(self, at_ms: int, event: CallRefused | CallIntended) -> AuditEntry | None:
+    def _left_open(self, turn: int) -> tuple[AuditEntry, ...]:
+        """What a turn left behind: calls cut off in the middle, and calls that nobody will be asked about any more."""
+        ended: dict[Result, Result] = {"begun": "unknown", "waiting": "cancelled"}
+        left = [each for each in self.entries.values() if each.turn == turn and not each.is_over]
+        return tuple(self._change(each.call, result=ended[each.result]) for each in left)
+
+    def _judged(self, at_ms: int, event: CallRefused | CallIntended) -> tuple[AuditEntry, ...]:
         call, decision = event.call, event.decision
         result: Result = "refused" if isinstance(event, CallRefused) else "begun"
         if call.id in self.entries:
@@ -138,7 +148,7 @@ class AuditTrail:
                     result=result,
                 )
             )
-        return made if made.is_over else None
+        return (made,) if made.is_over else ()
 
     def _put(self, entry: AuditEntry) -> AuditEntry:
         self.entries[entry.call] = entry

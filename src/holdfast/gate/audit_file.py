@@ -1,6 +1,7 @@
 """audit.jsonl: the audit view as a file that a person can tail. Derived from the journal, never the other way round."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.core import encode
@@ -41,16 +42,12 @@ class AuditFile:
             # What was taken back still happened, and its lines stay in the file.
             self._trail.forget(entry.event.turn)
             return
-        over = self._trail.take(entry)
-        if over is None:
-            return
+        lines = [_line(over) for over in self._trail.take(entry)]
         if self._lines is not None:
-            self._lines.append(_line(over))
-            return
-        try:
-            self._append(_line(over))
-        except OSError:
-            return
+            self._lines += lines
+        elif lines:
+            with suppress(OSError):
+                self._append(b"".join(lines))
 
     def _append(self, content: bytes) -> None:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)

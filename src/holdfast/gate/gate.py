@@ -5,7 +5,7 @@ must always happen stands in `submit` and nowhere else: no effect before its int
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from holdfast.core import (
     Amount,
@@ -17,7 +17,6 @@ from holdfast.core import (
     EscalationId,
     Estimating,
     Failed,
-    Grant,
     GrantId,
     Limits,
     Parked,
@@ -44,6 +43,7 @@ from holdfast.gate.calls import Calls, answer_of
 from holdfast.gate.clearance import Clearance, Cleared
 from holdfast.gate.consultation import Consultation
 from holdfast.gate.escalations import Escalations, Ruling
+from holdfast.gate.grant_book import GrantBook
 from holdfast.gate.grants import Grants, grant_for
 from holdfast.gate.judgement import Judge, Offers, deny, stripped
 from holdfast.gate.loops import Loops
@@ -79,8 +79,7 @@ class Gate:
         clock: Clock,
         turn_limits: Limits | None = None,
         tree: TreeBudget | None = None,
-        kept_grants: Sequence[Grant] = (),
-        keep_grant: Callable[[Grant], None] = lambda _: None,
+        book: GrantBook | None = None,
         settings: GateSettings | None = None,
         results: Results | None = None,
     ) -> None:
@@ -88,13 +87,13 @@ class Gate:
         self._clock = clock
         self._settings = settings or GateSettings()
         self._results = results or Results()
-        self._keep_grant = keep_grant
+        self._book = book
         self._paths = paths
         self._offers = Offers(toolsets, policy=policy)
         self.calls = Calls(journal)
         self.budget = Budget(journal, turn_limits=turn_limits or Limits(), tree=tree)
         self.escalations = Escalations(journal, clock=clock)
-        self.grants = Grants(journal, clock=clock, kept=kept_grants)
+        self.grants = Grants(journal, clock=clock, book=book.standing if book is not None else None)
         self.loops = Loops(journal)
         self._judge = Judge(
             policy=policy,
@@ -195,8 +194,8 @@ class Gate:
         grant = grant_for(ruling.escalation, response, principal=principal, now_ms=self._clock.now_ms())
         if grant is not None:
             await self._journal.append(GrantGiven(grant=grant))
-            if grant.scope == "always":
-                self._keep_grant(grant)
+            if grant.scope == "always" and self._book is not None:
+                self._book.keep(grant)
         return ruling
 
     async def wait(self, id: EscalationId) -> Ruling:

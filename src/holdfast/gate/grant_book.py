@@ -31,6 +31,13 @@ class GrantBook:
                 f"{self._path}: {error}", hint="move the file away; its grants are gone then"
             ) from error
 
+    def standing(self) -> tuple[Grant, ...]:
+        """Every grant kept, for a session at work: a file that was damaged meanwhile grants nothing."""
+        try:
+            return self.grants()
+        except (InvalidConfig, OSError):
+            return ()
+
     def keep(self, grant: Grant) -> None:
         """Keep a grant for every session to come."""
         self._change(lambda grants: (*grants, grant))

@@ -1,7 +1,7 @@
 """Grants: a person's standing yes. It covers what was shown and nothing more, and it never lifts a deny."""
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.core import (
     Call,
@@ -24,21 +24,27 @@ from holdfast.policy import Request
 class Grants(Fold):
     """The grants that stand now: this session's, folded from its journal, and those kept for always."""
 
-    def __init__(self, journal: Followed, *, clock: Clock, kept: Sequence[Grant] = ()) -> None:
+    def __init__(
+        self, journal: Followed, *, clock: Clock, book: Callable[[], Sequence[Grant]] | None = None
+    ) -> None:
         self._clock = clock
-        self._kept = tuple(kept)
+        self._book = book
         super().__init__(journal)
 
     def reset(self) -> None:
-        self._grants: dict[GrantId, Grant] = {grant.id: grant for grant in self._kept}
+        self._grants: dict[GrantId, Grant] = {}
+        self._revoked: set[GrantId] = set()
         self._uses: dict[GrantId, int] = {}
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
         match event:
             case GrantGiven():
-                self._grants[event.grant.id] = event.grant
+                # What stands for always stands in the book, as long as nobody takes it out there.
+                if event.grant.scope != "always" or self._book is None:
+                    self._grants[event.grant.id] = event.grant
             case GrantRevoked():
                 self._grants.pop(event.grant, None)
+                self._revoked.add(event.grant)
             case CallIntended(grant=str() as used):
                 self._uses[GrantId(used)] = self._uses.get(GrantId(used), 0) + 1
             case _:
@@ -47,10 +53,12 @@ class Grants(Fold):
     def standing(self, turn: int | None = None) -> tuple[Grant, ...]:
         """Every grant that could still cover a call, of this turn or of any."""
         now_ms = self._clock.now_ms()
+        kept = self._book() if self._book is not None else ()
         return tuple(
             grant
-            for grant in self._grants.values()
-            if (grant.expires_ms is None or now_ms < grant.expires_ms)
+            for grant in (*kept, *self._grants.values())
+            if grant.id not in self._revoked
+            and (grant.expires_ms is None or now_ms < grant.expires_ms)
             and (grant.uses_left is None or self._uses.get(grant.id, 0) < grant.uses_left)
             and (turn is None or grant.turn is None or grant.turn == turn)
         )

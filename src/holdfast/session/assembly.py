@@ -79,6 +79,8 @@ async def assemble(
     if model is not None:
         own.append(ModelToolset(model))
     book = GrantBook(home.grants) if home is not None else None
+    if book is not None:
+        book.grants()  # a damaged one is told at the start
     gate = Gate(
         journal=journal,
         policy=policy,
@@ -86,8 +88,7 @@ async def assemble(
         paths=paths,
         clock=clock,
         turn_limits=settings.turn_budget,
-        kept_grants=book.grants() if book is not None else (),
-        keep_grant=book.keep if book is not None else lambda _: None,
+        book=book,
         settings=GateSettings(
             call_seconds=settings.call_seconds,
             escalation_seconds=settings.escalation_seconds,

@@ -9,6 +9,7 @@ import argparse
 import csv
 import os
 import sys
+from collections.abc import Callable
 
 from holdfast.cli import exits
 from holdfast.cli.audit_table import audit_table
@@ -49,24 +50,25 @@ async def run(arguments: argparse.Namespace) -> int:
     return exits.OK
 
 
+_COLUMNS: dict[str, Callable[[AuditEntry], object]] = {
+    "call": lambda entry: entry.call,
+    "turn": lambda entry: entry.turn,
+    "at_ms": lambda entry: entry.at_ms,
+    "operation": lambda entry: entry.operation,
+    "arguments": lambda entry: encode(entry.arguments).decode(),
+    "verdict": lambda entry: entry.decision.verdict,
+    "rule": lambda entry: entry.decision.rule,
+    "reason": lambda entry: entry.decision.reason,
+    "result": lambda entry: entry.result,
+    "error": lambda entry: entry.error,
+    "approver": lambda entry: entry.approver or "",
+    "transport": lambda entry: entry.transport,
+    "tokens": lambda entry: entry.tokens,
+    "duration_ms": lambda entry: entry.duration_ms,
+}
+
+
 def _write_csv(entries: list[AuditEntry]) -> None:
     writer = csv.writer(sys.stdout)
-    writer.writerow(
-        ["call", "at_ms", "operation", "arguments", "verdict", "rule", "reason", "result", "approver", "ms"]
-    )
-    for entry in entries:
-        decision = entry.decision
-        writer.writerow(
-            [
-                entry.call,
-                entry.at_ms,
-                entry.operation,
-                encode(entry.arguments).decode(),
-                decision.verdict,
-                decision.rule,
-                decision.reason,
-                entry.result,
-                entry.approver or "",
-                entry.duration_ms,
-            ]
-        )
+    writer.writerow(_COLUMNS)
+    writer.writerows([column(entry) for column in _COLUMNS.values()] for entry in entries)

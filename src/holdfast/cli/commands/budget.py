@@ -11,10 +11,12 @@ from decimal import Decimal, InvalidOperation
 from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.cli.storage import chosen_session, opened_store
-from holdfast.core import DIMENSIONS, PERSON, Limits
+from holdfast.core import DIMENSIONS, PERSON, Limits, SessionId
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import BudgetRaised
+from holdfast.core.fold import Reading
 from holdfast.gate import Budget
+from holdfast.store import EmbeddedStore
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,18 +28,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read the journal; with `add`, record higher limits."""
+    """Read the journal; with `add`, record higher limits. A turn that ran out then goes on with `holdfast -c`."""
     console = Console()
     async with opened_store() as (_, store):
         session = await chosen_session(store, arguments.session)
-        journal = await store.open(session)
-        try:
-            budget = Budget(journal, turn_limits=Limits())
-            if arguments.action == "add":
-                raised = _raised(budget.limits, arguments.amounts)
-                await journal.append(BudgetRaised(limits=raised, principal=PERSON))
-        finally:
-            await journal.release()
+        if arguments.action == "add":
+            await _raise(store, session, arguments.amounts)
+        budget = Budget(Reading(await store.read(session)), turn_limits=Limits())
     if arguments.json:
         console.json({"session": session, "limits": budget.limits, "spent": budget.spent})
         return exits.OK
@@ -46,6 +43,15 @@ async def run(arguments: argparse.Namespace) -> int:
         shown = "unknown" if spent is None else f"{spent:,.2f}" if isinstance(spent, float) else f"{spent:,}"
         console.print(f"{dimension:<14} {shown:>12} of {'no limit' if limit is None else f'{limit:,}'}")
     return exits.OK
+
+
+async def _raise(store: EmbeddedStore, session: SessionId, amounts: list[str]) -> None:
+    journal = await store.open(session)
+    try:
+        raised = _raised(Budget(journal, turn_limits=Limits()).limits, amounts)
+        await journal.append(BudgetRaised(limits=raised, principal=PERSON))
+    finally:
+        await journal.release()
 
 
 def _raised(limits: Limits, amounts: list[str]) -> Limits:
@@ -58,8 +64,10 @@ def _raised(limits: Limits, amounts: list[str]) -> Limits:
             raise InvalidInput(f"{dimension!r} is no dimension of a budget", hint=", ".join(DIMENSIONS))
         try:
             added = Decimal(number)
-        except InvalidOperation as error:
-            raise InvalidInput(f"{number!r} is no number", hint=f"as in {dimension}=1000") from error
+        except InvalidOperation:
+            added = Decimal(0)
+        if not added.is_finite() or added <= 0:
+            raise InvalidInput(f"{number!r} is nothing to add", hint=f"as in {dimension}=1000")
         if bounds[dimension] is None:
             raise InvalidInput(f"{dimension} has no limit in this session, there is nothing to add to")
         kind = type(bounds[dimension])

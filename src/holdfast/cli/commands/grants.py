@@ -1,7 +1,7 @@
 """Standing yeses: list them, or take one back.
 
 holdfast grants                   what stands for every session, and in the newest one
-holdfast grants revoke ID
+holdfast grants revoke ID         live sessions heed it at their next call
 """
 
 import argparse
@@ -9,10 +9,12 @@ import argparse
 from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.cli.storage import chosen_session, opened_store
-from holdfast.core import GrantId, SystemClock
+from holdfast.core import Grant, GrantId, SessionId, SystemClock
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import GrantRevoked
+from holdfast.core.fold import Reading
 from holdfast.gate import GrantBook, Grants, describe_grant
+from holdfast.store import EmbeddedStore
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,30 +26,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Open the session's journal to read its grants, and to revoke one of them."""
+    """Read what stands in the book and in the session; revoke where it stands."""
     console = Console()
     async with opened_store() as (home, store):
         book = GrantBook(home.grants)
+        if arguments.action == "revoke":
+            if not book.revoke(GrantId(arguments.grant or "")):
+                session = await chosen_session(store, arguments.session)
+                await _revoke(store, session, GrantId(arguments.grant or ""))
+            console.say(f"revoked {arguments.grant}")
+            return exits.OK
         session = await chosen_session(store, arguments.session)
-        journal = await store.open(session)
-        try:
-            grants = Grants(journal, clock=SystemClock(), kept=book.grants())
-            if arguments.action == "list":
-                standing = grants.standing()
-            elif arguments.grant in {grant.id for grant in grants.standing()}:
-                book.revoke(GrantId(arguments.grant))
-                await journal.append(GrantRevoked(grant=GrantId(arguments.grant)))
-                console.say(f"revoked {arguments.grant}")
-                return exits.OK
-            else:
-                raise InvalidInput(f"no grant {arguments.grant!r} stands", hint="see: holdfast grants")
-        finally:
-            await journal.release()
+        standing = await _standing(store, session, book)
     if arguments.json:
         console.json([{"grant": grant, "text": describe_grant(grant)} for grant in standing])
     elif not standing:
         console.say("no grants stand")
-    else:
-        for grant in standing:
-            console.print(f"{grant.id}  {describe_grant(grant)}")
+    for grant in standing if not arguments.json else ():
+        console.print(f"{grant.id}  {describe_grant(grant)}")
     return exits.OK
+
+
+async def _standing(store: EmbeddedStore, session: SessionId, book: GrantBook) -> tuple[Grant, ...]:
+    return Grants(Reading(await store.read(session)), clock=SystemClock(), book=book.grants).standing()
+
+
+async def _revoke(store: EmbeddedStore, session: SessionId, grant: GrantId) -> None:
+    journal = await store.open(session)
+    try:
+        if grant not in {each.id for each in Grants(journal, clock=SystemClock()).standing()}:
+            raise InvalidInput(f"no grant {grant!r} stands", hint="see: holdfast grants")
+        await journal.append(GrantRevoked(grant=grant))
+    finally:
+        await journal.release()

@@ -20,7 +20,7 @@ from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.console import Console, visible
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.limits_option import parse_limits
-from holdfast.cli.narrator import Narrator
+from holdfast.cli.narrator import Narrator, describe
 from holdfast.cli.outcomes import report
 from holdfast.config import load_config
 from holdfast.core import Needs, Outcome, Response
@@ -128,6 +128,11 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
     for note in session.diagnostics():
         if note.code == "server-failed":
             console.say(f"  note    {visible(note.text)}", "ask")
+    for call in session.unknown_calls():
+        console.say(f"  unknown {describe(call)}", "bad")
+        console.say(
+            "          it was cut off; whether it happened is not known, and it is not repeated", "bad"
+        )
     if task is None and sys.stdin.isatty():
         from holdfast.cli.terminal import talk_at_terminal
 
@@ -158,7 +163,7 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
 
 async def _do(session: Session, task: str | None, yes_to: list[str], console: Console) -> Outcome | None:
     outcome: Outcome | None = None
-    if session.status.has_open_turn:
+    if session.status.has_open_turn or session.status.can_go_on:
         console.say("  the last turn was cut off or waits; going on with it")
         outcome = await _granting(session, await session.advance(), yes_to)
     if task is not None:

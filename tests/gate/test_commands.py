@@ -1,0 +1,206 @@
+"""audit, why, grants and budget at the command line, over a real home, also while a session is live elsewhere."""
+
+import asyncio
+import csv
+import io
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Runtime
+from holdfast.cli import main
+from holdfast.core import (
+    PERSON,
+    Call,
+    Decision,
+    FunctionToolset,
+    Limits,
+    Response,
+    SystemClock,
+    Tool,
+    call_id,
+)
+from holdfast.core.events import CallIntended, MessagePosted
+from holdfast.policy import FixedPolicy
+from holdfast.session import Session
+from holdfast.store import EmbeddedStore, Home
+
+TOOL = Tool(
+    name="box.put", parameters={"type": "object", "properties": {"what": {"type": "string"}}}, roles={}
+)
+
+
+class Terminal:
+    """Runs commands as a person would and keeps what they said."""
+
+    def __init__(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.home = home
+        self._capsys = capsys
+        self.said = ""
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        self._capsys.readouterr()
+        ended = main(words)
+        out, self.said = self._capsys.readouterr()
+        assert ended == code, self.said
+        return out
+
+    def script(self, *replies: object) -> str:
+        path = self.home / "script.json"
+        path.write_text(json.dumps(replies))
+        return f"scripted:{path}"
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Terminal:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    return Terminal(tmp_path, capsys)
+
+
+def calls(*operations: tuple[str, dict[str, object]]) -> dict[str, object]:
+    parts = [
+        {"kind": "tool-call", "id": f"c{n}", "tool": name, "arguments": arguments}
+        for n, (name, arguments) in enumerate(operations)
+    ]
+    return {"message": {"role": "model", "parts": parts}, "usage": {}, "finish": "tool-calls"}
+
+
+def in_home(terminal: Terminal, work: Callable[[Runtime], Awaitable[None]]) -> None:
+    async def run() -> None:
+        runtime = await Runtime.start(home=terminal.home / "home")
+        try:
+            await work(runtime)
+        finally:
+            await runtime.close()
+
+    asyncio.run(run())
+
+
+async def asked_and_answered(runtime: Runtime) -> None:
+    """A session with a call that was allowed, one denied, one approved and one that nobody answered."""
+    verdicts = {"world.write": "allow", "world.delete": "deny", "world.read": "escalate"}
+    tools = FunctionToolset({TOOL.name: (TOOL, lambda _: "put")})
+    session = await runtime.create(
+        policy=FixedPolicy(default="escalate", verdicts=verdicts),  # type: ignore[arg-type]
+        needs_model=False,
+        toolsets=[tools],
+        sandbox="lisp",
+    )
+    await session.execute('(world/write "a.txt" "hello")', language="lisp")
+    await session.execute('(world/delete "a.txt")', language="lisp")
+    await session.execute('(world/read "a.txt")', language="lisp")
+    [waits] = session.escalations()
+    await session.resolve(waits.id, Response(verdict="approve", reason="as you like"), transport="test")
+    await session.advance()
+    await session.close()
+
+
+def test_audit_can_be_asked_by_turn_and_operation_in_three_forms(terminal: Terminal) -> None:
+    in_home(terminal, asked_and_answered)
+    entries = json.loads(terminal("audit", "--json"))
+    assert [(e["operation"], e["decision"]["verdict"], e["result"]) for e in entries] == [
+        ("world.write", "allow", "ok"),
+        ("world.delete", "deny", "refused"),
+        ("world.read", "escalate", "ok"),
+    ]
+    assert [e["turn"] for e in json.loads(terminal("audit", "--json", "--turn", "2"))] == [2]
+    assert len(json.loads(terminal("audit", "--json", "--op", "world.read"))) == 1
+    assert json.loads(terminal("audit", "--json", "--turn", "2", "--op", "world.read")) == []
+    rows = list(csv.DictReader(io.StringIO(terminal("audit", "--csv"))))
+    assert (rows[2]["approver"], rows[2]["transport"], rows[2]["tokens"]) == (PERSON, "test", "0")
+    stats = json.loads(terminal("audit", "--stats"))
+    assert (stats["totalOperations"], stats["resultCounts"]) == (3, {"ok": 2, "refused": 1})
+    [folder] = (terminal.home / "home" / "sessions").iterdir()
+    assert len((folder / "audit.jsonl").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("1.1", ["ok", "allow by rule"]),
+        ("2.1", ["refused", "deny by rule"]),
+        ("3.1", ["said yes", "as you like"]),
+    ],
+)
+def test_why_needs_three_lines_at_most(terminal: Terminal, call: str, words: list[str]) -> None:
+    in_home(terminal, asked_and_answered)
+    told = terminal("why", call)
+    assert len(told.splitlines()) <= 3
+    assert all(each in told for each in words), told
+    terminal("why", "9.9", code=2)
+
+
+def test_a_turn_that_ran_out_of_budget_goes_on_after_budget_add(terminal: Terminal) -> None:
+    model = terminal.script(calls(("execute_code", {"code": "open('a.txt', 'w').write('x')"})), "All done.")
+    terminal("-m", model, "--budget", "steps=1", "write it", code=4)
+    [line] = json.loads(terminal("sessions", "--json"))
+    terminal("budget", "add", line["id"], "steps=1")
+    assert json.loads(terminal("budget", "--json"))["limits"]["steps"] == 2
+    assert terminal("-c") == "All done.\n", terminal.said
+    assert len(json.loads(terminal("audit", "--json"))) == 1
+
+
+@pytest.mark.parametrize(
+    "amount", ["tokens=-5", "tokens=NaN", "tokens=Infinity", "tokens=", "tokens=x", "speed=5"]
+)
+def test_only_a_real_amount_can_be_added_to_a_budget(terminal: Terminal, amount: str) -> None:
+    async def limited(runtime: Runtime) -> None:
+        await (await runtime.create(needs_model=False, limits=Limits(tokens=10), name="n")).close()
+
+    in_home(terminal, limited)
+    terminal("budget", "add", "n", amount, code=2)
+    assert json.loads(terminal("budget", "--json"))["limits"]["tokens"] == 10
+
+
+def test_what_a_live_session_has_can_be_seen_and_a_standing_yes_taken_back(terminal: Terminal) -> None:
+    async def live(runtime: Runtime) -> None:
+        session = await runtime.create(
+            policy=FixedPolicy(default="escalate"), needs_model=False, sandbox="lisp"
+        )
+        await session.execute('(world/write "a.txt" "1")', language="lisp")
+        await answer(session, Response(verdict="approve", scope="always"))
+        await session.execute('(world/write "a.txt" "2")', language="lisp")
+        assert session.escalations() == (), "the standing yes covers it"
+        assert "world.write" in await asyncio.to_thread(terminal, "grants")
+        assert "calls" in await asyncio.to_thread(terminal, "budget")
+        [grant] = json.loads(await asyncio.to_thread(terminal, "grants", "--json"))
+        assert "in every session" in grant["text"]
+        await asyncio.to_thread(terminal, "grants", "revoke", grant["grant"]["id"])
+        await session.execute('(world/write "a.txt" "3")', language="lisp")
+        assert len(session.escalations()) == 1, "and no longer, in the live session too"
+
+    async def answer(session: Session, response: Response) -> None:
+        [waits] = session.escalations()
+        await session.resolve(waits.id, response)
+        await session.advance()
+
+    in_home(terminal, live)
+    terminal("grants", "revoke", "never-given", code=2)
+
+
+def test_a_call_that_a_crash_cut_off_is_shown_on_resume_and_not_repeated(terminal: Terminal) -> None:
+    async def cut_off() -> str:
+        home = Home(terminal.home / "home")
+        runtime = await Runtime.start(home=home.root)
+        session = await runtime.create(model=terminal.script("I looked, it is gone."))
+        await runtime.close()
+        store = await EmbeddedStore.start(home, clock=SystemClock())
+        journal = await store.open(session.id)
+        call = Call(id=call_id(1, 1), operation="world.delete", arguments={"path": "a.txt"})
+        allowed = Decision(verdict="allow", rule="r", reason="")
+        await journal.append(
+            MessagePosted(turn=1, text="delete it", principal=PERSON),
+            CallIntended(call=call, decision=allowed, digest=call.digest, tool_digest=""),
+        )
+        await journal.release()
+        await store.close()
+        return session.id
+
+    session = asyncio.run(cut_off())
+    assert terminal("-r", session) == "I looked, it is gone.\n"
+    assert "unknown world.delete path=a.txt" in terminal.said
+    assert [entry["result"] for entry in json.loads(terminal("audit", "--json"))] == ["unknown"]
