@@ -106,3 +106,13 @@ async def test_a_commit_that_was_made_but_not_recorded_is_no_conflict(runtime: R
     await again.execute("open('a.txt', 'w').write('newer')")
     await again.commit()
     assert files(again) == {"a.txt": b"newer"}
+
+
+async def test_a_turn_that_was_cancelled_can_be_gone_back_to(runtime: Runtime) -> None:
+    policy = FixedPolicy(default="allow", verdicts={"world.delete": "escalate"})
+    session = await runtime.create(policy=policy, needs_model=False)
+    await session.execute("open('a.txt', 'w').write('one')\nworld.delete(path='a.txt')")
+    await session.cancel()
+    await session.execute("open('a.txt', 'w').write('two')")
+    await session.rewind(1)
+    assert files(session) == {"a.txt": b"one"}

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from holdfast.core import Change, Value
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
+    AnyEvent,
     CallIntended,
     CallSettled,
     ProposalsCommitted,
@@ -16,7 +17,7 @@ from holdfast.core.events import (
     RestorePointMade,
     TurnEnded,
 )
-from holdfast.core.fold import effective
+from holdfast.core.fold import Fold, effective
 
 _UNDONE_BY_US = ("world", "session", "llm", "person")
 
@@ -54,13 +55,21 @@ def plan_rewind(recorded: Iterable[Recorded], turn: int) -> RewindPlan:
     return RewindPlan(turn=turn, seq=end, manifest=point.event.manifest, stays=stays)
 
 
-def touched(recorded: Iterable[Recorded], after: int) -> set[str]:
-    """The files that calls and commits changed in the workspace since an event."""
-    paths: set[str] = set()
-    for entry in recorded:
-        if entry.seq > after and isinstance(entry.event, CallSettled | ProposalsCommitted):
-            paths.update(change.path for change in entry.event.changes if not change.is_staged)
-    return paths
+class Marks(Fold):
+    """The newest restore point that counts, and the files that calls and commits changed since."""
+
+    def reset(self) -> None:
+        self.last: RestorePointMade | None = None
+        self.touched: set[str] = set()
+
+    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+        match event:
+            case RestorePointMade():
+                self.last, self.touched = event, set()
+            case CallSettled() | ProposalsCommitted():
+                self.touched.update(change.path for change in event.changes if not change.is_staged)
+            case _:
+                pass
 
 
 def last_point(recorded: Iterable[Recorded]) -> Recorded | None:

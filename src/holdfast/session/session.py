@@ -41,7 +41,7 @@ from holdfast.core.events import SessionClosed as ClosedEvent
 from holdfast.gate import AuditEntry, Budget, Gate, Ruling, audit_view
 from holdfast.session.approver import Approver
 from holdfast.session.queueing import Line
-from holdfast.session.rewinding import RewindPlan, last_point, plan_rewind, touched
+from holdfast.session.rewinding import Marks, RewindPlan, plan_rewind
 from holdfast.session.staging import restage
 from holdfast.session.status import Status, TurnRecord
 from holdfast.store import Journal, Store
@@ -74,6 +74,7 @@ class Session:
         self._store = store
         self._resources = resources
         self._points = points
+        self._marks = Marks(journal)
         self._has_outside_tools = has_outside_tools
         self._driver: asyncio.Task[object] | None = None
         self._line = Line()
@@ -358,7 +359,7 @@ class Session:
     async def _drive(self, *posted: AnyEvent) -> Outcome:
         try:
             if posted:
-                await self._mark(0)
+                await self._mark_missing()
                 await self._journal.append(*posted)
             outcome = await self._turn.advance(self.on_text)
             while self.escalations() and self.approver is not None:
@@ -372,19 +373,21 @@ class Session:
                 await asyncio.shield(self._end_cancelled())
             raise
 
+    async def _mark_missing(self) -> None:
+        """Make the point before the first turn, or the one that a cancelled or cut-off turn did not come to make."""
+        last = self._marks.last
+        if last is None or last.turn < len(self.status.turns):
+            await self._mark(len(self.status.turns))
+
     async def _mark(self, turn: int) -> None:
         """Make a restore point of the workspace; where nothing can have changed, the last one stands for this turn too."""
         if self._points is None:
             return
-        last = last_point(self._journal.recorded)
-        if turn == 0 and last is not None:
-            return
-        paths = touched(self._journal.recorded, last.seq) if last is not None else set()
-        if last is not None and not paths and not self._has_outside_tools:
-            assert isinstance(last.event, RestorePointMade)
-            manifest = last.event.manifest
+        last, touched = self._marks.last, self._marks.touched
+        if last is not None and not touched and not self._has_outside_tools:
+            manifest = last.manifest
         else:
-            look_at = sorted(paths) if last is not None and not self._has_outside_tools else None
+            look_at = sorted(touched) if last is not None and not self._has_outside_tools else None
             manifest = (await self._points.make(look_at)).manifest
         await self._journal.append(RestorePointMade(turn=turn, manifest=manifest))
 
