@@ -1,0 +1,192 @@
+"""The session tests of the first design of sessions, over a real runtime with a home of its own."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Runtime
+from holdfast.core import Error, Escalation, EscalationId, FakeClock, Needs, Ok, Response
+from holdfast.core.errors import EscalationUnknown, ModelUnavailable, SessionClosed, SessionNotReady
+from holdfast.core.events import EscalationAnswered, EscalationOpened, Recorded
+from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
+from holdfast.policy import FixedPolicy
+from holdfast.session import Session
+
+ASKS = FixedPolicy(default="allow", verdicts={"world.delete": "escalate"})
+DELETE = use("execute_code", {"code": "open('a.txt', 'w').write('a')\nworld.delete(path='a.txt')"})
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
+    started = await Runtime.start(home=tmp_path / "home", clock=FakeClock())
+    yield started
+    await started.close()
+
+
+async def opened(runtime: Runtime, *replies: ScriptedReply) -> Session:
+    return await runtime.create(model=ScriptedModel(replies), policy=ASKS)
+
+
+def activity(session: Session) -> str:
+    return session.status.activity
+
+
+async def request_of(folder: Path) -> dict[str, object]:
+    [path] = folder.glob("request-*.json")
+    request: dict[str, object] = json.loads(path.read_text())
+    return request
+
+
+# -- session unit tests
+
+
+async def test_a_session_is_ready_then_processing_then_ready_then_closed(runtime: Runtime) -> None:
+    seen: list[str] = []
+
+    def look(prompt: Prompt) -> Reply:
+        seen.append(activity(session))
+        return use("execute_code", {"code": "1"})
+
+    session = await opened(runtime, look, "Done.")
+    assert activity(session) == "ready"
+    await session.send("Hi")
+    assert seen == ["processing"]
+    assert activity(session) == "ready"
+    await session.close()
+    assert session not in runtime.host.live()
+
+
+async def test_a_message_during_a_turn_is_refused(runtime: Runtime) -> None:
+    session = await opened(runtime, DELETE, "Done.")
+    asked = asyncio.Event()
+    answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
+    async def approver(escalation: Escalation) -> Response:
+        asked.set()
+        return await answer
+
+    session.approver = approver
+    turn = asyncio.create_task(session.send("Delete it."))
+    await asked.wait()
+    with pytest.raises(SessionNotReady):
+        await session.send("Another")
+    answer.set_result(Response(verdict="approve"))
+    assert await turn == Ok(value="Done.")
+
+
+async def test_a_message_after_closing_is_refused(runtime: Runtime) -> None:
+    session = await opened(runtime, "Hello.")
+    await session.close()
+    with pytest.raises(SessionClosed):
+        await session.send("Hi")
+
+
+async def test_closing_twice_is_closing_once(runtime: Runtime) -> None:
+    session = await opened(runtime, "Hello.")
+    await session.close()
+    await session.close()
+
+
+async def test_the_history_has_turns_in_order_with_their_numbers(runtime: Runtime) -> None:
+    session = await opened(runtime, "One.", "Two.", "Three.")
+    for text in ("a", "b", "c"):
+        await session.send(text)
+    assert [(turn.number, turn.asked) for turn in session.history()] == [(1, "a"), (2, "b"), (3, "c")]
+
+
+async def test_an_error_of_the_model_leaves_the_session_ready(runtime: Runtime) -> None:
+    def fails(prompt: Prompt) -> Reply:
+        if len(prompt.messages) == 1:
+            raise ModelUnavailable("the model is away")
+        return say("Back.")
+
+    session = await opened(runtime, fails)
+    outcome = await session.send("Hi")
+    assert isinstance(outcome, Error)
+    assert outcome.code == "model-unavailable"
+    assert activity(session) == "ready"
+    assert await session.send("Again") == Ok(value="Back.")
+
+
+async def test_the_audit_of_a_session_is_a_file_of_its_own(runtime: Runtime) -> None:
+    session = await opened(runtime, use("execute_code", {"code": "open('a.txt', 'w').write('a')"}), "Done.")
+    await session.send("Write it.")
+    lines = [json.loads(line) for line in runtime.home.audit(session.id).read_text().splitlines()]
+    assert runtime.home.audit(session.id) == runtime.home.root / "sessions" / session.id / "audit.jsonl"
+    assert "world.write" in [line["operation"] for line in lines]
+
+
+async def test_the_folders_of_a_session_are_there_from_the_start(runtime: Runtime) -> None:
+    session = await opened(runtime, "Hello.")
+    folder = runtime.home.session_folder(session.id)
+    assert {"workspace", "escalations"} <= {path.name for path in folder.iterdir()}
+    assert runtime.home.escalations(session.id).is_dir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+async def test_an_answer_here_takes_the_question_out_of_the_folder(runtime: Runtime) -> None:
+    session = await opened(runtime, DELETE, "Done.")
+    assert isinstance(await session.send("Delete it."), Needs)
+    folder = runtime.home.escalations(session.id)
+    [escalation] = session.escalations()
+    assert [path.name for path in folder.iterdir()] == [f"request-{escalation.id}.json"]
+    await session.resolve(escalation.id, Response(verdict="approve"))
+    assert list(folder.iterdir()) == []
+    assert await session.advance() == Ok(value="Done.")
+
+
+async def test_an_answer_to_a_question_that_nobody_asked_is_refused(runtime: Runtime) -> None:
+    session = await opened(runtime, "Hello.")
+    with pytest.raises(EscalationUnknown):
+        await session.resolve(EscalationId("nobody"), Response(verdict="approve"))
+
+
+async def test_diagnostics_come_together_across_turns(runtime: Runtime) -> None:
+    session = await opened(runtime, "One.", "Two.")
+    await session.send("a")
+    await session.note("first", "something")
+    await session.send("b")
+    await session.note("second", "something else")
+    assert [note.code for note in session.diagnostics()] == ["first", "second"]
+
+
+# -- escalations by file
+
+
+async def test_a_question_appears_as_a_file_and_the_session_says_so(runtime: Runtime) -> None:
+    session = await opened(runtime, DELETE, "Done.")
+    heard: list[Recorded] = []
+    session.follow(heard.append)
+    await session.send("Delete it.")
+    request = await request_of(runtime.home.escalations(session.id))
+    [escalation] = session.escalations()
+    assert [e.event.escalation.id for e in heard if isinstance(e.event, EscalationOpened)] == [escalation.id]
+    assert {"escalationId", "serverName", "toolName", "arguments", "reason"} <= request.keys()
+    assert request["escalationId"] == escalation.id
+    assert (request["serverName"], request["toolName"]) == ("world", "delete")
+    assert request["arguments"] == {"path": "a.txt"}
+
+
+@pytest.mark.parametrize(("decision", "is_there"), [("approved", False), ("denied", True)])
+async def test_an_answer_by_file_lets_the_turn_go_on(runtime: Runtime, decision: str, is_there: bool) -> None:
+    session = await opened(runtime, DELETE, "Done.")
+    answered = asyncio.Event()
+
+    def hear(entry: Recorded) -> None:
+        if isinstance(entry.event, EscalationAnswered):
+            answered.set()
+
+    session.follow(hear)
+    await session.send("Delete it.")
+    folder = runtime.home.escalations(session.id)
+    id = (await request_of(folder))["escalationId"]
+    beside = folder / "answer"
+    beside.write_text(json.dumps({"decision": decision}))
+    beside.rename(folder / f"response-{id}.json")
+    await asyncio.wait_for(answered.wait(), 10)
+    assert await session.advance() == Ok(value="Done.")
+    assert session.workspace.exists("a.txt") is is_there
+    assert list(folder.iterdir()) == [], "question and answer are taken away"
