@@ -22,13 +22,13 @@ USAGE = Usage(input_tokens=1000, output_tokens=10)
 
 
 def respond(body: JsonObject) -> Reply | Fault:
-    messages: Any = body["messages"]
+    messages: Any = [message for message in _listed(body) if message["role"] in ("user", "assistant")]
     result = _tool_result(messages[-1])
     if result is not None:
         return _say(f"tool said: {result}")
-    letters = [text for message in messages if message["role"] == "user" for text in letters_in(message)]
-    if not letters:
+    if not letters_in(messages[-1]):
         return _say("summary of everything so far")
+    letters = [text for message in messages if message["role"] == "user" for text in letters_in(message)]
     text = letters[-1]
     verb, _, rest = text.partition(" ")
     match verb:
@@ -48,6 +48,10 @@ def respond(body: JsonObject) -> Reply | Fault:
             return _say(f"thought: {rest}", ThinkingPart(text="hm"))
         case _:
             return _say(f"echo[{len(letters)}]: {text}")
+
+
+def _listed(body: JsonObject) -> Any:
+    return body["messages"]
 
 
 def letters_in(message: Any) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from holdfast.core import (
     Amount,
     Call,
+    Clock,
     Error,
     Failed,
     JsonObject,
@@ -20,7 +21,6 @@ from holdfast.core import (
     Usage,
     call_id,
 )
-from holdfast.core.clock import Clock
 from holdfast.core.errors import BudgetExceeded, HoldfastError
 from holdfast.core.events import MemberBound, MessagePosted, ModelReplied, TurnEnded
 from holdfast.gate import Gate

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from holdfast.core import Json, JsonObject, TextPart, ThinkingPart
+from holdfast.core import Json, JsonObject, TextPart, ThinkingPart, new_token
 from holdfast.models.contract import Reply
 from holdfast.models.stub.faults import HttpError
 from holdfast.models.stub.wire import StreamEvent, numbered, pieces, raw_arguments
@@ -79,7 +79,7 @@ class AnthropicWire:
 
 def _start(model: str, *, input_tokens: int, cached_tokens: int) -> StreamEvent:
     message: JsonObject = {
-        "id": "msg_stub",
+        "id": f"msg_{new_token()}",
         "type": "message",
         "role": "assistant",
         "model": model,

@@ -47,6 +47,8 @@ class ClaudeAgent:
         self._process: LineProcess | None = None
         self._conversation = ""
         self._cost: Decimal | None = None
+        """The running total of the conversation, None where it is not known."""
+        self._has_history = False
         self._answers: dict[str, asyncio.Future[JsonObject]] = {}
         self._results: dict[str, asyncio.Future[JsonObject]] = {}
         self._started: set[str] = set()
@@ -75,6 +77,8 @@ class ClaudeAgent:
         if kept is not None and transcripts.find(self._folder, kept) is not None:
             try:
                 version = await self._start(program, kept, is_resumed=True)
+                self._cost = wire.told_cost(await self._request("get_session_cost", CONTROL_SECONDS))
+                self._has_history = True
                 return Bound(conversation=kept, is_new=False, version=version)
             except MemberFailed as error:
                 if GONE not in str(error):
@@ -84,7 +88,7 @@ class ClaudeAgent:
             reason = "its transcript is not there" if conversation else ""
         fresh = str(uuid4())
         version = await self._start(program, fresh, is_resumed=False)
-        self._cost = Decimal(0)
+        self._cost, self._has_history = Decimal(0), False
         return Bound(conversation=fresh, is_new=True, version=version, reason=reason)
 
     async def _start(self, program: str, conversation: str, *, is_resumed: bool) -> str:
@@ -136,10 +140,12 @@ class ClaudeAgent:
         if result is None:
             return self._answered_before(letter)
         usage = wire.usage_of(result, cost_before=self._cost)
-        self._cost = wire.total_cost(result)
+        self._cost, self._has_history = wire.total_cost(result), True
         return Reply(outcome=wire.outcome_of(result), text=wire.text_of(result), usage=usage)
 
     async def compact(self, *, above_tokens: int) -> bool:
+        if not self._has_history:
+            return False
         usage = await self._request("get_context_usage", CONTROL_SECONDS)
         tokens = usage.get("totalTokens")
         if not isinstance(tokens, int) or tokens <= above_tokens:

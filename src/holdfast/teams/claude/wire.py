@@ -1,5 +1,6 @@
 """The program's lines: what is said to it, and what is read out of what it says. Pure."""
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -8,6 +9,7 @@ from holdfast.core import Error, Json, JsonObject, Ok, Outcome, Refused, Returne
 GATE = "gate"
 HOOK_SECONDS = 3600
 """How long the program waits for our verdict on a tool; after that the tool is blocked."""
+_COST = re.compile(r"Total cost:\s+\$(\d+(?:\.\d+)?)")
 
 
 def initialize(request: str) -> JsonObject:
@@ -116,6 +118,12 @@ def total_cost(result: JsonObject) -> Decimal | None:
     """The running total of the conversation; None where it is not told."""
     total = result.get("total_cost_usd")
     return Decimal(str(total)) if isinstance(total, int | float) and not isinstance(total, bool) else None
+
+
+def told_cost(told: JsonObject) -> Decimal | None:
+    """The same total of a conversation that was taken up, which the program tells in words only."""
+    found = _COST.search(str(told.get("text", "")))
+    return Decimal(found[1]) if found else None
 
 
 def _count(value: Json) -> int:
