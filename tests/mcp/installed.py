@@ -4,6 +4,7 @@ import fcntl
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,6 +13,8 @@ from tests.caching import cache_folder
 
 FILESYSTEM_PACKAGE = "@modelcontextprotocol/server-filesystem@2026.8.31"
 CACHE = cache_folder("npm")
+REFUSED = CACHE / ".refused"
+"""Why npm could not install it the last time; so that not every test waits for the same no."""
 
 
 def python_server(name: str) -> str:
@@ -27,7 +30,7 @@ def filesystem_server() -> str:
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not program.exists():
+        if not program.exists() and not _was_refused_lately():
             command = [
                 "npm",
                 "install",
@@ -37,10 +40,20 @@ def filesystem_server() -> str:
                 "--no-fund",
                 FILESYSTEM_PACKAGE,
             ]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
-            if done.returncode:
-                _skip(f"npm install failed: {done.stderr.strip().splitlines()[-1:]}")
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=40)
+            except subprocess.TimeoutExpired:
+                REFUSED.write_text("npm install did not come to an end")
+            else:
+                if done.returncode:
+                    REFUSED.write_text(f"npm install failed: {done.stderr.strip().splitlines()[-1:]}")
+        if not program.exists():
+            _skip(REFUSED.read_text())
     return str(program)
+
+
+def _was_refused_lately() -> bool:
+    return REFUSED.exists() and time.time() - REFUSED.stat().st_mtime < 600
 
 
 def _skip(reason: str) -> NoReturn:

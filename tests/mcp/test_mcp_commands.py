@@ -17,7 +17,6 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from tests.mcp.bench import SERVERS
-from watchfiles import awatch
 
 from holdfast.cli.main import main
 from holdfast.core.errors import InvalidConfig
@@ -345,7 +344,6 @@ def test_a_file_that_is_not_understood_is_left_alone(tmp_path: Path, text: str) 
 
 
 async def _appearing(folder: Path, pattern: str) -> Path:
-    async for _ in awatch(folder):
-        if found := list(folder.glob(pattern)):
-            return found[0]
-    raise AssertionError("the folder is gone")
+    while not (found := list(folder.glob(pattern))):
+        await asyncio.sleep(0.01)
+    return found[0]
