@@ -344,6 +344,6 @@ def test_a_file_that_is_not_understood_is_left_alone(tmp_path: Path, text: str) 
 
 
 async def _appearing(folder: Path, pattern: str) -> Path:
-    while not (found := list(folder.glob(pattern))):
+    while not (found := list(folder.glob(pattern))):  # noqa: ASYNC110 - another process makes it
         await asyncio.sleep(0.01)
     return found[0]
