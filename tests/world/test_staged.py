@@ -61,6 +61,37 @@ def test_writing_after_deleting_revives_a_file(staged: StagedWorld) -> None:
     assert [(each.path, each.kind) for each in staged.proposals()] == [("d/gone", "modified")]
 
 
+def test_a_file_written_after_deleting_has_not_the_mode_of_the_deleted_one(
+    base: World, staged: StagedWorld
+) -> None:
+    for content in (b"one\ntwo\n", b"other"):
+        base.write("d/changed", b"one\ntwo\n", mode=0o755)
+        staged.delete("d/changed")
+        staged.append("d/changed", content)
+        assert staged.stat("d/changed").mode == 0o644
+        staged.commit()
+        assert (base.read("d/changed"), base.stat("d/changed").mode) == (content, 0o644)
+
+
+def test_a_file_written_as_it_was_into_a_removed_folder_is_there(base: World, staged: StagedWorld) -> None:
+    base.make_folder("d/empty")
+    staged.delete("d", recursive=True)
+    staged.write("d/gone", b"gone\n")
+    assert staged.read("d/gone") == b"gone\n"
+    assert [each.path for each in staged.entries("d")] == ["d/gone"]
+    staged.commit()
+    assert [each.path for each in base.entries("d")] == ["d/gone"]
+
+
+def test_a_file_whose_deletion_is_rejected_is_there_though_its_folder_was_removed(
+    staged: StagedWorld,
+) -> None:
+    staged.delete("d", recursive=True)
+    staged.reject(["d/gone"])
+    assert staged.read("d/gone") == b"gone\n"
+    assert [each.path for each in staged.entries("d")] == ["d/gone"]
+
+
 def test_writing_what_the_base_has_is_no_proposal(staged: StagedWorld) -> None:
     staged.write("kept", b"other")
     staged.write("kept", b"kept\n")

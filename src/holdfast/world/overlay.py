@@ -19,6 +19,7 @@ from holdfast.world.patterns import compile_pattern
 from holdfast.world.search import search_files
 
 MAX_STAGED_BYTES = 256 << 20
+FILE_MODE = 0o644
 
 
 class Staged(NamedTuple):
@@ -89,8 +90,8 @@ class Overlay:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), real)
         elif not overwrite:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), real)
-        kept = mode if mode is not None else there.mode if there else None
-        return self._stage(real, bytes(content), kept)
+        kept = there.mode if there else self._mode_of_new(real)
+        return self._stage(real, bytes(content), kept if mode is None else mode)
 
     def append(self, path: str, content: bytes) -> Change:
         real = self.resolve(path)
@@ -190,6 +191,18 @@ class Overlay:
                     self._written_in[folder] += sign
         if staged is not None:
             self._files[path] = staged
+        elif self._is_gone(path) and self._base_has_file(path):
+            self._show_again(path)
+
+    def _show_again(self, path: str) -> None:
+        """Let a file of the base be seen in a folder that was removed here; what else lay in there stays removed."""
+        on_the_way = set(folders_above(path))
+        removed = {each for each in self._gone_folders if each in on_the_way}
+        self._gone_folders -= removed
+        for folder in on_the_way:
+            if any(is_within(folder, each) for each in removed):
+                inside = {each.path for each in self.base.entries(folder) if each.kind == "folder"}
+                self._gone_folders |= inside - on_the_way
 
     def _clear(self) -> None:
         self._files.clear()
@@ -197,6 +210,10 @@ class Overlay:
         self._gone_folders.clear()
         self._written_in.clear()
         self._held_bytes = 0
+
+    def _mode_of_new(self, path: str) -> int | None:
+        """None leaves it to the base; where it still has a file that was deleted here, it would keep that one's."""
+        return FILE_MODE if path in self._files else None
 
     def _has_other_mode(self, path: str, mode: int | None) -> bool:
         return mode is not None and self.base.stat(path).mode != mode
@@ -210,7 +227,7 @@ class Overlay:
                 kind="file",
                 size=len(staged.content),
                 modified_ms=staged.modified_ms,
-                mode=0o644 if staged.mode is None else staged.mode,
+                mode=FILE_MODE if staged.mode is None else staged.mode,
             )
         in_base = None if staged is not None or self._is_gone(path) else self._base_stat(path)
         if in_base is None and self._is_made(path):
