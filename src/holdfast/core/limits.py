@@ -5,7 +5,8 @@ that the price is not known. An unknown price is never counted as 0.
 """
 
 import math
-from decimal import Decimal
+from collections.abc import Sequence
+from decimal import ROUND_DOWN, Decimal
 from typing import Literal, TypeVar, get_args
 
 from holdfast.core.errors import InvalidInput
@@ -43,6 +44,18 @@ class Limits(Value):
             calls=_least(self.calls, other.calls),
             iterations=_least(self.iterations, other.iterations),
             bytes_written=_least(self.bytes_written, other.bytes_written),
+        )
+
+    def shares(self, weights: Sequence[int]) -> tuple["Limits", ...]:
+        """These limits dealt out by weight, rounded down so that the shares together never pass the whole."""
+        whole = sum(weights)
+        if whole <= 0 or any(weight < 0 for weight in weights):
+            raise InvalidInput(
+                f"limits are shared by weights from 0 up that are not all 0, not by {list(weights)}"
+            )
+        return tuple(
+            Limits(**{each: _share(getattr(self, each), weight, whole) for each in DIMENSIONS})
+            for weight in weights
         )
 
 
@@ -90,6 +103,15 @@ class Amount(Value):
 
 
 _Number = TypeVar("_Number", int, float, Decimal)
+_SMALLEST_PRICE = Decimal("0.000001")
+
+
+def _share(bound: _Number | None, weight: int, whole: int) -> _Number | None:
+    if bound is None:
+        return None
+    if isinstance(bound, Decimal):
+        return (bound * weight / whole).quantize(_SMALLEST_PRICE, ROUND_DOWN)
+    return bound * weight // whole if isinstance(bound, int) else bound * weight / whole
 
 
 def _least(one: _Number | None, other: _Number | None) -> _Number | None:
