@@ -1,5 +1,6 @@
 """Teams: who may talk to whom, one session for each directed pair, members and their pool."""
 
+from holdfast.teams.callers import Caller, Callers
 from holdfast.teams.contract import Agent, Bound, Capabilities, Letter, Member, OnCall, Reply
 from holdfast.teams.errors import (
     AskRefused,
@@ -22,6 +23,7 @@ from holdfast.teams.pool import Pool
 from holdfast.teams.recording import RecordedMember
 from holdfast.teams.roster import CompanySettings, MemberKind, Roster, Team
 from holdfast.teams.scripted import ScriptedAgent, ScriptedProgram, echo
+from holdfast.teams.serving import serve_stdio, serving_http
 from holdfast.teams.staff import OpenSession, Staff
 from holdfast.teams.switchboard import Switchboard
 from holdfast.teams.waits import Waits
@@ -31,6 +33,8 @@ __all__ = [
     "Agent",
     "AskRefused",
     "Bound",
+    "Caller",
+    "Callers",
     "Capabilities",
     "CompanySettings",
     "FlightReport",
@@ -65,5 +69,7 @@ __all__ = [
     "check_thread",
     "echo",
     "load_roster",
+    "serve_stdio",
+    "serving_http",
     "written",
 ]

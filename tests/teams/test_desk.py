@@ -1,0 +1,66 @@
+"""The desk over HTTP: who asks is known by its token, and sees only what is its own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.teams.companies import company, roster
+
+from holdfast.core.errors import InvalidInput
+from holdfast.teams import Caller, Callers, serving_http
+from holdfast.teams.desk import timeout_of
+
+HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+async def rpc(url: str, token: str, method: str, params: dict[str, Any]) -> Any:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    async with httpx.AsyncClient(timeout=10) as client:
+        answer = await client.post(url, json=body, headers=HEADERS | {"Authorization": f"Bearer {token}"})
+    if answer.status_code != 200:
+        return answer.status_code
+    data = [line[6:] for line in answer.text.splitlines() if line.startswith("data: ")]
+    return json.loads(data[-1] if data else answer.text)["result"]
+
+
+async def call(url: str, token: str, tool: str, **arguments: Any) -> Any:
+    result = await rpc(url, token, "tools/call", {"name": tool, "arguments": arguments})
+    return json.loads(result["content"][0]["text"])
+
+
+async def test_a_team_is_who_its_token_says_and_an_operator_sees_more(tmp_path: Path) -> None:
+    callers = Callers()
+    alpha = callers.admit(Caller(team="alpha"))
+    boss = callers.admit(Caller(is_operator=True))
+    async with (
+        company(tmp_path, roster("alpha", "beta", "gamma", project=str(tmp_path))) as board,
+        serving_http(board, callers) as url,
+    ):
+        assert await rpc(url, "wrong", "tools/list", {}) == 401
+        shown = {tool["name"] for tool in (await rpc(url, alpha, "tools/list", {}))["tools"]}
+        assert shown == {"teams_ask", "teams_send_message", "teams_notify", "teams_report"}
+        assert (await call(url, alpha, "teams_ask", team="beta", question="hi"))["text"] == "echo[1]: hi"
+        forged = await call(url, alpha, "teams_ask", team="beta", question="hi", fromTeam="gamma")
+        assert forged["code"] == "ask-refused"
+        refused = await call(url, alpha, "teams_status")
+        assert refused["code"] == "invalid-input"
+        assert (await call(url, alpha, "teams_ask", team="beta", question="hi", timeout=-2))[
+            "code"
+        ] == "invalid-input"
+        assert (await call(url, alpha, "teams_notify", toTeam="beta", message="green"))["text"] == "green"
+        (line,) = await call(url, boss, "teams_status")
+        assert (line["pair"], line["messages"], line["state"]) == ("alpha -> beta", 1, "idle")
+        assert await call(url, boss, "teams_sleep", team="beta", fromTeam="alpha") == {"asleep": True}
+
+
+@pytest.mark.parametrize("value", [-2, 3_600_001, "5", 1.5, True, None])
+def test_a_timeout_that_is_none_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidInput):
+        timeout_of(value)
+
+
+@pytest.mark.parametrize("value", [-1, 0, 1, 3_600_000])
+def test_a_timeout_may_be(value: int) -> None:
+    assert timeout_of(value) == value
