@@ -18,7 +18,6 @@ from holdfast.core import (
     Parked,
     Refused,
     Response,
-    Returned,
     Tool,
     Value,
     Verdict,
@@ -150,8 +149,7 @@ async def test_permission(case: Permission) -> None:
         assert isinstance(answer, Parked)
         await scene.do(step, answer)
     answer = await scene.gate.submit(CALL)
-    kinds = {"returned": Returned, "refused": Refused, "parked": Parked}
-    assert isinstance(answer, kinds[case.answer])
+    assert type(answer).__name__.lower() == case.answer
     assert len(scene.tools.performed) == (1 if case.answer == "returned" else 0)
     if case.reason:
         assert isinstance(answer, Refused)
