@@ -42,6 +42,7 @@ COMMANDS: dict[str, str] = {
     "proxy": "serve your MCP servers to another agent, every call behind the gate",
     "install": "have Claude Code, Codex, Cursor or VS Code reach their tools through Holdfast",
     "hook": "judge a built-in tool of Claude Code before it runs",
+    "teams": "teams of agents that ask each other: roster, questions, an MCP server",
     "policy": "what a policy decides, why, and what a change would change",
 }
 """Command and what it does; the module of the same name in `cli.commands` has `configure` and `run`."""
