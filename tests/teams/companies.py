@@ -14,6 +14,7 @@ from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.session import Session, Settings, assemble
 from holdfast.store import Home, MemoryStore, Store
 from holdfast.teams import CompanySettings, Roster, ScriptedProgram, Staff, Switchboard, Team
+from holdfast.teams.staff import Introduce
 from holdfast.world import MemoryWorld
 
 
@@ -37,6 +38,7 @@ async def company(
     clock: Clock | None = None,
     verdicts: Mapping[str, Verdict] | None = None,
     environ: Mapping[str, str] | None = None,
+    introduce: Introduce | None = None,
 ) -> AsyncIterator[Switchboard]:
     """A switchboard over these parts; hand in the store and the program to keep them across two of them."""
     clock = clock or FakeClock()
@@ -68,6 +70,8 @@ async def company(
         environ=environ or {},
         scripted=program,
     )
+    if introduce is not None:
+        staff.introduce = introduce
     board = Switchboard(roster=on, folder=tmp_path / "teams", store=kept, staff=staff, clock=clock)
     async with board:
         yield board

@@ -15,7 +15,7 @@ from holdfast.core import Error, SystemClock
 from holdfast.core.events import MemberBound, MessagePosted, SessionOpened
 from holdfast.models.stub import StubServer
 from holdfast.store import MemoryStore
-from holdfast.teams import Roster
+from holdfast.teams import Caller, Callers, Roster, introduction, serving_http
 
 
 @pytest.fixture
@@ -260,3 +260,24 @@ async def test_a_full_conversation_is_summarised_before_the_next_message(
         reply = await board.ask("alpha", "beta", "recall")
     assert "summary of everything so far" in str(stub.requests[-1].body)
     assert reply.text.startswith("recall:")
+
+
+async def test_a_member_asks_another_team_in_its_turn_and_its_question_is_counted(
+    tmp_path: Path, stub: StubServer
+) -> None:
+    callers, urls = Callers(), [""]
+    on = of_claude(tmp_path / "p")
+    ask = 'use mcp__teams__teams_ask {"team": "alpha", "question": "who is there"}'
+    async with company(
+        tmp_path,
+        on,
+        clock=SystemClock(),
+        environ=environ(stub),
+        introduce=lambda pair, session: introduction(
+            urls[0], callers.admit(Caller(team=pair.receiver, within=session))
+        ),
+    ) as board, serving_http(board, callers) as urls[0]:
+        reply = await board.ask("external", "beta", ask)
+        (inner,) = board.report("beta", "alpha")
+    assert "echo[1]: who is there" in reply.text
+    assert inner.hops == 1

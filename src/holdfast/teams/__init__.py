@@ -1,6 +1,6 @@
 """Teams: who may talk to whom, one session for each directed pair, members and their pool."""
 
-from holdfast.teams.callers import Caller, Callers
+from holdfast.teams.callers import Caller, Callers, introduction
 from holdfast.teams.contract import Agent, Bound, Capabilities, Letter, Member, OnCall, Reply
 from holdfast.teams.errors import (
     AskRefused,
@@ -68,6 +68,7 @@ __all__ = [
     "check_name",
     "check_thread",
     "echo",
+    "introduction",
     "load_roster",
     "serve_stdio",
     "serving_http",

@@ -2,7 +2,7 @@
 
 import secrets
 
-from holdfast.core import SessionId, Value, digest_bytes
+from holdfast.core import JsonObject, SessionId, Value, digest_bytes
 from holdfast.teams.pairs import OUTSIDE
 
 
@@ -29,3 +29,8 @@ class Callers:
     def known(self, token: str) -> Caller | None:
         """Whom a token stands for; None for nobody."""
         return self._callers.get(digest_bytes(token.encode()))
+
+
+def introduction(url: str, token: str) -> JsonObject:
+    """How a member reaches the desk: the entry for its configuration."""
+    return {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}

@@ -22,7 +22,7 @@ from holdfast.world import WorldPaths
 
 OpenSession = Callable[[SessionId, Team], Awaitable[Session]]
 """Takes up one of our own sessions; it is there already. Handed in, for only the composition root builds sessions."""
-Introduce = Callable[[SessionId], Mapping[str, object] | None]
+Introduce = Callable[[Pair, SessionId], Mapping[str, object] | None]
 """How the member of a session reaches the teams' server in its turn: the entry for its configuration, None for not at all."""
 
 
@@ -51,7 +51,7 @@ class Staff:
         self._open_session = open_session
         self._environ = environ
         self._scripted = scripted or ScriptedProgram()
-        self.introduce: Introduce = lambda _: None
+        self.introduce: Introduce = lambda _pair, _session: None
 
     def policy_digest(self, team: Team) -> str:
         """Names the policy that a team goes by. Raises InvalidPolicy."""
@@ -65,7 +65,7 @@ class Staff:
         async with AsyncExitStack() as stack:
             journal = await self._store.open(session)
             stack.push_async_callback(journal.release)
-            agent = self._agent(team, session)
+            agent = self._agent(team, pair, session)
             stack.push_async_callback(agent.close)
             gate = self._gate(journal, team)
             rendezvous = Rendezvous(self._home.escalations(session), gate=gate, journal=journal)
@@ -95,7 +95,7 @@ class Staff:
             settings=GateSettings(),
         )
 
-    def _agent(self, team: Team, session: SessionId) -> Agent:
+    def _agent(self, team: Team, pair: Pair, session: SessionId) -> Agent:
         match team.member:
             case "claude":
                 from holdfast.teams.claude.agent import ClaudeAgent
@@ -105,7 +105,7 @@ class Staff:
                     folder=self._folder / "pairs" / session,
                     environ=self._environ,
                     silence_seconds=self._roster.settings.silence_seconds,
-                    teams_server=self.introduce(session),
+                    teams_server=self.introduce(pair, session),
                 )
             case "scripted":
                 return self._scripted.agent()

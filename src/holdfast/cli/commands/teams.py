@@ -33,6 +33,7 @@ from holdfast.teams import (
     Staff,
     Switchboard,
     Team,
+    introduction,
     load_roster,
     serve_stdio,
     serving_http,
@@ -141,6 +142,9 @@ async def _serve(board: Switchboard, staff: Staff, arguments: argparse.Namespace
     tokens = {name: callers.admit(Caller(team=name)) for name in (*board.roster.teams, OUTSIDE)}
     tokens["operator"] = callers.admit(Caller(is_operator=True))
     async with serving_http(board, callers, port=arguments.http) as url:
+        staff.introduce = lambda pair, session: introduction(
+            url, callers.admit(Caller(team=pair.receiver, within=session))
+        )
         console.json({"url": url, "tokens": tokens})
         await asyncio.get_running_loop().create_future()
 
