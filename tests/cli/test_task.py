@@ -50,7 +50,7 @@ def test_the_answer_goes_to_stdout_and_everything_else_to_stderr(tmp_path: Path)
 
 def test_a_task_may_come_by_a_pipe(tmp_path: Path) -> None:
     done = holdfast("-m", script(tmp_path, "Yes."), home=tmp_path, stdin="are you there?\n")
-    assert (done.returncode, done.stdout) == (0, "Yes.\n")
+    assert (done.returncode, done.stdout) == (0, "Yes.\n"), done.stderr
 
 
 def test_json_has_outcome_spent_proposals_and_audit(tmp_path: Path) -> None:

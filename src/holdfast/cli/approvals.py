@@ -74,8 +74,7 @@ class TerminalApprover:
                 shown = msgspec.structs.replace(
                     escalation, call=msgspec.structs.replace(escalation.call, arguments=edited), targets=()
                 )
-            offered = self._show(shown, is_edited=edited is not None)
-            said = await self._listen({digit for digit, _ in offered})
+            said = await self._said_of(shown, is_edited=edited is not None)
             match said:
                 case "1" | "2" | "3" | "4" | "5" if not is_question(escalation):
                     return response_of(said, edited)
@@ -125,10 +124,12 @@ class TerminalApprover:
         self._console.say(f"  {how}; Enter alone does nothing", "ask")
         return offered
 
-    async def _listen(self, digits: set[str]) -> str:
+    async def _said_of(self, escalation: Escalation, *, is_edited: bool) -> str:
         """A digit that was surely meant, or a command line."""
         attention = _Attention(self._clock, self._console, is_by_line=self._keyboard.is_by_line)
         with self._keyboard.listening(attention.press):
+            digits = {digit for digit, _ in self._show(escalation, is_edited=is_edited)}
+            attention.begin()
             while True:
                 await asyncio.sleep(TICK_SECONDS)
                 said = attention.said(digits)
@@ -170,11 +171,15 @@ class _Attention:
         self._clock = clock
         self._console = console
         self._is_by_line = is_by_line
-        self._guard = KeyGuard(clock)
-        self._appeared = self._ticked = clock.monotonic()
         self._line = ""
         self._began = 0.0
         self._said: str | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """The question appears at this moment: nothing that was typed before it is an answer."""
+        self._guard = KeyGuard(self._clock)
+        self._appeared = self._ticked = self._clock.monotonic()
 
     def press(self, key: str) -> None:
         """A key came in, or a whole line in plain mode."""
@@ -200,8 +205,7 @@ class _Attention:
             return said
         if now - before >= QUIET_SECONDS:
             # We were held up, so nobody knows when the keys that came meanwhile were pressed.
-            self._guard = KeyGuard(self._clock)
-            self._appeared = now
+            self.begin()
             return None
         key = self._guard.chosen()
         return key if key in digits and not self._line else None
@@ -212,7 +216,7 @@ class _Attention:
         if key in ("\r", "\n"):
             line, self._line = self._line, ""
             self._console.say()
-            if now - self._began < MIN_TYPING_SECONDS:
+            if now - self._began < MIN_TYPING_SECONDS and not line.startswith("/deny"):
                 self._console.say("  that came too fast to have been typed; nothing was done")
             else:
                 self._said = line

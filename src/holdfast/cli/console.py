@@ -21,9 +21,12 @@ class Teller(Protocol):
 class Console:
     """Two streams and one decision: colour or none."""
 
-    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+    def __init__(
+        self, out: TextIO | None = None, err: TextIO | None = None, *, is_plain: bool = False
+    ) -> None:
         self._out = out or sys.stdout
         self._err = err or sys.stderr
+        self._is_plain = is_plain
 
     @property
     def is_interactive(self) -> bool:
@@ -45,7 +48,7 @@ class Console:
 
     def say(self, text: str = "", tone: Tone = "plain", *, end: str = "\n") -> None:
         """News, for the person at stderr."""
-        print(paint(text, tone, self._err), end=end, file=self._err, flush=True)
+        print(text if self._is_plain else paint(text, tone, self._err), end=end, file=self._err, flush=True)
 
     def tell(self, text: str = "", tone: Tone = "plain") -> None:
         """What a command shows a person on stdout."""

@@ -13,6 +13,7 @@ from typing import Protocol
 _KEY = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b.|.", re.DOTALL)
 _LOCAL_FLAGS, _CONTROL_CHARACTERS = 3, 6
 _READ_BYTES = 4096
+_END = "\x04"
 
 OnKey = Callable[[str], None]
 
@@ -52,7 +53,7 @@ class RawKeyboard:
             content = os.read(self._descriptor, _READ_BYTES)
             if not content:
                 loop.remove_reader(self._descriptor)
-                on_key("\x04")  # a terminal that went away has nobody at it
+                on_key(_END)  # a terminal that went away has nobody at it
             for key in _KEY.findall(decoder.decode(content)):
                 on_key(key)
 
@@ -113,7 +114,10 @@ class LineKeyboard:
 
     async def line(self, prompt: str, text: str = "") -> str | None:
         self._write(f"{prompt}{f'(was: {text}) ' if text else ''}")
-        return await self.next()
+        words: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        with self.listening(lambda line: None if words.done() else words.set_result(line)):
+            line = await words
+        return None if line == _END else line
 
     async def next(self) -> str | None:
         """The next line; None at the end."""
@@ -134,7 +138,7 @@ class LineKeyboard:
 
     def _take(self, line: str | None) -> None:
         if self._on_line is not None:
-            self._on_line("\x04" if line is None else line.strip())
+            self._on_line(_END if line is None else line.strip())
         if self._on_line is None or line is None:
             self._lines.append(line)
             self._arrived.set()

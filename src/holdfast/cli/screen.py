@@ -18,8 +18,8 @@ class PlainScreen:
         print(text, file=sys.stdout, flush=True)
 
     def say(self, text: str = "", tone: Tone = "plain") -> None:
-        """News, on stderr."""
-        print(paint(text, tone, sys.stderr), file=sys.stderr, flush=True)
+        """News, on stderr; a tone is only a colour, and there is none here."""
+        print(text, file=sys.stderr, flush=True)
 
     async def settle(self) -> None:
         """Wait until everything is written."""

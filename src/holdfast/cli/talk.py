@@ -79,7 +79,7 @@ class Talk:
         session.on_text = self._stream
         session.approver_name = self.name
         session.approver = TerminalApprover(
-            Console(),
+            Console(is_plain=self.screen.is_plain),
             session=session,
             keyboard=self._keyboard,
             commands=self.take,
@@ -158,6 +158,8 @@ class Talk:
         elif (outcome := turn.result()) is not None:
             say_how_it_ended(outcome, self.screen)
             self._say_what_is_staged()
+        if self.screen.is_plain and not self.queue:
+            self.screen.say("  ready")  # who cannot see a spinner stop has to be told
         await self.screen.settle()
 
     def _say_what_is_staged(self) -> None:

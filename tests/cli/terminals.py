@@ -1,0 +1,122 @@
+"""A real terminal for tests: a pseudo-terminal with holdfast at one end and a typist at the other."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+WAIT_SECONDS = 40.0
+ASKING = (
+    "policy: asking\nrules:\n"
+    "  - name: ask-delete\n    escalate: world.delete\n    because: deleting is yours to decide\n"
+    "    examples: {matches: [{world.delete: {path: a}}], misses: [{world.read: {path: a}}]}\n"
+    "  - name: stage-writes\n    stage: world.write\n    because: writes are looked at first\n"
+    "    examples: {matches: [{world.write: {path: a, content: b}}], misses: [{world.read: {path: a}}]}\n"
+)
+
+
+class Typist:
+    """Types at a terminal and reads what it shows."""
+
+    def __init__(self, descriptor: int, process: "subprocess.Popen[bytes]") -> None:
+        self._descriptor = descriptor
+        self.process = process
+        self.seen = ""
+        self._place = 0
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._descriptor, text.encode())
+
+    def wait_for(self, text: str, *, seconds: float = WAIT_SECONDS) -> bool:
+        """Read on until a text is shown, after what was waited for before."""
+        end = time.monotonic() + seconds
+        while (place := self.seen.find(text, self._place)) < 0:
+            left = end - time.monotonic()
+            if left <= 0 or not self.read(min(left, 0.5)):
+                return text in self.seen[self._place :]
+        self._place = place + len(text)
+        return True
+
+    def read(self, seconds: float) -> bool:
+        """Take in what is shown; False when the other end is gone."""
+        if not select.select([self._descriptor], [], [], seconds)[0]:
+            return True
+        with contextlib.suppress(OSError):
+            if content := os.read(self._descriptor, 65536):
+                self.seen += content.decode(errors="replace")
+                return True
+        return False
+
+    def end(self, key: str = "") -> int:
+        """Read until the program has ended, pressing a key now and then; its exit code."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while self.process.poll() is None and time.monotonic() < deadline:
+            if key:
+                self.type(key)
+            self.read(0.5)
+        while self.read(0):
+            if not select.select([self._descriptor], [], [], 0)[0]:
+                break
+        return self.process.wait(timeout=1)
+
+
+@contextlib.contextmanager
+def terminal(*words: str, home: Path, **environment: str) -> Iterator[Typist]:
+    """Start holdfast at a terminal of 120 by 40."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", *words],
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "HOLDFAST_HOME": str(home / "holdfast"),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "TERM": "xterm-256color",
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+            **environment,
+        },
+        cwd=home,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    try:
+        yield Typist(ours, process)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        process.wait()
+        os.close(ours)
+
+
+def runs(code: str, text: str = "") -> dict[str, object]:
+    """A reply of a scripted model that runs code."""
+    words = [{"kind": "text", "text": text}] if text else []
+    call = {"kind": "tool-call", "id": "c1", "tool": "execute_code", "arguments": {"code": code}}
+    return {"message": {"role": "model", "parts": [*words, call]}, "usage": {}, "finish": "tool-calls"}
+
+
+def prepared(home: Path, *replies: object) -> tuple[str, ...]:
+    """A folder with a file, a policy that asks, and a scripted model: the words to start holdfast with."""
+    (home / "work").mkdir()
+    (home / "work" / "a.txt").write_text("precious\n")
+    (home / "asking.yaml").write_text(ASKING)
+    (home / "script.json").write_text(json.dumps(replies))
+    return ("-w", "work", "-p", "asking.yaml", "-m", f"scripted:{home / 'script.json'}")
+
+
+DELETE = runs("import os\nos.remove('a.txt')")
