@@ -17,7 +17,7 @@ from holdfast.core import (
     sanitise_name,
 )
 from holdfast.core.errors import InvalidInput, ModelMissing
-from holdfast.core.events import Parent, RestorePointMade, SessionOpened, TurnEnded
+from holdfast.core.events import Parent, RestorePointMade, SessionOpened, SessionReconfigured, TurnEnded
 from holdfast.core.fold import effective
 from holdfast.guests import Engines, Sandbox
 from holdfast.mcp import McpToolset, ServerSpec, Shelf, secrets_of, start_servers
@@ -155,6 +155,7 @@ class Runtime:
             thinker = (
                 self._model(model if model is not None else status.model or None) if needs_model else None
             )
+            await _record_changes(journal, status, policy, judge, thinker)
             return await self._assemble(
                 journal, judge, thinker, toolsets, approver, can_ask, sandbox or self.settings.sandbox
             )
@@ -312,7 +313,8 @@ class Runtime:
 
     def _policy(self, policy: Policy | str | None) -> Policy:
         if policy is None or isinstance(policy, str):
-            return load_policy(policy or self.settings.policy, search=(self.home.policies,))
+            # By its full path, so that it is the same policy from whatever folder the session is taken up.
+            return load_policy(_absolute(policy or self.settings.policy), search=(self.home.policies,))
         return policy
 
     def _model(self, model: Model | str | None) -> Model:
@@ -336,6 +338,20 @@ def _handed_out(servers: Sequence[ServerSpec]) -> tuple[str, ...]:
 
 def _redactor(servers: Sequence[ServerSpec]) -> Redactor:
     return Redactor(*(secret for secret in _handed_out(servers) if len(secret) >= SHORTEST_SECRET))
+
+
+async def _record_changes(
+    journal: Journal, status: Status, given: Policy | str | None, policy: Policy, model: Model | None
+) -> None:
+    """Put another policy or another model on the record, so that the session keeps it."""
+    reference = _absolute(given) if isinstance(given, str) else policy.name if given is not None else ""
+    changed = SessionReconfigured(
+        policy=reference if reference != status.policy else "",
+        policy_digest=policy.digest if reference and reference != status.policy else "",
+        model=model.name if model is not None and model.name != status.model else "",
+    )
+    if changed.policy or changed.model:
+        await journal.append(changed)
 
 
 def _absolute(policy: str) -> str:
