@@ -110,7 +110,8 @@ class Session:
 
     def unknown_calls(self) -> tuple[Call, ...]:
         """Calls that were begun and cut off: whether they happened nobody knows, so look before you ask for them again."""
-        calls = tuple(intended.call for intended in self._gate.calls.unknown())
+        cut_off = self._gate.calls.unknown()
+        calls = tuple(intended.call for intended in cut_off if not intended.is_idempotent)
         # While a turn runs here, its own calls are merely not over yet.
         return calls if self._driver is None else tuple(c for c in calls if c.turn < self._conversation.turn)
 

@@ -1,0 +1,113 @@
+"""Older turns as a summary: an event of its own, the originals kept, nothing parted, its cost counted."""
+
+import pytest
+
+from holdfast.core import (
+    Error,
+    Message,
+    ModelMessage,
+    Nonconverged,
+    Ok,
+    ToolMessage,
+    UserMessage,
+)
+from holdfast.core.errors import ContextExceeded, InvalidInput
+from holdfast.core.events import HistoryCompacted, MessagePosted
+from holdfast.guests import script
+from holdfast.models import OnText, Prompt, Reply, say, use
+from holdfast.session import Settings
+from holdfast.testing import memory_session
+
+
+class Talker:
+    """A model that uses a tool once a turn, knows a summary when it is asked for one, and has a window of its own."""
+
+    name = "scripted:talker"
+    context_tokens = None
+
+    def __init__(self, window: int = 10_000) -> None:
+        self._window = window
+        self.heard: list[Prompt] = []
+
+    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+        if prompt.system.startswith("Summarise"):
+            return say("they counted to three")
+        if len(prompt.messages) > self._window:
+            raise ContextExceeded("too long")
+        self.heard.append(prompt)
+        if isinstance(prompt.messages[-1], UserMessage):
+            part = use("execute_code", {"code": script({"value": len(self.heard)})})
+            call = part.message.tool_calls[0]
+            named = type(call)(id=f"c{len(self.heard)}", tool=call.tool, arguments=call.arguments)
+            return Reply(message=ModelMessage(parts=(named,)), usage=part.usage, finish="tool-calls")
+        return say(f"answer {len(self.heard)}")
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def check_whole(messages: tuple[Message, ...]) -> None:
+    """Every call has its return right behind it, and every return its call before it."""
+    for number, message in enumerate(messages):
+        if isinstance(message, ModelMessage) and message.tool_calls:
+            after = messages[number + 1]
+            assert isinstance(after, ToolMessage)
+            assert [each.id for each in after.returns] == [part.id for part in message.tool_calls]
+        if isinstance(message, ToolMessage):
+            assert isinstance(messages[number - 1], ModelMessage)
+
+
+async def test_a_summary_takes_the_place_of_older_turns_and_the_originals_stay() -> None:
+    model = Talker()
+    async with memory_session(model=model) as session:
+        for text in ("one", "two", "three", "four"):
+            assert isinstance(await session.send(text), Ok)
+        assert await session.compact(keep_turns=2) == "they counted to three"
+        assert isinstance(await session.send("five"), Ok)
+        posted = [e.event.text for e in session._journal.recorded if isinstance(e.event, MessagePosted)]
+        assert posted == ["one", "two", "three", "four", "five"]
+    given = model.heard[-2].messages
+    assert isinstance(given[0], UserMessage)
+    assert "they counted to three" in given[0].text
+    words = [message.text for message in given[1:] if isinstance(message, UserMessage)]
+    assert words == ["three", "four", "five"]
+    check_whole(given)
+
+
+async def test_there_has_to_be_something_older_to_summarise() -> None:
+    async with memory_session(model=Talker()) as session:
+        await session.send("one")
+        with pytest.raises(InvalidInput):
+            await session.compact(keep_turns=2)
+
+
+async def test_a_full_window_ends_the_turn_and_names_the_ways_out() -> None:
+    async with memory_session(model=Talker(window=6)) as session:
+        await session.send("one")
+        await session.send("two")
+        outcome = await session.send("three")
+        assert isinstance(outcome, Error)
+        assert outcome.message.startswith("Context window exceeded")
+        assert outcome.hint is not None
+        assert all(word in outcome.hint for word in ("/compact", "/fork", "new session"))
+        assert session.status.activity == "ready"
+
+
+async def test_with_auto_compact_a_full_window_is_summarised_and_the_turn_goes_on() -> None:
+    async with memory_session(model=Talker(window=6), settings=Settings(auto_compact=True)) as session:
+        for text in ("one", "two", "three", "four"):
+            outcome = await session.send(text)
+            assert isinstance(outcome, Ok), outcome
+        compactions = [e for e in session._journal.recorded if isinstance(e.event, HistoryCompacted)]
+        assert compactions
+
+
+@pytest.mark.parametrize("limit", range(1, 14))
+async def test_a_bound_on_messages_parts_no_call_from_its_return(limit: int) -> None:
+    model = Talker()
+    async with memory_session(model=model, settings=Settings(max_history_messages=limit)) as session:
+        for text in ("one", "two", "three"):
+            assert not isinstance(await session.send(text), Error | Nonconverged)
+    for prompt in model.heard:
+        assert isinstance(prompt.messages[0], UserMessage)
+        check_whole(prompt.messages)
