@@ -49,6 +49,8 @@ class ClaudeAgent:
         self._cost: Decimal | None = None
         """The running total of the conversation, None where it is not known."""
         self._has_history = False
+        self._at_most: int | None = None
+        """No more tokens than these are in the conversation: what the last turn's calls took together."""
         self._answers: dict[str, asyncio.Future[JsonObject]] = {}
         self._results: dict[str, asyncio.Future[JsonObject]] = {}
         self._started: set[str] = set()
@@ -141,10 +143,11 @@ class ClaudeAgent:
             return self._answered_before(letter)
         usage = wire.usage_of(result, cost_before=self._cost)
         self._cost, self._has_history = wire.total_cost(result), True
+        self._at_most = usage.input_tokens + usage.output_tokens if usage.input_tokens else None
         return Reply(outcome=wire.outcome_of(result), text=wire.text_of(result), usage=usage)
 
     async def compact(self, *, above_tokens: int) -> bool:
-        if not self._has_history:
+        if not self._has_history or (self._at_most is not None and self._at_most <= above_tokens):
             return False
         usage = await self._request("get_context_usage", CONTROL_SECONDS)
         tokens = usage.get("totalTokens")
