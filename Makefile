@@ -7,6 +7,7 @@ demo: setup        ## a whole session without key or network
 	@$(BIN)/holdfast demo
 
 test: setup        ## every test, short form
+	@$(BIN)/python -m tests.warming
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
 
 check: setup       ## format, lint, types, tests
@@ -26,6 +27,7 @@ types: setup
 	@$(BIN)/mypy
 
 soak: setup        ## the long form of crash storms, fuzzing and simulations
+	@$(BIN)/python -m tests.warming
 	@$(BIN)/python -m pytest -n $(WORKERS) -m soak --timeout 3600
 
 bench:             ## figures against peers, side by side in one run; NAME=store for one of them

@@ -268,15 +268,18 @@ async def test_a_member_asks_another_team_in_its_turn_and_its_question_is_counte
     callers, urls = Callers(), [""]
     on = of_claude(tmp_path / "p")
     ask = 'use mcp__teams__teams_ask {"team": "alpha", "question": "who is there"}'
-    async with company(
-        tmp_path,
-        on,
-        clock=SystemClock(),
-        environ=environ(stub),
-        introduce=lambda pair, session: introduction(
-            urls[0], callers.admit(Caller(team=pair.receiver, within=session))
-        ),
-    ) as board, serving_http(board, callers) as urls[0]:
+    async with (
+        company(
+            tmp_path,
+            on,
+            clock=SystemClock(),
+            environ=environ(stub),
+            introduce=lambda pair, session: introduction(
+                urls[0], callers.admit(Caller(team=pair.receiver, within=session))
+            ),
+        ) as board,
+        serving_http(board, callers) as urls[0],
+    ):
         reply = await board.ask("external", "beta", ask)
         (inner,) = board.report("beta", "alpha")
     assert "echo[1]: who is there" in reply.text
