@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.app import Runtime
 from holdfast.cli import exits
-from holdfast.cli.approvals import TerminalApprover
+from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.audit_table import audit_table
 from holdfast.cli.console import Console, visible
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_POLICY, FILES, TASK, DemoAnswers, demo_model
@@ -41,6 +41,10 @@ async def run(arguments: argparse.Namespace) -> int:
         await session.send(TASK, transport="demo")
         await _decide_proposals(session, console, is_asked)
         _show_record(session, runtime, console, project)
+    except (PersonLeft, EOFError):
+        console.tell()
+        console.tell(f"You left; nothing more happens. Go on with: holdfast -r {session.id}")
+        return exits.WAITING
     finally:
         await runtime.close()
     return exits.OK

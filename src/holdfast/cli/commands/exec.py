@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 
 from holdfast.app import Runtime
-from holdfast.cli.approvals import TerminalApprover
+from holdfast.cli import exits
+from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.console import Console, visible
 from holdfast.cli.narrator import Narrator
-from holdfast.cli.outcomes import exit_code, report
+from holdfast.cli.outcomes import report
 from holdfast.config import load_config
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import Recorded, RunEnded
@@ -60,10 +61,13 @@ async def run(arguments: argparse.Namespace) -> int:
         session.follow(Narrator(console.say, after=session.last_seq))
         session.follow(_Prints(console, after=session.last_seq, is_silent=arguments.json))
         if console.is_interactive and can_ask:
-            session.approver, session.approver_name = TerminalApprover(console), "terminal"
+            session.approver = TerminalApprover(console, session=session)
+            session.approver_name = "terminal"
         outcome = await session.execute(code, language=arguments.lang or "python")
-        report(outcome, session, arguments.json, console)
-        return exit_code(outcome)
+        return report(outcome, session, arguments.json, console)
+    except PersonLeft:
+        console.say("it goes on waiting; answer it with: holdfast waiting")
+        return exits.WAITING
     finally:
         await runtime.close()
 
