@@ -62,6 +62,8 @@ class Talk:
             leaving.cancel()
             worker.cancel()
             await asyncio.gather(worker, leaving, return_exceptions=True)
+            if self._turn is not None and not self.session.status.has_open_turn:
+                await asyncio.wait({self._turn})  # it is over and only puts things in order
             await self.screen.settle()
             self.source.close()
         if self.session.status.has_open_turn:
