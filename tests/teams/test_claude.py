@@ -41,6 +41,12 @@ def environ(stub: StubServer) -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "ANTHROPIC_BASE_URL": stub.url, "ANTHROPIC_API_KEY": "stub-key"}
 
 
+@pytest.fixture(autouse=True)
+def _needs_the_program() -> None:
+    """Skipped before anything is opened that a skip would leave open."""
+    claude_program()
+
+
 async def test_a_conversation_is_begun_kept_and_taken_up_again(tmp_path: Path, stub: StubServer) -> None:
     clock = SystemClock()
     store = MemoryStore(clock=clock)
