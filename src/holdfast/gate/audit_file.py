@@ -7,7 +7,7 @@ from pathlib import Path
 from holdfast.core import encode
 from holdfast.core.events import Recorded, SessionRewound
 from holdfast.gate.audit import AuditEntry, AuditTrail
-from holdfast.store import Journal
+from holdfast.store import Journal, replace_private
 
 
 class AuditFile:
@@ -57,14 +57,7 @@ class AuditFile:
             os.close(descriptor)
 
     def _replace(self, content: bytes) -> None:
-        beside = self._path.with_name(f".{self._path.name}.new")
-        beside.unlink(missing_ok=True)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(descriptor, content)
-        finally:
-            os.close(descriptor)
-        beside.replace(self._path)
+        replace_private(self._path, content)
 
 
 def _line(entry: AuditEntry) -> bytes:

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.core import Grant, GrantId
 from holdfast.core.errors import InvalidConfig
+from holdfast.store import replace_private
 
 
 class GrantBook:
@@ -51,15 +52,7 @@ class GrantBook:
     def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> None:
         with self._locked():
             content = msgspec.json.format(msgspec.json.encode(change(self.grants())), indent=2)
-            beside = self._path.with_name(f".{self._path.name}.new")
-            beside.unlink(missing_ok=True)
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                os.write(descriptor, content)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            beside.replace(self._path)
+            replace_private(self._path, content)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -21,7 +21,7 @@ from holdfast.core.errors import EscalationUnknown
 from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Noted, Recorded
 from holdfast.gate.gate import Gate
 from holdfast.gate.inotify import Watch
-from holdfast.store import Journal
+from holdfast.store import Journal, replace_private
 
 MAX_RESPONSE_BYTES = 65_536
 SCOPES: tuple[Scope, ...] = ("once", "turn", "times", "minutes", "session")
@@ -112,7 +112,7 @@ class Rendezvous:
             # The watch stands before the request does, so no answer can come unheard.
             watch = Watch(self._folder)
             self._watching = asyncio.ensure_future(self._listen(watch))
-        _write(self._path("request", escalation.id), msgspec.json.format(encode(request), indent=2))
+        replace_private(self._path("request", escalation.id), msgspec.json.format(encode(request), indent=2))
 
     async def _listen(self, watch: Watch) -> None:
         try:
@@ -209,14 +209,3 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError:
         shutil.rmtree(path, ignore_errors=True)
-
-
-def _write(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{path.name}.new")
-    beside.unlink(missing_ok=True)
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        os.write(descriptor, content)
-    finally:
-        os.close(descriptor)
-    beside.replace(path)

@@ -4,7 +4,7 @@ from holdfast.store.company import open_when_free, read_along
 from holdfast.store.contract import Follower, Holder, Journal, SessionSummary, Store
 from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.exchange import export_session, import_session
-from holdfast.store.home import Home
+from holdfast.store.home import Home, replace_private
 from holdfast.store.inspection import Inspection, Problem
 from holdfast.store.memory import MemoryStore
 from holdfast.store.notice import resume_notice
@@ -37,6 +37,7 @@ __all__ = [
     "prune",
     "read_along",
     "rebuild_index",
+    "replace_private",
     "resume_notice",
     "search",
     "verify",

@@ -160,3 +160,14 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def replace_private(path: Path, content: bytes) -> None:
+    """Put a file of ours, 0600, in the place of what is there: whole or not at all, and on disk when it returns."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        write_private(draft, content)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
