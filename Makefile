@@ -35,7 +35,7 @@ bench:             ## figures against peers, side by side in one run; NAME=store
 	@.venv-bench/bin/python -m bench $(NAME)
 
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
-  --extra wasi --group dev --python-version 3.11
+  --extra wasi --extra acp --group dev --python-version 3.11
 
 lock:              ## make the lock files anew (needs uv)
 	$(LOCK) --output-file requirements.lock pyproject.toml
