@@ -35,11 +35,13 @@ bench:             ## figures against peers, side by side in one run; NAME=store
 	@.venv-bench/bin/python -m bench $(NAME)
 
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
-  --extra wasi --extra acp --group dev --python-version 3.11
+  --python-version 3.11
+ALL := --extra wasi --extra acp --group dev
 
 lock:              ## make the lock files anew (needs uv)
-	$(LOCK) --output-file requirements.lock pyproject.toml
-	$(LOCK) --no-annotate --output-file bench/requirements.lock pyproject.toml bench/requirements.in
+	$(LOCK) $(ALL) --output-file requirements.lock pyproject.toml
+	$(LOCK) $(ALL) --no-annotate --output-file bench/requirements.lock pyproject.toml bench/requirements.in
+	$(LOCK) --no-annotate --output-file bench/wasm-requirements.lock bench/wasm-requirements.in
 
 setup:
 	@scripts/setup
