@@ -242,6 +242,56 @@ def test_the_overlay_is_built_again_from_recorded_changes(base: World, staged: S
     assert third.proposals() == ()
 
 
+def test_a_change_of_mode_alone_is_built_again_and_known_once_it_is_made(
+    base: World, staged: StagedWorld
+) -> None:
+    base.write("script", b"kept\n", mode=0o755)
+    moved = staged.move("script", "kept")  # the same content with another mode
+    same = staged.write("d/gone", b"gone\n")  # and one that changes nothing at all
+    again = StagedWorld(base)
+    again.restage([*moved, same], lambda digest: b"kept\n")
+    assert again.staged_paths() == ("kept", "script")
+    assert again.stat("kept").mode == 0o755
+    assert [change.path for change in (*moved, same) if again.is_made(change)] == []
+    staged.commit()
+    assert base.stat("kept").mode == 0o755
+    assert {change.path for change in (*moved, same) if again.is_made(change)} == {"kept", "script"}
+    third = StagedWorld(base)
+    third.restage([*moved, same], lambda digest: b"kept\n")
+    assert third.staged_paths() == ()
+
+
+def test_a_file_that_somebody_adds_to_a_removed_folder_is_hidden_everywhere_and_survives_the_commit(
+    base: World, staged: StagedWorld
+) -> None:
+    staged.delete("d", recursive=True)
+    base.write("d/late", b"late\n")
+    assert staged.list() == staged.files() == ("kept",)
+    assert not staged.exists("d/late")
+    with pytest.raises(FileNotFoundError):
+        staged.read("d/late")
+    assert staged.fingerprint("d/late") == ""
+    assert staged.search("late") == ()
+    without = MemoryWorld({"kept": b"kept\n"})
+    assert staged.fingerprint() == without.fingerprint()
+    with pytest.raises(FileNotFoundError):
+        staged.delete("d/late")
+    staged.commit()
+    assert base.files() == staged.files() == ("d/late", "kept")
+
+
+def test_a_file_written_over_one_that_somebody_added_to_a_removed_folder_is_no_conflict_but_a_change(
+    base: World, staged: StagedWorld
+) -> None:
+    staged.delete("d", recursive=True)
+    base.write("d/late", b"late\n")
+    staged.write("d/late", b"ours\n")
+    assert staged.read("d/late") == b"ours\n"
+    assert staged.files() == ("d/late", "kept")
+    staged.commit()
+    assert base.read("d/late") == b"ours\n"
+
+
 def test_a_proposal_is_a_unified_diff(staged: StagedWorld) -> None:
     stage_all(staged)
     changed, gone, new = staged.proposals()

@@ -5,30 +5,21 @@ For each changed file it keeps the fingerprint that the base had when the file w
 
 import errno
 import os
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from holdfast.core import Change, Clock, SystemClock
 from holdfast.core.errors import PathRefused, QuotaExceeded
 from holdfast.world.contract import NOT_EMPTY, Hit, Stat, World
 from holdfast.world.fingerprints import NOTHING, fingerprint_of, tree_fingerprint
+from holdfast.world.layer import Layer, Staged
 from holdfast.world.names import folders_above, is_within, parent_and_name
 from holdfast.world.patterns import compile_pattern
 from holdfast.world.search import search_files
 
 MAX_STAGED_BYTES = 256 << 20
 FILE_MODE = 0o644
-
-
-class Staged(NamedTuple):
-    """What a file shall become; content None is a deletion. `before` is the base's fingerprint when first staged."""
-
-    content: bytes | None
-    before: str
-    mode: int | None
-    modified_ms: int
 
 
 class Overlay:
@@ -38,39 +29,35 @@ class Overlay:
         self.base = base
         self._max_bytes = max_bytes
         self._clock = clock or SystemClock()
-        self._files: dict[str, Staged] = {}
-        self._folders: set[str] = set()
-        self._gone_folders: set[str] = set()
-        self._written_in: Counter[str] = Counter()
-        self._held_bytes = 0
+        self._layer = Layer()
 
     def resolve(self, path: str) -> str:
         return self.base.resolve(path)
 
     def read(self, path: str) -> bytes:
         real = self.resolve(path)
-        staged = self._files.get(real)
+        staged = self._layer.files.get(real)
         if staged is not None and staged.content is not None:
             return staged.content
-        if staged is None and not self._is_gone(real) and not self._is_made(real):
+        if staged is None and not self._layer.hides(real) and not self._layer.has_made(real):
             with suppress(FileNotFoundError, NotADirectoryError):  # the overlay knows better why
                 return self.base.read(real)
         return self._refuse(real)
 
     def list(self, pattern: str = "**/*") -> tuple[str, ...]:
         matches = compile_pattern(pattern).fullmatch
-        staged = {path for path in self._written() if matches(path)}
-        return tuple(sorted(staged.union(set(self.base.list(pattern)) - self._files.keys())))
+        staged = (path for path in self._layer.written() if matches(path))
+        return self._seen(staged, self.base.list(pattern))
 
     def files(self) -> tuple[str, ...]:
-        return tuple(sorted(self._written().union(set(self.base.files()) - self._files.keys())))
+        return self._seen(self._layer.written(), self.base.files())
 
     def entries(self, path: str = ".") -> tuple[Stat, ...]:
         folder = self.stat(path)
         if folder.kind == "file":
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder.path)
         in_base = self.base.entries(folder.path) if self._base_has_folder(folder.path) else ()
-        names = {each.path for each in in_base} | self._staged_below(folder.path)
+        names = {each.path for each in in_base} | self._layer.names_in(folder.path)
         return tuple(found for each in sorted(names) if (found := self._find(each)) is not None)
 
     def exists(self, path: str) -> bool:
@@ -104,7 +91,7 @@ class Overlay:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), real)
         self._check_parents(real)
         while real != "." and not self._is_folder(real):
-            self._folders.add(real)
+            self._layer.make_folder(real)
             real, _ = parent_and_name(real)
 
     def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
@@ -116,8 +103,7 @@ class Overlay:
             if not recursive and self.entries(real):
                 raise OSError(errno.ENOTEMPTY, NOT_EMPTY, real)
             changes = tuple(self._stage(each, None, None) for each in self.files_in(real))
-            self._folders = {each for each in self._folders if not is_within(each, real)}
-            self._gone_folders.add(real)
+            self._layer.remove_folder(real)
         with suppress(PathRefused):  # `.git` is nobody's to make
             self.make_folder(parent_and_name(real)[0])  # a folder outlives the last thing in it
         return changes
@@ -150,10 +136,10 @@ class Overlay:
         if path is None:
             return tree_fingerprint((each, self.fingerprint(each)) for each in self.files())
         real = self.resolve(path)
-        if real not in self._files:
-            return self.base.fingerprint(real)
-        content = self._files[real].content
-        return NOTHING if content is None else fingerprint_of(content)
+        staged = self._layer.files.get(real)
+        if staged is not None:
+            return NOTHING if staged.content is None else fingerprint_of(staged.content)
+        return NOTHING if self._layer.hides(real) else self.base.fingerprint(real)
 
     def sync(self, paths: Sequence[str]) -> None:
         self.base.sync(paths)
@@ -162,10 +148,10 @@ class Overlay:
         self.base.sweep()
 
     def _stage(self, path: str, content: bytes | None, mode: int | None) -> Change:
-        known = self._files.get(path)
+        known = self._layer.files.get(path)
         before = known.before if known else self.base.fingerprint(path)
         after = NOTHING if content is None else fingerprint_of(content)
-        held = self._held_bytes - (len(known.content or b"") if known else 0)
+        held = self._layer.held_bytes - (len(known.content or b"") if known else 0)
         if content and held + len(content) > self._max_bytes:
             raise QuotaExceeded(
                 f"staged changes may hold {self._max_bytes} bytes together",
@@ -179,48 +165,38 @@ class Overlay:
             before=before or None,
             after=after or None,
             is_staged=True,
-            mode=mode,
+            mode=mode if is_effect else None,
         )
 
     def _put(self, path: str, staged: Staged | None) -> None:
-        """The only place where the overlay changes: it keeps count of what it holds."""
-        for each, sign in ((self._files.pop(path, None), -1), (staged, 1)):
-            if each is not None and each.content is not None:
-                self._held_bytes += sign * len(each.content)
-                for folder in folders_above(path):
-                    self._written_in[folder] += sign
-        if staged is not None:
-            self._files[path] = staged
-        elif self._is_gone(path) and self._base_has_file(path):
+        self._layer.put(path, staged)
+        if staged is None and self._layer.hides(path) and self._base_has_file(path):
             self._show_again(path)
 
     def _show_again(self, path: str) -> None:
         """Let a file of the base be seen in a folder that was removed here; what else lay in there stays removed."""
         on_the_way = set(folders_above(path))
-        removed = {each for each in self._gone_folders if each in on_the_way}
-        self._gone_folders -= removed
+        removed = {each for each in self._layer.gone_folders if each in on_the_way}
+        self._layer.gone_folders -= removed
         for folder in on_the_way:
             if any(is_within(folder, each) for each in removed):
                 inside = {each.path for each in self.base.entries(folder) if each.kind == "folder"}
-                self._gone_folders |= inside - on_the_way
-
-    def _clear(self) -> None:
-        self._files.clear()
-        self._folders.clear()
-        self._gone_folders.clear()
-        self._written_in.clear()
-        self._held_bytes = 0
+                self._layer.gone_folders |= inside - on_the_way
 
     def _mode_of_new(self, path: str) -> int | None:
         """None leaves it to the base; where it still has a file that was deleted here, it would keep that one's."""
-        return FILE_MODE if path in self._files else None
+        return FILE_MODE if path in self._layer.files else None
 
     def _has_other_mode(self, path: str, mode: int | None) -> bool:
-        return mode is not None and self.base.stat(path).mode != mode
+        found = None if mode is None else self._base_stat(path)
+        return found is not None and found.mode != mode
+
+    def _seen(self, staged: Iterable[str], in_base: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted({*staged, *(path for path in in_base if not self._layer.covers(path))}))
 
     def _find(self, path: str) -> Stat | None:
         """What is at a resolved path as the overlay shows it. Raises PathRefused where the base does."""
-        staged = self._files.get(path)
+        staged = self._layer.files.get(path)
         if staged is not None and staged.content is not None:
             return Stat(
                 path=path,
@@ -229,27 +205,20 @@ class Overlay:
                 modified_ms=staged.modified_ms,
                 mode=FILE_MODE if staged.mode is None else staged.mode,
             )
-        in_base = None if staged is not None or self._is_gone(path) else self._base_stat(path)
-        if in_base is None and self._is_made(path):
+        in_base = None if staged is not None or self._layer.hides(path) else self._base_stat(path)
+        if in_base is None and self._layer.has_made(path):
             return Stat(path=path, kind="folder", modified_ms=self._clock.now_ms(), mode=0o755)
         return in_base
 
     def _refuse(self, path: str) -> NoReturn:
         """Say why there is no file at a path."""
-        if self._is_made(path):
+        if self._layer.has_made(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         self._check_parents(path)
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
-    def _is_made(self, path: str) -> bool:
-        """Whether a folder is there because of the overlay."""
-        return path in self._folders or self._written_in[path] > 0
-
-    def _is_gone(self, path: str) -> bool:
-        return any(is_within(path, gone) for gone in self._gone_folders)
-
     def _is_folder(self, path: str) -> bool:
-        return path == "." or self._is_made(path) or self._base_has_folder(path)
+        return path == "." or self._layer.has_made(path) or self._base_has_folder(path)
 
     def _base_stat(self, path: str) -> Stat | None:
         try:
@@ -259,20 +228,8 @@ class Overlay:
 
     def _base_has_folder(self, path: str) -> bool:
         """Whether the base has the folder and it was not removed here."""
-        found = None if self._is_gone(path) else self._base_stat(path)
+        found = None if self._layer.hides(path) else self._base_stat(path)
         return found is not None and found.kind == "folder"
-
-    def _staged_below(self, path: str) -> set[str]:
-        """The names directly in a folder that exist because of the overlay."""
-        prefix = "" if path == "." else f"{path}/"
-        below = (
-            each[len(prefix) :] for each in (*self._written(), *self._folders) if each.startswith(prefix)
-        )
-        return {prefix + rest.partition("/")[0] for rest in below if rest}
-
-    def _written(self) -> set[str]:
-        # A copy first: searches look at the overlay from a thread while the next call may already change it.
-        return {path for path, each in tuple(self._files.items()) if each.content is not None}
 
     def files_in(self, folder: str) -> tuple[str, ...]:
         """The files at or below a path."""
@@ -285,7 +242,7 @@ class Overlay:
 
     def _check_parents(self, path: str) -> None:
         for folder in folders_above(path):
-            staged = self._files.get(folder)
+            staged = self._layer.files.get(folder)
             if staged.content is not None if staged else self._base_has_file(folder):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
 

@@ -8,8 +8,9 @@ from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused
 from holdfast.world.commits import Commit, Step, UndoJournal
 from holdfast.world.contract import World
 from holdfast.world.fingerprints import NOTHING, fingerprint_of
+from holdfast.world.layer import Staged
 from holdfast.world.names import is_within
-from holdfast.world.overlay import MAX_STAGED_BYTES, Overlay, Staged
+from holdfast.world.overlay import MAX_STAGED_BYTES, Overlay
 from holdfast.world.proposals import Proposal, describe
 
 
@@ -29,18 +30,20 @@ class StagedWorld(Overlay):
 
     def staged_paths(self) -> tuple[str, ...]:
         """Where changes are staged; cheaper than the proposals with their diffs."""
-        return tuple(sorted(self._files))
+        return tuple(sorted(self._layer.files))
 
     def proposals(self) -> tuple[Proposal, ...]:
         """Every staged change, sorted by path."""
-        gone = {each.before: path for path, each in self._files.items() if each.content is None}
-        return tuple(self._proposal(path, gone) for path in sorted(self._files))
+        gone = {each.before: path for path, each in self._layer.files.items() if each.content is None}
+        return tuple(self._proposal(path, gone) for path in sorted(self._layer.files))
 
     def commit(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
         """Make staged changes for good, all of the chosen or none. Raises CommitConflict."""
         chosen = self._chosen(paths)
         steps = tuple(self._step(path) for path in chosen)
-        conflicts = tuple(step.path for step in steps if _name(step.before) != self._files[step.path].before)
+        conflicts = tuple(
+            step.path for step in steps if _name(step.before) != self._layer.files[step.path].before
+        )
         if conflicts:
             raise CommitConflict(
                 f"changed since they were staged: {', '.join(conflicts)}; nothing was committed",
@@ -50,14 +53,13 @@ class StagedWorld(Overlay):
         is_all = paths is None
         commit = Commit(
             steps=steps,
-            made_folders=tuple(sorted(self._folders)) if is_all else (),
-            gone_folders=tuple(sorted(self._gone_folders)) if is_all else (),
+            made_folders=tuple(sorted(self._layer.made_folders)) if is_all else (),
+            gone_folders=tuple(sorted(self._layer.gone_folders)) if is_all else (),
         )
         changes = commit.apply(self.base, self._undo)
         self._drop(chosen)
         if is_all:
-            self._folders.clear()
-            self._gone_folders.clear()
+            self._layer.clear_folders()
         return changes
 
     def reject(self, paths: Sequence[str] | None = None) -> tuple[str, ...]:
@@ -65,29 +67,36 @@ class StagedWorld(Overlay):
         chosen = self._chosen(paths)
         self._drop(chosen)
         if paths is None:
-            self._folders.clear()
-            self._gone_folders.clear()
+            self._layer.clear_folders()
         return chosen
 
     def restage(self, changes: Iterable[Change], content: Callable[[str], bytes]) -> None:
         """Build the overlay anew from recorded staged changes; `content` fetches the blob that `after` names."""
-        self._clear()
+        self._layer.clear()
         last = {change.path: change for change in changes if change.is_staged}
         for path, change in last.items():
-            before, after = change.before or NOTHING, change.after or NOTHING
-            if after == before or self._base_name(path) == after:
-                continue  # withdrawn again, or committed before its record was written
+            if _is_withdrawn(change) or self.is_made(change):
+                continue
             text = None if change.after is None else content(change.after)
-            self._put(path, Staged(text, before, change.mode, self._clock.now_ms()))
+            self._put(path, Staged(text, change.before or NOTHING, change.mode, self._clock.now_ms()))
+
+    def is_made(self, change: Change) -> bool:
+        """Whether the base shows a staged change already: it was committed before its record was written."""
+        if _is_withdrawn(change):
+            return False
+        with suppress(PathRefused):  # refused by now: it stays staged, and a commit will say why
+            is_there = self.base.fingerprint(change.path) == (change.after or NOTHING)
+            return is_there and not self._has_other_mode(change.path, change.mode)
+        return False
 
     def has_staged(self, path: str) -> bool:
         """Whether a change is staged at a path, or in the folder that it names."""
         real = self.resolve(path)
-        return any(is_within(each, real) or is_within(real, each) for each in self._files)
+        return any(is_within(each, real) or is_within(real, each) for each in self._layer.files)
 
     def withdraw(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
         """Drop staged changes at a guest's wish; the changes say that each file is as the base has it again."""
-        befores = {path: self._files[path].before or None for path in self._chosen(paths)}
+        befores = {path: self._layer.files[path].before or None for path in self._chosen(paths)}
         self.reject(paths)
         return tuple(
             Change(
@@ -102,32 +111,26 @@ class StagedWorld(Overlay):
 
     def _chosen(self, paths: Sequence[str] | None) -> tuple[str, ...]:
         if paths is None:
-            return tuple(sorted(self._files))
+            return tuple(sorted(self._layer.files))
         chosen: set[str] = set()
         for given in paths:
             real = self.resolve(given)
-            fitting = {path for path in self._files if real == "." or is_within(path, real)}
+            fitting = {path for path in self._layer.files if real == "." or is_within(path, real)}
             if not fitting:
                 raise InvalidInput(f"nothing is staged at {given!r}", hint="see what is: proposals")
             chosen |= fitting
         return tuple(sorted(chosen))
 
     def _proposal(self, path: str, gone: dict[str, str]) -> Proposal:
-        staged = self._files[path]
+        staged = self._layer.files[path]
         before: bytes | None = None
         with suppress(OSError, PathRefused):  # what cannot be read any more can still be shown, and rejected
             before = self.base.read(path)
         source = gone.get(self.fingerprint(path)) if staged.content and before is None else None
         return describe(path, before, staged.content, mode=staged.mode, renamed_from=source)
 
-    def _base_name(self, path: str) -> str | None:
-        try:
-            return self.base.fingerprint(path)
-        except PathRefused:
-            return None  # refused by now: it stays staged, and a commit will say why
-
     def _step(self, path: str) -> Step:
-        staged = self._files[path]
+        staged = self._layer.files[path]
         before, mode = None, None
         with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
             before, mode = self.base.read(path), self.base.stat(path).mode
@@ -136,6 +139,11 @@ class StagedWorld(Overlay):
     def _drop(self, paths: Iterable[str]) -> None:
         for path in paths:
             self._put(path, None)
+
+
+def _is_withdrawn(change: Change) -> bool:
+    """Whether a recorded change says that a file is as the base has it; one of the mode alone names the mode."""
+    return change.before == change.after and change.mode is None
 
 
 def _name(content: bytes | None) -> str:
