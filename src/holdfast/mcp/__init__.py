@@ -28,6 +28,7 @@ from holdfast.mcp.results import present_plainly, present_wholly
 from holdfast.mcp.shelf import Shelf
 from holdfast.mcp.specs import ServerSpec, load_servers
 from holdfast.mcp.toolset import McpToolset, start_servers
+from holdfast.mcp.warding import under_warden
 
 __all__ = [
     "SILENT_TOOLS",
@@ -67,6 +68,7 @@ __all__ = [
     "propose_roles",
     "secrets_of",
     "start_servers",
+    "under_warden",
     "visible",
     "written_out",
 ]
