@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,37 +148,89 @@ async def test_a_file_in_the_escalation_folder_approves(place: Place, tmp_path: 
     assert result.content[0].text == "hello"  # type: ignore[union-attr]
 
 
+class Raw:
+    """`holdfast proxy` as a process, spoken to without any library."""
+
+    def __init__(self, place: Place) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", "proxy", "-p", str(place.home / "lab.yaml")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=place.folder,
+            env=place.environment,
+        )
+        hello = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "x", "version": "1"},
+        }
+        self.say("initialize", hello, id=1)
+        assert "result" in self.hear()
+        self.say("notifications/initialized")
+
+    def say(self, method: str, params: dict[str, Any] | None = None, **fields: Any) -> None:
+        """One message to it."""
+        assert self.process.stdin is not None
+        message = {"jsonrpc": "2.0", "method": method, "params": params or {}} | fields
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> Any:
+        """The next message from it."""
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def hang_up(self) -> tuple[int, str]:
+        """Close its input; its exit code, and what it said to the person."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.stdin = None
+        _, errors = self.process.communicate(timeout=10)
+        return self.process.returncode, errors.decode()
+
+
 def test_the_end_of_its_input_ends_the_proxy_and_its_servers_at_once(place: Place) -> None:
     place.configure(friendly=[sys.executable, str(SERVERS / "clinging.py"), "plain", str(place.folder)])
-    proxy = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "proxy", "-p", str(place.home / "lab.yaml")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=place.folder,
-        env=place.environment,
-    )
-    assert proxy.stdin is not None
-    assert proxy.stdout is not None
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-    for message in (
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
-    ):
-        proxy.stdin.write(json.dumps(message).encode() + b"\n")
-        proxy.stdin.flush()
-    answers = [json.loads(proxy.stdout.readline()) for _ in range(2)]
-    assert "tools" in answers[1].get("result", {}) or answers[1].get("method")
+    proxy = Raw(place)
+    proxy.say("tools/list", id=2)
     while not (place.folder / "plain.pid").exists():
-        proxy.stdout.readline()
+        proxy.hear()
     pid = int((place.folder / "plain.pid").read_text())
     os.kill(pid, 0)
-    proxy.stdin.close()
-    assert proxy.wait(timeout=10) == 0
-    proxy.stdout.close()
+    code, _ = proxy.hang_up()
+    assert code == 0
     with pytest.raises(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
+
+
+def test_the_end_of_its_input_ends_a_call_under_way_and_its_server(place: Place) -> None:
+    place.configure(friendly=FRIENDLY)
+    proxy = Raw(place)
+    marker = place.folder / "marker"
+    proxy.say("tools/call", {"name": "friendly__wait_forever", "arguments": {"marker": str(marker)}}, id=2)
+    begun = place.folder / "marker.begun"
+    while not begun.exists():
+        assert proxy.process.poll() is None
+    code, _ = proxy.hang_up()
+    assert code == 0
+    assert marker.exists()
+    (call,) = json.loads(place.run("audit", "--json").stdout)
+    assert call["result"] == "cancelled"
+
+
+def test_a_line_without_end_is_not_kept(place: Place) -> None:
+    place.configure()
+    proxy = Raw(place)
+    assert proxy.process.stdin is not None
+    with suppress(BrokenPipeError):
+        for _ in range(18):
+            proxy.process.stdin.write(b"x" * (1 << 20))
+    with suppress(BrokenPipeError):
+        proxy.process.stdin.close()
+    proxy.process.stdin = None
+    _, errors = proxy.process.communicate(timeout=10)
+    assert "more than 16 MiB" in errors.decode()
 
 
 async def test_claude_codes_permission_prompt_is_answered(place: Place) -> None:

@@ -28,6 +28,7 @@ from holdfast.mcp.results import present_plainly, present_wholly
 from holdfast.mcp.shelf import Shelf
 from holdfast.mcp.specs import ServerSpec, load_servers
 from holdfast.mcp.toolset import McpToolset, start_servers
+from holdfast.mcp.ward import LineTooLong, Ward, read_lines
 from holdfast.mcp.warding import under_warden
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "ForeignTools",
     "Installation",
     "Keeper",
+    "LineTooLong",
     "ListChanged",
     "McpToolset",
     "News",
@@ -56,6 +58,7 @@ __all__ = [
     "Shelf",
     "ToolRoles",
     "ToolsHeld",
+    "Ward",
     "ask_model",
     "has_hidden",
     "kind_of",
@@ -66,6 +69,7 @@ __all__ = [
     "present_wholly",
     "problems_of",
     "propose_roles",
+    "read_lines",
     "secrets_of",
     "start_servers",
     "under_warden",

@@ -25,9 +25,10 @@ from holdfast.mcp.contract import ListChanged, News, ResourceChanged
 from holdfast.mcp.definitions import MAX_TOOLS
 from holdfast.mcp.environment import arguments_for, environment_for, headers_for
 from holdfast.mcp.extras import READ_RESOURCE
-from holdfast.mcp.process import Process, run
+from holdfast.mcp.process import run
 from holdfast.mcp.ration import Ration
 from holdfast.mcp.specs import ServerSpec
+from holdfast.mcp.ward import Ward
 
 MAX_PAGES = 50
 MAX_INPUT_ROUNDS = 3
@@ -39,10 +40,10 @@ Tell = Callable[[News], None]
 class Connection:
     """A server that answers. Made by `connect`; calls may come from any task."""
 
-    def __init__(self, spec: ServerSpec, client: Client, process: Process | None, ration: Ration) -> None:
+    def __init__(self, spec: ServerSpec, client: Client, ward: Ward | None, ration: Ration) -> None:
         self._spec = spec
         self._client = client
-        self._process = process
+        self._ward = ward
         self.ration = ration
         self._is_lost = False
 
@@ -59,16 +60,16 @@ class Connection:
     @property
     def is_open(self) -> bool:
         """Whether it can still answer, as far as we know."""
-        return not self._is_lost and (self._process is None or not self._process.ended.is_set())
+        return not self._is_lost and (self._ward is None or not self._ward.ended.is_set())
 
     async def lost(self) -> None:
         """Return when the server has ended by itself; one reached by HTTP never tells."""
-        await (self._process.ended if self._process else asyncio.Event()).wait()
+        await (self._ward.ended if self._ward else asyncio.Event()).wait()
 
     @property
     def warden(self) -> int | None:
         """The process that stands over the server; None for one reached by HTTP."""
-        return self._process.pid if self._process else None
+        return self._ward.pid if self._ward else None
 
     @property
     def offers(self) -> tuple[str, ...]:
@@ -137,7 +138,7 @@ class Connection:
 
     def ending(self) -> ToolFailed:
         """Why it no longer answers; the exit code is known once the connection is closed."""
-        ending = self._process.ending if self._process else "closed the connection"
+        ending = self._ward.ending if self._ward else "closed the connection"
         return ToolFailed(f"server {self._spec.name!r} {ending}", hint="the next call starts it again")
 
 
@@ -153,7 +154,7 @@ async def connect(
 ) -> AsyncIterator[Connection]:
     """A server, started and greeted, until the block is left. `protocol` is what it spoke last time, to skip the probe."""
     ration = Ration(clock)
-    process: Process | None = None
+    ward: Ward | None = None
 
     async def roots(context: ClientRequestContext) -> mcp_types.ListRootsResult | mcp_types.ErrorData:
         uri: Any = workspace.as_uri()
@@ -174,7 +175,7 @@ async def connect(
 
     @contextlib.asynccontextmanager
     async def streams() -> AsyncIterator[Any]:
-        nonlocal process
+        nonlocal ward
         if spec.url:
             async with (
                 create_mcp_http_client(headers=headers_for(spec, environ)) as http,
@@ -188,7 +189,7 @@ async def connect(
             environment=environment_for(spec, environ),
             folder=workspace,
             ration=ration,
-        ) as (process, incoming, outgoing):
+        ) as (ward, incoming, outgoing):
             yield incoming, outgoing
 
     # Sampling and elicitation are not offered: a server gets neither our model nor a person's ear through us.
@@ -203,9 +204,9 @@ async def connect(
     )
     try:
         async with client:
-            yield Connection(spec, client, process, ration)
+            yield Connection(spec, client, ward, ration)
     except Exception as error:
-        ending = process.ending if process is not None else ""
+        ending = ward.ending if ward is not None else ""
         raise _start_error(spec, error, ending) from error
 
 

@@ -52,10 +52,10 @@ class Proxy:
 
     async def serve_stdio(self) -> None:
         """Serve whoever started this process, until it closes our standard input."""
-        from mcp.server.stdio import stdio_server
+        from holdfast.mcp.stdio import standard_streams
 
         front = self.front()
-        async with stdio_server() as (incoming, outgoing):
+        async with standard_streams() as (incoming, outgoing):
             await front.server.run(incoming, outgoing, front.options())
 
     @contextlib.asynccontextmanager

@@ -63,7 +63,8 @@ async def count(to: int, context: Context) -> str:
 
 @server.tool(structured_output=False)
 async def wait_forever(marker: str) -> str:
-    """Never answer; leave a file when told to stop."""
+    """Never answer; leave a file at the start, and another when told to stop."""
+    Path(f"{marker}.begun").touch()
     try:
         await asyncio.Event().wait()
     finally:
