@@ -38,6 +38,10 @@ class Typist:
         """Press keys."""
         os.write(self._descriptor, text.encode())
 
+    def resize(self, rows: int, columns: int) -> None:
+        """Make the window larger or smaller."""
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
     def wait_for(self, text: str, *, seconds: float = WAIT_SECONDS) -> bool:
         """Read on until a text is shown, after what was waited for before."""
         end = time.monotonic() + seconds

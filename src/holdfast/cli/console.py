@@ -55,6 +55,12 @@ class Console:
         print(paint(text, tone, self._out), file=self._out, flush=True)
 
 
+def wants_plain() -> bool:
+    """Whether this terminal, or the person at it, wants linear text: no redraws, no colour."""
+    is_simple = os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get("NO_COLOR"))
+    return is_simple or not (sys.stdin.isatty() and sys.stdout.isatty())
+
+
 def paint(text: str, tone: Tone, stream: TextIO) -> str:
     """The text with colour where the stream is a terminal that wants it."""
     code = _CODES[tone]

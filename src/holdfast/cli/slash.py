@@ -241,15 +241,19 @@ async def _sessions(talk: Talking, rest: str) -> None:
 
 
 async def _resume(talk: Talking, rest: str) -> None:
+    from holdfast.cli.resuming import notice_of
+
     if not rest:
         raise InvalidInput("say which session", hint="/sessions lists them")
     _check_ready(talk)
     found = await talk.runtime.store.find(rest)
     if found == talk.session.id:
         raise InvalidInput("you are in it")
+    notice = await notice_of(talk.runtime.store, found)
     session = await talk.runtime.resume(found)
     await talk.session.close()
     talk.adopt(session)
+    talk.screen.say(notice, "dim")
     talk.screen.say(f"  you are in {session.status.name or session.id} now, {len(session.history())} turns")
 
 

@@ -1,21 +1,15 @@
 """The terminal of a person, put together: the editor or plain lines, the screen, the keyboard, and the conversation."""
 
-import os
 import sys
 
 from holdfast.app import Runtime
+from holdfast.cli.console import wants_plain
 from holdfast.cli.keyboard import LineKeyboard, RawKeyboard
 from holdfast.cli.line_editor import EditedLines, PlainLines
 from holdfast.cli.screen import LiveScreen, PlainScreen, Screen
 from holdfast.cli.slash import COMMANDS
 from holdfast.cli.talk import Talk
 from holdfast.session import Session
-
-
-def wants_plain() -> bool:
-    """Whether this terminal, or the person at it, wants linear text: no redraws, no colour."""
-    is_simple = os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get("NO_COLOR"))
-    return is_simple or not (sys.stdin.isatty() and sys.stdout.isatty())
 
 
 async def talk_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool = False) -> int:

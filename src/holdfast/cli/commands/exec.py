@@ -15,6 +15,7 @@ from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.console import Console, visible
 from holdfast.cli.narrator import Narrator
 from holdfast.cli.outcomes import report
+from holdfast.cli.storage import say_notices
 from holdfast.config import load_config
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import Recorded, RunEnded
@@ -41,6 +42,7 @@ async def run(arguments: argparse.Namespace) -> int:
     home = Home.default()
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
     try:
+        say_notices(runtime.store, console)
         can_ask = not arguments.no_escalations
         if arguments.session is not None:
             session = await runtime.resume(

@@ -5,13 +5,13 @@ holdfast "why does test_totals fail?"      one task: the answer on stdout, every
 git diff | holdfast "review this"          what is piped in goes with the task
 holdfast --json --budget usd=1,time=5m --yes-to net-fetch "collect the figures"
 holdfast -c                                go on with the last session of this folder
+holdfast -r                                choose a session from a list and go on with it
 
 Exit codes: 0 done, 1 error, 2 usage, 3 denied, 4 budget, 5 waits for a person, 6 no model, 130 stopped.
 """
 
 import argparse
 import asyncio
-import os
 import sys
 
 from holdfast.app import Runtime
@@ -22,9 +22,11 @@ from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo
 from holdfast.cli.limits_option import parse_limits
 from holdfast.cli.narrator import Narrator, describe
 from holdfast.cli.outcomes import report
+from holdfast.cli.resuming import Left, left_behind
+from holdfast.cli.storage import say_notices
 from holdfast.config import load_config
 from holdfast.core import Needs, Outcome, Response
-from holdfast.core.errors import InvalidInput, ModelMissing, SessionNotFound
+from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.mcp import ServerSpec, load_servers
 from holdfast.models import Model, local_servers
 from holdfast.session import Session
@@ -37,7 +39,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-c", "--continue", dest="is_continued", action="store_true", help="the last session of this folder"
     )
-    parser.add_argument("-r", "--resume", metavar="SESSION", help="a session by id, prefix or name")
+    parser.add_argument(
+        "-r",
+        "--resume",
+        nargs="?",
+        const=True,
+        metavar="SESSION",
+        help="a session by id, prefix or name; without one you choose from a list",
+    )
     parser.add_argument(
         "-m", "--model", metavar="PROVIDER:NAME", help="which model (see: holdfast model list)"
     )
@@ -64,32 +73,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     """Open the session and hand it to the task or to the person."""
-    console = Console()
+    console = Console(is_plain=arguments.plain)
     home = Home.default()
     limits = parse_limits(arguments.budget) if arguments.budget else None
-    if limits is not None and (arguments.is_continued or arguments.resume):
+    if limits is not None and _goes_on(arguments):
         raise InvalidInput(
             "a session that goes on keeps its limits", hint="raise them with: holdfast budget add"
         )
     runtime = await Runtime.start(home=home.root, settings=load_config(home), servers=_servers(home))
     try:
+        say_notices(runtime.store, console)
+        left: Left | None = None
+        if _goes_on(arguments):
+            left = await left_behind(runtime.store, arguments.resume, console, is_plain=arguments.plain)
+            if left is None:
+                console.say("nothing was chosen")
+                return exits.OK
         try:
-            session = await _open(runtime, arguments)
+            session = await _open(runtime, arguments, left)
         except ModelMissing as missing:
             raise await _with_local_servers(missing) from None
+        if left is not None:
+            console.say(left.notice, "dim")
         return await _work(runtime, session, arguments, console)
     finally:
         await runtime.close()
 
 
-async def _open(runtime: Runtime, arguments: argparse.Namespace) -> Session:
+def _goes_on(arguments: argparse.Namespace) -> bool:
+    return arguments.is_continued or arguments.resume is not None
+
+
+async def _open(runtime: Runtime, arguments: argparse.Namespace, left: Left | None) -> Session:
     can_ask = not arguments.no_escalations
-    if arguments.is_continued or arguments.resume:
-        reference = arguments.resume or await _last_here(runtime)
-        summary = await runtime.store.summary(await runtime.store.find(reference))
-        model: Model | str | None = demo_model() if summary.model == DEMO_MODEL else arguments.model
+    if left is not None:
+        model: Model | str | None = demo_model() if left.summary.model == DEMO_MODEL else arguments.model
         return await runtime.resume(
-            summary.id, model=model, policy=arguments.policy, can_ask=can_ask, sandbox=arguments.sandbox
+            left.summary.id, model=model, policy=arguments.policy, can_ask=can_ask, sandbox=arguments.sandbox
         )
     return await runtime.create(
         model=arguments.model,
@@ -113,13 +133,6 @@ async def _with_local_servers(missing: ModelMissing) -> ModelMissing:
 def _servers(home: Home) -> tuple[ServerSpec, ...]:
     path = home.root / "mcp-servers.json"
     return load_servers(path) if path.exists() else ()
-
-
-async def _last_here(runtime: Runtime) -> str:
-    found = await runtime.store.sessions(limit=1, folder=os.getcwd())
-    if not found:
-        raise SessionNotFound("no session was started in this folder", hint="see: holdfast sessions")
-    return found[0].id
 
 
 async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespace, console: Console) -> int:

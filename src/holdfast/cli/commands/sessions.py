@@ -28,8 +28,6 @@ async def run(arguments: argparse.Namespace) -> int:
     """Read the list and print it."""
     console = Console()
     async with opened_store() as (_, store):
-        for notice in store.notices:
-            console.say(notice, "ask")
         found = await store.sessions(limit=arguments.limit, folder=os.getcwd() if arguments.here else None)
     if arguments.json:
         console.json(found)

@@ -25,8 +25,6 @@ async def run(arguments: argparse.Namespace) -> int:
     """Check, and say what is wrong."""
     console = Console()
     async with opened_store() as (_, store):
-        for notice in store.notices:
-            console.say(notice, "ask")
         if arguments.all:
             found = list(await verify_all(store))
         else:

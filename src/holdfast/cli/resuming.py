@@ -1,0 +1,76 @@
+"""Resuming: which session a person goes on with, and what they are told of it. A model is told nothing of that."""
+
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.cli.commands.sessions import span, state
+from holdfast.cli.console import Console, visible, wants_plain
+from holdfast.cli.picker import Choice, pick
+from holdfast.core import SessionId, SystemClock
+from holdfast.core.errors import InvalidInput, SessionNotFound
+from holdfast.store import SessionSummary, Store, resume_notice
+
+MOST_CHOICES = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A session as it was left, and the notice that tells the person so."""
+
+    summary: SessionSummary
+    notice: str
+
+
+async def left_behind(
+    store: Store, reference: str | Literal[True] | None, console: Console, *, is_plain: bool
+) -> Left | None:
+    """The session to go on with: the one referred to, the one the person picks (True), or the last of this folder.
+
+    None where the person picks none. Raises SessionNotFound, SessionAmbiguous, InvalidInput.
+    """
+    if reference is None:
+        session: SessionId | None = await _last_here(store)
+    elif reference is True:
+        session = await _picked(store, console, is_plain=is_plain)
+    else:
+        session = await store.find(reference)
+    if session is None:
+        return None
+    return Left(summary=await store.summary(session), notice=await notice_of(store, session))
+
+
+async def notice_of(store: Store, session: SessionId) -> str:
+    """What the person is shown when a session is taken up again."""
+    return visible(resume_notice(await store.summary(session), await store.read(session)))
+
+
+async def _last_here(store: Store) -> SessionId:
+    found = await store.sessions(limit=1, folder=os.getcwd())
+    if not found:
+        raise SessionNotFound("no session was started in this folder", hint="see: holdfast sessions")
+    return found[0].id
+
+
+async def _picked(store: Store, console: Console, *, is_plain: bool) -> SessionId | None:
+    if not console.is_interactive:
+        raise InvalidInput(
+            "say which session", hint="holdfast sessions lists them, and holdfast -r NAME goes on with one"
+        )
+    found = await store.sessions(limit=MOST_CHOICES)
+    if not found:
+        raise SessionNotFound("there are no sessions yet", hint="start one with: holdfast")
+
+    now_ms = SystemClock().now_ms()
+    choices = [_choice(line, now_ms) for line in found]
+    key = await pick(choices, title="go on with", teller=console, is_plain=is_plain or wants_plain())
+    return SessionId(key) if key is not None else None
+
+
+def _choice(line: SessionSummary, now_ms: int) -> Choice:
+    words = " ".join(visible(line.first_words).split())
+    shown = (
+        f"{line.name or line.id:<28} {span(now_ms - line.active_ms):>4} {state(line, now_ms):<12} "
+        f"{line.turns:>3} turns  {words[:120]}"
+    )
+    return Choice(key=line.id, line=shown.rstrip(), words=f"{shown} {line.id} {visible(line.folder)}")
