@@ -3,6 +3,7 @@
 from typing import Literal
 
 from holdfast.core.ids import AGENT, CallId, EscalationId, Principal
+from holdfast.core.limits import Dimension
 from holdfast.core.values import Json, JsonObject, Value, digest
 
 
@@ -44,6 +45,8 @@ class Refused(Value, tag_field="kind", tag="refused"):
 
     reason: str
     rule: str
+    ran_out: Dimension | None = None
+    """What the budget had too little of; once it has more, the same call may be made after all."""
 
 
 class Failed(Value, tag_field="kind", tag="failed"):

@@ -189,9 +189,13 @@ class ToolError(HoldfastError):
 
 
 class ToolFailed(ToolError):
-    """The tool answered with an error; the message may be shown to the model."""
+    """The tool answered with an error; the message may be shown to the model. `usage` is what a model took all the same."""
 
     code = "tool-failed"
+
+    def __init__(self, message: str, *, hint: str | None = None, usage: "Usage | None" = None) -> None:
+        super().__init__(message, hint=hint)
+        self.usage = usage
 
 
 class ToolTimeout(ToolError):

@@ -6,6 +6,7 @@ from holdfast.core import Answer, Call, CallId, Failed, Refused, Returned
 from holdfast.core.errors import Diverged
 from holdfast.core.events import AnyEvent, CallIntended, CallRefused, CallSettled, Recorded
 from holdfast.core.fold import Fold
+from holdfast.gate.refusing import ran_out
 
 
 class Calls(Fold):
@@ -20,7 +21,9 @@ class Calls(Fold):
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
         match event:
             case CallRefused():
-                self._refused[event.call.id] = event
+                # Out of budget is for now and not for good: once there is more, the call is judged anew.
+                if ran_out(event.decision) is None:
+                    self._refused[event.call.id] = event
                 self._count(event.call)
             case CallIntended():
                 self._intended[event.call.id] = event

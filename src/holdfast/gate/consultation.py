@@ -1,5 +1,8 @@
 """Asking the model: recorded before, charged after, and stopped by the budget before it would pass a limit."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from decimal import Decimal
 
 import msgspec
@@ -26,18 +29,7 @@ class Consultation:
 
     async def ask(self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText) -> Reply:
         """One reply. Raises BudgetExceeded before anything is spent, or ModelError."""
-        amount, allowed = self._wanted(model, prompt)
-        reservation = self._budget.reserve(amount)
-        try:
-            await self._journal.append(ModelAsked(turn=turn, step=step, model=model.name, reserved=amount))
-            try:
-                reply = await model.ask(msgspec.structs.replace(prompt, max_tokens=allowed), on_text)
-            except ModelError as error:
-                failed = ModelFailed(
-                    turn=turn, step=step, code=error.code, reason=str(error), usage=error.usage or _NOTHING
-                )
-                await self._journal.append(failed)
-                raise
+        async with self._asked(turn, step, model, prompt, on_text) as reply:
             self._last = reply.usage
             await self._journal.append(
                 ModelReplied(
@@ -49,17 +41,46 @@ class Consultation:
                     finish=reply.finish,
                 )
             )
-        finally:
-            self._budget.release(reservation)
         return reply
 
     async def ask_aside(self, *, turn: int, model: Model, prompt: Prompt) -> Reply:
-        """A reply that is no part of the conversation; step 0 marks its intent in the journal."""
+        """A reply that is no part of the conversation; step 0 marks it in the journal."""
+        async with self._asked(turn, 0, model, prompt, lambda _: None) as reply:
+            return reply
+
+    @asynccontextmanager
+    async def _asked(
+        self, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText
+    ) -> AsyncIterator[Reply]:
+        """Ask, with the intent on record before and room held until whoever asked has recorded the reply."""
         amount, allowed = self._wanted(model, prompt)
+        heard = 0
+
+        def hear(text: str) -> None:
+            nonlocal heard
+            heard += len(text.encode())
+            on_text(text)
+
+        def failed(code: str, reason: str, usage: Usage) -> ModelFailed:
+            return ModelFailed(turn=turn, step=step, code=code, reason=reason, usage=usage)
+
         reservation = self._budget.reserve(amount)
         try:
-            await self._journal.append(ModelAsked(turn=turn, step=0, model=model.name, reserved=amount))
-            return await model.ask(msgspec.structs.replace(prompt, max_tokens=allowed), lambda _: None)
+            await self._journal.append(ModelAsked(turn=turn, step=step, model=model.name, reserved=amount))
+            try:
+                reply = await model.ask(msgspec.structs.replace(prompt, max_tokens=allowed), hear)
+            except ModelError as error:
+                await self._journal.append(failed(error.code, str(error), error.usage or _NOTHING))
+                raise
+            except asyncio.CancelledError:
+                usage = Usage(
+                    input_tokens=self._prompt_tokens(prompt), output_tokens=heard // _BYTES_PER_TOKEN
+                )
+                usage = msgspec.structs.replace(usage, cost_usd=price_of(model.name, usage))
+                reason = "stopped before it had answered; what it cost is an estimate"
+                await asyncio.shield(self._journal.append(failed("cancelled", reason, usage)))
+                raise
+            yield reply
         finally:
             self._budget.release(reservation)
 

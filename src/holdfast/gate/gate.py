@@ -7,6 +7,8 @@ must always happen stands in `submit` and nowhere else: no effect before its int
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
+
 from holdfast.core import (
     Amount,
     Answer,
@@ -45,8 +47,9 @@ from holdfast.gate.consultation import Consultation
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grant_book import GrantBook
 from holdfast.gate.grants import Grants, grant_for
-from holdfast.gate.judgement import Judge, Offers, deny, stripped
+from holdfast.gate.judgement import Judge, Offers, stripped
 from holdfast.gate.loops import Loops
+from holdfast.gate.refusing import deny, over_budget, ran_out
 from holdfast.gate.results import Results
 from holdfast.gate.sight import in_sight
 from holdfast.gate.tree import TreeBudget
@@ -142,7 +145,7 @@ class Gate:
             return await self._refuse(without, deny("invalid-arguments", reason))
         cut_off = self.calls.cut_off(call)
         if cut_off is not None and not cut_off.is_idempotent:
-            return await self._leave_unknown(call)
+            return await self._leave_unknown(cut_off)
         cleared = await self._clearance.clear(call)
         if isinstance(cleared, Parked):
             return cleared
@@ -151,7 +154,7 @@ class Gate:
         try:
             reservation = self.budget.reserve(_most(cleared))
         except BudgetExceeded as error:
-            return await self._refuse(call, deny(f"budget-{error.dimension}", str(error)))
+            return await self._refuse(call, over_budget(error))
         digest = cleared.call.digest
         try:
             await self._journal.append(
@@ -167,7 +170,7 @@ class Gate:
                     reserved=reservation.amount,
                 )
             )
-            settled = await self._perform(cleared, digest)
+            settled = await self._perform(cleared, digest, reservation.amount)
             await self._journal.append(settled)
         finally:
             self.budget.release(reservation)
@@ -206,8 +209,8 @@ class Gate:
         """Take a standing yes back."""
         await self._journal.append(GrantRevoked(grant=id))
 
-    async def _perform(self, cleared: Cleared, digest: str) -> CallSettled:
-        """Carry it out; whatever happens becomes an event."""
+    async def _perform(self, cleared: Cleared, digest: str, reserved: Amount) -> CallSettled:
+        """Carry it out; whatever happens becomes an event. What cannot be counted is charged as it was reserved."""
         call = cleared.call
         begun = self._clock.monotonic()
         performed, result, error = Performed(), None, ""
@@ -219,12 +222,17 @@ class Gate:
             result = self._results.clean(seen)
         except (TimeoutError, ToolTimeout):
             status, error = "timeout", f"no answer within {self._settings.call_seconds:g} seconds"
+            performed = Performed(amount=_at_most(reserved))
         except asyncio.CancelledError:
-            settled = CallSettled(call=call.id, status="cancelled", error="the turn was cancelled")
+            settled = CallSettled(
+                call=call.id, status="cancelled", error="the turn was cancelled", amount=_at_most(reserved)
+            )
             await asyncio.shield(self._journal.append(settled))
             raise
         except (HoldfastError, OSError, ValueError) as problem:
             status, error = "error", f"{type(problem).__name__}: {problem}"
+            if isinstance(problem, ToolFailed) and problem.usage is not None:
+                performed = Performed(amount=Amount.of(problem.usage))
         except Exception as problem:
             # A toolset that breaks is the toolset's failure; its text may hold anything, so only its kind is told.
             status, error = "error", f"ToolFailed: the tool broke ({type(problem).__name__})"
@@ -250,11 +258,15 @@ class Gate:
 
     async def _refuse(self, call: Call, decision: Decision) -> Refused:
         await self._journal.append(CallRefused(call=call, decision=decision))
-        return Refused(reason=decision.reason, rule=decision.rule)
+        return Refused(reason=decision.reason, rule=decision.rule, ran_out=ran_out(decision))
 
-    async def _leave_unknown(self, call: Call) -> Failed:
+    async def _leave_unknown(self, cut_off: CallIntended) -> Failed:
         reason = "the process died during this call; whether it happened is not known, and it is not repeated"
-        await self._journal.append(CallSettled(call=call.id, status="unknown", error=reason))
+        await self._journal.append(
+            CallSettled(
+                call=cut_off.call.id, status="unknown", error=reason, amount=_at_most(cut_off.reserved)
+            )
+        )
         return Failed(error="unknown", reason=reason)
 
     async def _warn(self) -> None:
@@ -267,3 +279,8 @@ def _most(cleared: Cleared) -> Amount:
     toolset = cleared.offer.toolset
     most = toolset.most(cleared.call) if isinstance(toolset, Estimating) else Amount()
     return most.plus(Amount(calls=1))
+
+
+def _at_most(reserved: Amount) -> Amount:
+    """A reservation as something to charge; a settled call counts itself."""
+    return msgspec.structs.replace(reserved, calls=0)

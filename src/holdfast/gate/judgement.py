@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from holdfast.core import Call, Decision, Paths, PathTarget, Target, Tool, Toolset, encode
 from holdfast.gate.calls import Calls
+from holdfast.gate.refusing import deny
 from holdfast.policy import GitRemotes, Policy, Request, annotate, targets_of, validate_arguments
 
 
@@ -115,8 +116,3 @@ def stripped(call: Call) -> Call | None:
         operation = call.operation.encode(errors="replace").decode()
         return Call(id=call.id, operation=operation, arguments={}, principal=call.principal)
     return None
-
-
-def deny(rule: str, reason: str) -> Decision:
-    """A refusal of the gate itself."""
-    return Decision(verdict="deny", rule=rule, reason=reason, source="gate")

@@ -41,7 +41,7 @@ class ModelToolset:
         try:
             reply = await self._model.ask(_prompt(call), lambda _: None)
         except ModelError as error:
-            raise ToolFailed(str(error), hint=error.hint) from None
+            raise ToolFailed(str(error), hint=error.hint, usage=error.usage) from None
         return Performed(result=reply.message.text, amount=Amount.of(reply.usage))
 
 

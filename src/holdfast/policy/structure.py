@@ -48,7 +48,8 @@ def _unjudgeable(request: Request) -> Decision | None:
     if tool.roles is None:
         return refuse(
             "missing-annotation",
-            f"nobody has said what the arguments of {tool.name!r} mean; give them roles under `tools:`",
+            f"nobody has said what the arguments of {tool.name!r} mean; "
+            f"say so with `holdfast mcp annotate {tool.group}`, or under `tools:` of the policy",
         )
     problem = validate_arguments(tool, request.call.arguments)
     return refuse("invalid-arguments", problem) if problem is not None else _unresolved(request, tool)

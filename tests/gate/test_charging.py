@@ -1,0 +1,204 @@
+"""What is charged when things go wrong: a model that fails, a call that is cut short, an outcome nobody knows."""
+
+import asyncio
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pytest
+
+from holdfast.core import (
+    PERSON,
+    Amount,
+    Call,
+    Decision,
+    Failed,
+    FakeClock,
+    Limits,
+    Performed,
+    Refused,
+    Returned,
+    Tool,
+    Toolset,
+    Usage,
+    UserMessage,
+    call_id,
+)
+from holdfast.core.errors import ModelError
+from holdfast.core.events import BudgetRaised, CallIntended, MessagePosted, ModelFailed, SessionOpened
+from holdfast.gate import Gate, GateSettings
+from holdfast.models import ModelToolset, OnText, Prompt, Reply, ScriptedModel
+from holdfast.policy import FixedPolicy, LexicalPaths, Request
+from holdfast.store import Journal, MemoryStore
+
+TOOL = Tool(name="box.put", parameters={"type": "object", "properties": {}}, roles={})
+CALL = Call(id=call_id(1, 1), operation=TOOL.name, arguments={})
+PROMPT = Prompt(system="", messages=(UserMessage(text="x" * 300),))
+PAID = Usage(input_tokens=70, output_tokens=7, cost_usd=Decimal("0.02"))
+
+
+async def opened(limits: Limits | None = None) -> Journal:
+    event = SessionOpened(
+        principal=PERSON,
+        folder="/",
+        workspace="",
+        policy="",
+        policy_digest="",
+        model="",
+        limits=limits or Limits(),
+    )
+    journal = await MemoryStore(clock=FakeClock()).create(event)
+    await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
+    return journal
+
+
+def gate_over(journal: Journal, toolsets: Sequence[Toolset] = (), *, call_seconds: float = 60) -> Gate:
+    return Gate(
+        journal=journal,
+        policy=FixedPolicy(default="allow"),
+        toolsets=toolsets,
+        paths=LexicalPaths(),
+        clock=FakeClock(),
+        settings=GateSettings(call_seconds=call_seconds),
+    )
+
+
+class FailingModel(ScriptedModel):
+    """A model that takes its pay and breaks off."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+        raise ModelError("broke off", usage=PAID)
+
+
+class EndlessModel(ScriptedModel):
+    """A model that begins to speak and does not come to an end."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.has_begun = asyncio.Event()
+
+    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+        on_text("y" * 60)
+        self.has_begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+class Costly:
+    """A tool that says what it can cost at most, and gets stuck."""
+
+    def __init__(self) -> None:
+        self.has_begun = asyncio.Event()
+
+    def tools(self) -> tuple[Tool, ...]:
+        return (TOOL,)
+
+    def most(self, call: Call) -> Amount:
+        return Amount(tokens=40, bytes_written=5)
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        self.has_begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_a_summary_that_fails_is_on_record_with_what_it_cost() -> None:
+    journal = await opened()
+    gate = gate_over(journal)
+    with pytest.raises(ModelError):
+        await gate.summarise(turn=1, model=FailingModel(), prompt=PROMPT)
+    failed = journal.recorded[-1].event
+    assert isinstance(failed, ModelFailed)
+    assert (failed.step, failed.usage) == (0, PAID)
+    assert (gate.budget.spent.tokens, gate.budget.spent.cost_usd) == (77, Decimal("0.02"))
+
+
+async def test_a_side_model_that_fails_after_it_was_paid_is_counted() -> None:
+    journal = await opened(Limits(tokens=2000))
+    gate = gate_over(journal, [ModelToolset(FailingModel())])
+    call = Call(id=call_id(1, 1), operation="llm.complete", arguments={"prompt": "well?"})
+    assert isinstance(await gate.submit(call), Failed)
+    assert (gate.budget.spent.tokens, gate.budget.spent.steps) == (77, 1)
+
+
+@pytest.mark.parametrize("is_aside", [False, True], ids=["in the turn", "aside"])
+async def test_a_model_that_is_stopped_is_charged_for_the_prompt_and_for_what_was_heard(
+    is_aside: bool,
+) -> None:
+    model = EndlessModel()
+    gate = gate_over(await opened(Limits(tokens=1000)))
+    asking = (
+        gate.summarise(turn=1, model=model, prompt=PROMPT)
+        if is_aside
+        else gate.consult(turn=1, step=1, model=model, prompt=PROMPT, on_text=lambda _: None)
+    )
+    task = asyncio.create_task(asking)
+    await model.has_begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert 120 <= gate.budget.spent.tokens <= 200, "300 bytes were sent and 60 heard"
+    left = gate.budget.remaining("tokens")
+    assert left == 1000 - gate.budget.spent.tokens, "the room that was held is given back"
+
+
+async def test_a_call_that_is_cut_short_is_charged_as_it_was_reserved() -> None:
+    slow = Costly()
+    gate = gate_over(await opened(Limits(tokens=100)), [slow])
+    task = asyncio.create_task(gate.submit(CALL))
+    await slow.has_begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert gate.budget.spent == Amount(tokens=40, bytes_written=5, calls=1, iterations=1)
+
+
+async def test_a_call_that_times_out_is_charged_as_it_was_reserved() -> None:
+    gate = gate_over(await opened(), [Costly()], call_seconds=0)
+    assert isinstance(await gate.submit(CALL), Failed)
+    assert gate.budget.spent == Amount(tokens=40, bytes_written=5, calls=1, iterations=1)
+
+
+async def test_a_call_whose_outcome_nobody_knows_is_charged_as_it_was_reserved() -> None:
+    journal = await opened()
+    allowed = Decision(verdict="allow", rule="r", reason="")
+    reserved = Amount(tokens=40, calls=1)
+    await journal.append(
+        CallIntended(call=CALL, decision=allowed, digest=CALL.digest, tool_digest="", reserved=reserved)
+    )
+    gate = gate_over(journal, [Costly()])
+    assert isinstance(await gate.submit(CALL), Failed)
+    assert gate.budget.spent == Amount(tokens=40, calls=1, iterations=1)
+
+
+async def test_a_call_refused_for_want_of_budget_is_made_once_there_is_more() -> None:
+    class Quick(Costly):
+        async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+            return Performed(result="done")
+
+    journal = await opened(Limits(calls=0))
+    gate = gate_over(journal, [Quick()])
+    refused = await gate.submit(CALL)
+    assert isinstance(refused, Refused)
+    assert refused.ran_out == "calls"
+    await journal.append(BudgetRaised(limits=Limits(calls=1), principal=PERSON))
+    assert await gate.submit(CALL) == Returned(value="done")
+
+
+class NamedLikeABudget(FixedPolicy):
+    """A policy whose rule has the name of a refusal of ours."""
+
+    def judge(self, request: Request) -> Decision:
+        return Decision(verdict="deny", rule="budget-calls", reason="no", source="policy.yaml:3")
+
+
+async def test_a_rule_that_is_named_like_a_budget_says_no_for_good() -> None:
+    gate = gate_over(await opened(), [Costly()])
+    gate.adopt(NamedLikeABudget(default="deny"))
+    refused = await gate.submit(CALL)
+    assert isinstance(refused, Refused)
+    assert refused.ran_out is None
+    gate.adopt(FixedPolicy(default="allow"))
+    assert await gate.submit(CALL) == refused, "it is on record"
