@@ -1,8 +1,10 @@
 """What every store promises, tested over each of them."""
 
 import asyncio
+import hashlib
 import re
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from tests.store.stories import asked, ended, opened, replied, said, turn
@@ -288,6 +290,53 @@ async def test_a_blob_comes_back_by_its_digest(store: Store) -> None:
         assert await store.blob(digest_bytes(content)) == content
     with pytest.raises(JournalDamaged):
         await store.blob(digest_bytes(b"never"))
+
+
+async def test_many_contents_go_in_and_out_of_files(store: Store, tmp_path: Path) -> None:
+    sizes = [0, 1, 9000, 9000, 3_000_000, 2_000_000, 70_000]
+    contents = [bytes([number]) * size for number, size in enumerate(sizes)]
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(b"".join(contents))
+    whole = hashlib.sha256()
+    with source.open("rb") as file:
+        for _ in range(2):  # the second time all of it is there already
+            async with store.intake() as intake:
+                starts = [sum(sizes[:number]) for number in range(len(sizes))]
+                parts = zip(starts, sizes, strict=True)
+                kept = [intake.take(file.fileno(), start, size, whole=whole) for start, size in parts]
+                beyond = intake.take(file.fileno(), sum(sizes) - 1, 10)
+            assert [one.digest for one in kept] == [digest_bytes(content) for content in contents]
+            assert [one.size for one in kept] == sizes
+            assert beyond.size == 1, "a part has what there is of it"
+    assert whole.hexdigest() == digest_bytes(source.read_bytes() * 2)
+    found = await store.contents([one.digest for one in kept])
+    with target.open("wb") as file:
+        place = 0
+        for one in kept:
+            place += found[one.digest].pour(file.fileno(), place)
+    assert target.read_bytes() == source.read_bytes()
+    for one, content in zip(kept, contents, strict=True):
+        assert await store.blob(one.digest) == content
+    with pytest.raises(JournalDamaged):
+        await store.contents([digest_bytes(b"never")])
+
+
+async def test_an_intake_that_ends_with_an_error_keeps_nothing(store: Store, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"x" * 5_000_000)
+
+    async def failing() -> None:
+        with source.open("rb") as file:
+            async with store.intake() as intake:
+                intake.take(file.fileno(), 0, 5_000_000)
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await failing()
+    with pytest.raises(JournalDamaged):
+        await store.blob(digest_bytes(source.read_bytes()))
+    home = tmp_path / "home" / "blobs"
+    assert not home.exists() or list(home.iterdir()) == []
 
 
 async def test_the_list_is_by_activity_and_not_by_the_clock(store: Store, clock: FakeClock) -> None:

@@ -1,7 +1,16 @@
 """What survives a crash: journals, the list of sessions, search and leases. Above it, everything; below it, a disk."""
 
 from holdfast.store.company import open_when_free, read_along
-from holdfast.store.contract import Follower, Holder, Journal, SessionSummary, Store
+from holdfast.store.contract import (
+    ContentIntake,
+    Contents,
+    ContentSource,
+    Follower,
+    Holder,
+    Journal,
+    SessionSummary,
+    Store,
+)
 from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.exchange import export_session, import_session
 from holdfast.store.home import Home, replace_private
@@ -18,6 +27,9 @@ __all__ = [
     "MATCH_BEGINS",
     "MATCH_ENDS",
     "SHORTEST_SECRET",
+    "ContentIntake",
+    "ContentSource",
+    "Contents",
     "EmbeddedStore",
     "Follower",
     "Holder",

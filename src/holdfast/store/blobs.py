@@ -26,7 +26,7 @@ class Blobs:
     """Where contents lie."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
-        self._folder = folder
+        self.folder = folder
         self._clock = clock
 
     def draft(self, content: bytes) -> Draft:
@@ -38,46 +38,61 @@ class Blobs:
         is_large = len(draft.content) > LARGEST_ROW
         if is_large:
             self._write_file(draft)
-        row = (bytes.fromhex(draft.digest), len(draft.content), None if is_large else draft.content)
-        connection.execute(SQL["put_blob"], (*row, self._clock.now_ms()))
+        self.note(connection, draft.digest, len(draft.content), None if is_large else draft.content)
+
+    def note(self, connection: Connection, digest: str, size: int, content: bytes | None) -> bool:
+        """Write the row of a content, None where it is in a file on disk; whether the content lies in a file from now on."""
+        if content is None and not self.path(digest).exists():
+            raise StoreUnavailable("a content was removed while it was being kept", hint="try again")
+        row = (bytes.fromhex(digest), size, content, self._clock.now_ms())
+        (is_in_file,) = connection.execute(SQL["put_blob"], row).fetchone()
+        return bool(is_in_file)
 
     def read(self, connection: Connection, digest: str) -> bytes:
         """The content with this name, checked. Raises JournalDamaged."""
+        held = self.held(connection, digest)
+        content = _read_file(held) if isinstance(held, Path) else held
+        if content is None:
+            raise JournalDamaged(f"the content {digest!r} is missing")
+        if digest_bytes(content) != digest.lower():
+            raise JournalDamaged(f"the content {digest!r} was changed")
+        return content
+
+    def held(self, connection: Connection, digest: str) -> bytes | Path:
+        """The content with this name, or the file it lies in, unchecked. Raises JournalDamaged where there is none."""
         try:
             key = bytes.fromhex(digest)
         except ValueError:
             raise InvalidInput(f"{digest!r} is no SHA-256") from None
         row = connection.execute(SQL["get_blob"], (key,)).fetchone()
-        content = None if row is None else row[0] if row[0] is not None else self._read_file(key.hex())
-        if content is None:
+        if row is None:
             raise JournalDamaged(f"the content {digest!r} is missing")
-        if digest_bytes(content) != key.hex():
-            raise JournalDamaged(f"the content {digest!r} was changed")
-        return bytes(content)
+        return self.path(key.hex()) if row[0] is None else bytes(row[0])
 
     def path(self, digest: str) -> Path:
         """Where a large content lies."""
-        return self._folder / digest[:2] / digest
+        return self.folder / digest[:2] / digest
 
     def _write_file(self, draft: Draft) -> None:
         path = self.path(draft.digest)
         if path.exists() and path.stat().st_size == len(draft.content):
             return
-        temporary = self._folder / f".{draft.digest[:16]}-{secrets.token_hex(4)}"
+        temporary = self.folder / f".{draft.digest[:16]}-{secrets.token_hex(4)}"
         try:
             private_folder(path.parent)
             write_private(temporary, draft.content)
             os.replace(temporary, path)
             sync_folder(path.parent)
-            sync_folder(self._folder)
+            sync_folder(self.folder)
         except OSError as problem:
             temporary.unlink(missing_ok=True)
             raise StoreUnavailable(
                 f"{str(path)!r} cannot be written: {problem.strerror}", hint="make room and try again"
             ) from problem
 
-    def _read_file(self, digest: str) -> bytes | None:
-        try:
-            return self.path(digest).read_bytes()
-        except FileNotFoundError:
-            return None
+
+def _read_file(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None

@@ -5,7 +5,8 @@ reading needs no lease. An append is durable when it returns, and appends are co
 awaited or not. Whatever else a store keeps (index, last pointer, search) is derived from the journals.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from decimal import Decimal
 from typing import Literal, Protocol
 
@@ -76,8 +77,60 @@ class Journal(Protocol):
         ...
 
 
-class Store(Protocol):
-    """Where journals live."""
+class Kept(Value):
+    """A content that was taken in."""
+
+    digest: str
+    size: int
+
+
+class Whole(Protocol):
+    """What sums up a file whose parts are taken one after the other, such as a hash."""
+
+    def update(self, content: bytes, /) -> object:
+        """Take notice of the next part."""
+        ...
+
+
+class ContentIntake(Protocol):
+    """Takes contents straight from open files, in any thread."""
+
+    def take(self, descriptor: int, start: int, length: int, *, whole: Whole | None = None) -> Kept:
+        """Take a part of an open file, or as much of it as there is. Raises OSError where it cannot be read, StoreUnavailable
+        where it cannot be kept."""
+        ...
+
+
+class ContentSource(Protocol):
+    """A content on its way out."""
+
+    def pour(self, target: int, place: int = 0) -> int:
+        """Put it at a place in an open file, in any thread; how many bytes. Raises JournalDamaged where it was changed."""
+        ...
+
+
+class Contents(Protocol):
+    """Where contents lie under their SHA-256, each once."""
+
+    async def put_blob(self, content: bytes) -> str:
+        """Keep bytes under their SHA-256; durable when it returns."""
+        ...
+
+    async def blob(self, digest: str) -> bytes:
+        """The bytes with this SHA-256, checked. Raises JournalDamaged where they are missing or changed."""
+        ...
+
+    def intake(self) -> AbstractAsyncContextManager[ContentIntake]:
+        """For keeping many contents at once: durable when the block ends, none of them if it ends with an error."""
+        ...
+
+    async def contents(self, digests: Sequence[str]) -> Mapping[str, ContentSource]:
+        """For getting many contents at once, to be poured into files. Raises JournalDamaged where one is missing."""
+        ...
+
+
+class Store(Contents, Protocol):
+    """Where journals live, and the contents that their events name."""
 
     async def create(self, opened: SessionOpened, *, session: SessionId | None = None) -> Journal:
         """Claim an id, a new one if none is given, and record the first event. Raises SessionExists, InvalidId."""
@@ -115,14 +168,6 @@ class Store(Protocol):
 
     async def delete(self, session: SessionId) -> None:
         """Remove a session and all that is reachable only from it. Raises SessionNotFound, SessionHeld."""
-        ...
-
-    async def put_blob(self, content: bytes) -> str:
-        """Keep bytes under their SHA-256; durable when it returns."""
-        ...
-
-    async def blob(self, digest: str) -> bytes:
-        """The bytes with this SHA-256, checked. Raises JournalDamaged where they are missing or changed."""
         ...
 
     async def close(self) -> None:

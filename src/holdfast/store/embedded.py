@@ -7,7 +7,8 @@ never waits for the disk.
 import asyncio
 import sqlite3
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -19,10 +20,13 @@ from holdfast.core import Clock, SessionId, check_session_id, encode, new_sessio
 from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists
 from holdfast.core.events import GENESIS, Parent, Recorded, SessionOpened
 from holdfast.store.blobs import Blobs, Draft
+from holdfast.store.cloning import Cloner
+from holdfast.store.contents import Content
 from holdfast.store.contract import Holder, SessionSummary
 from holdfast.store.database import SQL
 from holdfast.store.fold import begin, fold
 from holdfast.store.home import Home
+from holdfast.store.intake import Intake, Row
 from holdfast.store.journal import EmbeddedJournal, check_names, next_head
 from holdfast.store.leases import Leases
 from holdfast.store.naming import possible_names, the_only
@@ -58,6 +62,7 @@ class EmbeddedStore:
         self._notices = notices
         self._leases = Leases(presence, clock)
         self._blobs = Blobs(home.blobs, clock)
+        self._cloner = Cloner()
         self._journals: weakref.WeakSet[EmbeddedJournal] = weakref.WeakSet()
         self._writer = Writer(
             connect=partial(database.connect, home.database, timeout_seconds=0),
@@ -176,6 +181,27 @@ class EmbeddedStore:
 
     async def blob(self, digest: str) -> bytes:
         return await self.reading(lambda connection: self._blobs.read(connection, digest))
+
+    @asynccontextmanager
+    async def intake(self) -> AsyncIterator[Intake]:
+        intake = Intake(self._blobs, self._cloner)
+        try:
+            yield intake
+            rows = await asyncio.to_thread(intake.settle)
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(intake.abandon))
+            raise
+        if rows:
+            await self.writing(partial(self._keep_rows, rows))
+
+    async def contents(self, digests: Sequence[str]) -> Mapping[str, Content]:
+        def held(connection: sqlite3.Connection) -> dict[str, Content]:
+            return {
+                digest: Content(digest, self._blobs.held(connection, digest), self._cloner)
+                for digest in digests
+            }
+
+        return await self.reading(held)
 
     async def close(self) -> None:
         if self._is_closed:
@@ -318,6 +344,13 @@ class EmbeddedStore:
 
     def _keep(self, draft: Draft, transaction: Transaction) -> None:
         self._blobs.write(transaction, draft)
+
+    def _keep_rows(self, rows: Sequence[Row], transaction: Transaction) -> None:
+        for row in rows:
+            is_in_file = self._blobs.note(transaction, row.digest, row.size, row.content)
+            if row.content is None and not is_in_file:  # it was a row already, and stays one
+                file = self._blobs.path(row.digest)
+                transaction.after_commit.append(partial(file.unlink, missing_ok=True))
 
 
 class _IdTaken(SessionExists):

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import socket
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -26,11 +27,14 @@ from holdfast.core.events import (
     SessionOpened,
     SessionRewound,
 )
-from holdfast.store.contract import Follower, Holder, SessionSummary
+from holdfast.store.cloning import Cloner
+from holdfast.store.contents import Content
+from holdfast.store.contract import Follower, Holder, Kept, SessionSummary, Whole
 from holdfast.store.fold import Tally, advance, begin, fold, is_activity
 from holdfast.store.naming import names_in, possible_names, the_only
 from holdfast.store.pending import Pending
 from holdfast.store.records import chained, encode_entry
+from holdfast.store.spans import read_span
 from holdfast.store.tape import Tape
 
 
@@ -81,6 +85,21 @@ class MemoryJournal:
         if self._held.fence == self._fence:
             self._held.fence += 1
             self._held.holder = None
+
+
+class MemoryIntake:
+    """Contents on their way into memory."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, bytes] = {}
+
+    def take(self, descriptor: int, start: int, length: int, *, whole: Whole | None = None) -> Kept:
+        content = read_span(descriptor, start, length)
+        if whole is not None:
+            whole.update(content)
+        digest = digest_bytes(content)
+        self.taken[digest] = content
+        return Kept(digest=digest, size=len(content))
 
 
 class MemoryStore:
@@ -148,6 +167,15 @@ class MemoryStore:
             return self._blobs[digest]
         except KeyError:
             raise JournalDamaged(f"the content {digest!r} is missing") from None
+
+    @asynccontextmanager
+    async def intake(self) -> AsyncIterator[MemoryIntake]:
+        intake = MemoryIntake()
+        yield intake
+        self._blobs.update(intake.taken)
+
+    async def contents(self, digests: Sequence[str]) -> Mapping[str, Content]:
+        return {digest: Content(digest, await self.blob(digest), Cloner()) for digest in digests}
 
     async def close(self) -> None:
         for session in self._sessions.values():

@@ -83,7 +83,7 @@ UPDATE lease SET instance = NULL WHERE session = ? AND fence = ? AND instance = 
 -- name: put_blob
 -- The same content twice is the same blob.
 INSERT INTO blob (digest, size, content, put_ms) VALUES (?, ?, ?, ?)
-ON CONFLICT (digest) DO UPDATE SET puts = puts + 1, put_ms = excluded.put_ms;
+ON CONFLICT (digest) DO UPDATE SET puts = puts + 1, put_ms = excluded.put_ms RETURNING content IS NULL;
 
 -- name: get_blob
 -- NULL content lies in a file.
