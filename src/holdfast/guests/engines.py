@@ -31,18 +31,21 @@ class Engines:
 
         An engine that works on a folder gets a copy of the workspace in `view`, so that its changes can be judged.
         """
+        return self.engine(sandbox, workspace=workspace, view=view).guest()
+
+    def engine(self, sandbox: Sandbox, *, workspace: Path, view: Path) -> Engine:
+        """The engine behind a sandbox, as `guest` uses it. Raises EngineMissing."""
         match sandbox:
             case "python":
-                return self._python.guest()
+                return self._python
             case "lisp":
                 from holdfast.guests.lisp import lisp_engine
 
-                return self._kept(lisp_engine(key=self._key)).guest()
+                return self._kept(lisp_engine(key=self._key))
             case "wasi":
-                return self._kept(self._wasi(workspace, view)).guest()
+                return self._kept(self._wasi(workspace, view))
             case "auto":
-                engine = AutoEngine(python=self._python, wasi=self._kept(self._wasi(workspace, view)))
-                return engine.guest()
+                return AutoEngine(python=self._python, wasi=self._kept(self._wasi(workspace, view)))
 
     def toolsets(self, sandbox: Sandbox) -> tuple[Toolset, ...]:
         """Operations of the language itself that a policy may forbid."""
@@ -51,6 +54,15 @@ class Engines:
         from holdfast.guests.lisp import LanguageToolset
 
         return (LanguageToolset(),)
+
+    def needs_building(self, sandbox: Sandbox) -> bool:
+        """Whether the first run would have to wait for a build. Raises EngineMissing where it could not be built."""
+        if sandbox not in ("wasi", "auto"):
+            return False
+        from holdfast.guests.wasi import check_installed, is_built
+
+        check_installed()
+        return not is_built(cache=self._cache)
 
     async def prepare(self) -> None:
         """Build what has to be built before it can run: CPython in WebAssembly, once."""
