@@ -207,6 +207,13 @@ class TurnEnded(Event):
     wall_seconds: float = 0.0
 
 
+class TurnParked(Event):
+    """A turn waits for a person; `wall_seconds` is what it was worked on since it began or was last parked."""
+
+    turn: int
+    wall_seconds: float
+
+
 class TurnReopened(Event):
     """A turn that a budget stopped goes on where it was, because the budget was raised."""
 
@@ -300,6 +307,10 @@ class BudgetRaised(Event):
 
     limits: Limits
     principal: Principal
+    added: Limits = Limits()
+    """What was put on top: the turn at hand gets it too, and so does the tree that the session belongs to."""
+    request: str = ""
+    """The id of the request that asked for it from another process, so that it is heeded once."""
 
 
 class BudgetWarned(Event):
@@ -400,6 +411,7 @@ AnyEvent = (
     | RunEnded
     | ToolReturned
     | TurnEnded
+    | TurnParked
     | TurnReopened
     | HistoryCompacted
     | CallRefused

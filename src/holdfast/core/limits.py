@@ -46,6 +46,10 @@ class Limits(Value):
             bytes_written=_least(self.bytes_written, other.bytes_written),
         )
 
+    def raised(self, added: "Limits") -> "Limits":
+        """These limits with as much more; where there is no bound, or nothing is added, all stays as it is."""
+        return Limits(**{each: _sum(getattr(self, each), getattr(added, each)) for each in DIMENSIONS})
+
     def shares(self, weights: Sequence[int]) -> tuple["Limits", ...]:
         """These limits dealt out by weight, rounded down so that the shares together never pass the whole."""
         whole = sum(weights)
@@ -112,6 +116,10 @@ def _share(bound: _Number | None, weight: int, whole: int) -> _Number | None:
     if isinstance(bound, Decimal):
         return (bound * weight / whole).quantize(_SMALLEST_PRICE, ROUND_DOWN)
     return bound * weight // whole if isinstance(bound, int) else bound * weight / whole
+
+
+def _sum(bound: _Number | None, added: _Number | None) -> _Number | None:
+    return bound if bound is None or added is None else bound + added
 
 
 def _least(one: _Number | None, other: _Number | None) -> _Number | None:

@@ -9,9 +9,10 @@ from holdfast.gate.gate import Gate, GateSettings
 from holdfast.gate.grant_book import GrantBook
 from holdfast.gate.grants import Grants, covers, describe_grant, grant_for
 from holdfast.gate.loops import Loops
+from holdfast.gate.purse import Purse, Share, limits_of_tree, share_of
 from holdfast.gate.rendezvous import Rendezvous
 from holdfast.gate.results import Results
-from holdfast.gate.tree import TreeBudget
+from holdfast.gate.tree import Tree, TreeBudget
 
 __all__ = [
     "AuditEntry",
@@ -25,14 +26,19 @@ __all__ = [
     "GrantBook",
     "Grants",
     "Loops",
+    "Purse",
     "Rendezvous",
     "Reservation",
     "Results",
     "Ruling",
+    "Share",
+    "Tree",
     "TreeBudget",
     "audit_stats",
     "audit_view",
     "covers",
     "describe_grant",
     "grant_for",
+    "limits_of_tree",
+    "share_of",
 ]

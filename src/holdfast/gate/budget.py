@@ -21,9 +21,10 @@ from holdfast.core.events import (
     Recorded,
     SessionOpened,
     TurnEnded,
+    TurnParked,
 )
 from holdfast.core.fold import Fold, Followed
-from holdfast.gate.tree import TreeBudget, exact, left, plain
+from holdfast.gate.tree import Tree, check_spent, exact, left, plain
 
 WARN_AT = 0.8
 
@@ -39,17 +40,21 @@ class Reservation(Value):
 class Budget(Fold):
     """What a session and its running turn have spent, folded from the journal; reservations are on top of it."""
 
-    def __init__(self, journal: Followed, *, turn_limits: Limits, tree: TreeBudget | None = None) -> None:
-        self.turn_limits = turn_limits
-        self._tree: TreeBudget | None = None
+    def __init__(self, journal: Followed, *, turn_limits: Limits, tree: Tree | None = None) -> None:
+        self._configured = turn_limits
+        self._tree: Tree | None = None
+        self._last_charged = 0
         super().__init__(journal)
         # From here on: what the journal holds already was charged when it happened.
         self._tree = tree
 
     def reset(self) -> None:
         self.limits = Limits()
+        self.turn_limits = self._configured
         self.spent = Amount()
         self.turn_spent = Amount()
+        self.requests: set[str] = set()
+        """Requests to raise a limit that were heeded."""
         self._held: dict[int, Amount] = {}
         self._next = 0
         self._warned: set[Dimension] = set()
@@ -60,40 +65,43 @@ class Budget(Fold):
                 self.limits = event.limits
             case BudgetRaised():
                 self.limits = event.limits
+                self.turn_limits = self.turn_limits.raised(event.added)
+                self.requests.add(event.request)
                 self._warned.clear()
             case MessagePosted() | CodePosted():
                 self.turn_spent = Amount()
-                self._add(Amount(iterations=1))
-            case ModelReplied() | ModelFailed():
-                self._add(Amount.of(event.usage))
-            case HistoryCompacted():
-                self._add(Amount.of(event.usage))
-            case CallSettled():
-                self._add(event.amount.plus(Amount(calls=1)))
+                self.turn_limits = self._configured
             case BudgetWarned():
                 self._warned.update(each for each in DIMENSIONS if each == event.dimension)
-            case TurnEnded():
-                self._add(Amount(wall_seconds=event.wall_seconds))
             case _:
                 pass
+        amount = cost_of(event)
+        if amount is not None:
+            self.spent = self.spent.plus(amount)
+            self.turn_spent = self.turn_spent.plus(amount)
+        self._tell_tree(event, entry, amount)
+
+    def _tell_tree(self, event: AnyEvent, entry: Recorded, amount: Amount | None) -> None:
+        """Pass on what is new; a rewind brings a session back, not what the tree has spent."""
+        if entry.seq <= self._last_charged:
+            return
+        self._last_charged = entry.seq
+        if self._tree is not None and amount is not None:
+            self._tree.charge(amount)
+        if self._tree is not None and isinstance(event, BudgetRaised):
+            self._tree.add(event.added)
 
     def check(self) -> None:
         """Raise BudgetExceeded where a limit is passed already, as by a turn too many, or the time is up."""
-        for limits, spent in ((self.limits, self.spent), (self.turn_limits, self.turn_spent)):
-            for dimension in DIMENSIONS:
-                bound, amount = getattr(limits, dimension), getattr(spent, dimension)
-                is_up = dimension == "wall_seconds" and amount == bound
-                if bound is not None and amount is not None and (amount > bound or is_up):
-                    raise BudgetExceeded(
-                        f"the budget for {dimension} is spent: {plain(amount)} of {plain(bound)}",
-                        dimension=dimension,
-                        hint="raise the limit to go on; what was done is kept",
-                    )
+        check_spent(self.limits, self.spent)
+        check_spent(self.turn_limits, self.turn_spent)
+        if self._tree is not None:
+            self._tree.check()
 
     def reserve(self, amount: Amount) -> Reservation:
         """Hold room for something about to happen. Raises BudgetExceeded, naming the dimension without room."""
         for dimension in DIMENSIONS:
-            room = self.remaining(dimension)
+            room = self._own_room(dimension)
             wanted = getattr(amount, dimension)
             if room is not None and (wanted is None or exact(wanted) > room):
                 raise BudgetExceeded(
@@ -114,19 +122,22 @@ class Budget(Fold):
 
     def remaining(self, dimension: Dimension) -> Decimal | None:
         """How much is left in the tightest of turn, session and tree; None without a limit. An unknown price leaves nothing."""
+        rooms = [self._own_room(dimension)]
+        if self._tree is not None:
+            rooms.append(self._tree.remaining(dimension))
+        return min((room for room in rooms if room is not None), default=None)
+
+    def _own_room(self, dimension: Dimension) -> Decimal | None:
+        """What turn and session leave."""
         bounds = [
             (bound, getattr(spent, dimension))
             for limits, spent in ((self.limits, self.spent), (self.turn_limits, self.turn_spent))
             if (bound := getattr(limits, dimension)) is not None
         ]
-        rooms: list[Decimal] = []
-        if bounds:
-            held = [getattr(amount, dimension) for amount in self._held.values()]
-            rooms = [left(bound, [spent, *held]) for bound, spent in bounds]
-        in_tree = self._tree.remaining(dimension) if self._tree is not None else None
-        if in_tree is not None:
-            rooms.append(in_tree)
-        return min(rooms) if rooms else None
+        if not bounds:
+            return None
+        held = [getattr(amount, dimension) for amount in self._held.values()]
+        return min(left(bound, [spent, *held]) for bound, spent in bounds)
 
     def nearly_spent(self) -> list[tuple[Dimension, str, str]]:
         """Dimensions that passed four fifths of their limit since last asked: name, spent, limit."""
@@ -140,8 +151,17 @@ class Budget(Fold):
                 found.append((dimension, plain(spent), plain(bound)))
         return found
 
-    def _add(self, amount: Amount) -> None:
-        self.spent = self.spent.plus(amount)
-        self.turn_spent = self.turn_spent.plus(amount)
-        if self._tree is not None:
-            self._tree.charge(amount)
+
+def cost_of(event: AnyEvent) -> Amount | None:
+    """What an event says was spent; None where it says nothing of that."""
+    match event:
+        case MessagePosted() | CodePosted():
+            return Amount(iterations=1)
+        case ModelReplied() | ModelFailed() | HistoryCompacted():
+            return Amount.of(event.usage)
+        case CallSettled():
+            return event.amount.plus(Amount(calls=1))
+        case TurnEnded() | TurnParked():
+            return Amount(wall_seconds=event.wall_seconds)
+        case _:
+            return None

@@ -52,7 +52,7 @@ from holdfast.gate.loops import Loops
 from holdfast.gate.refusing import deny, over_budget, ran_out
 from holdfast.gate.results import Results
 from holdfast.gate.sight import in_sight
-from holdfast.gate.tree import TreeBudget
+from holdfast.gate.tree import Tree
 from holdfast.models import Model, OnText, Prompt, Reply
 from holdfast.policy import Policy
 from holdfast.store import Journal
@@ -81,7 +81,7 @@ class Gate:
         paths: Paths,
         clock: Clock,
         turn_limits: Limits | None = None,
-        tree: TreeBudget | None = None,
+        tree: Tree | None = None,
         book: GrantBook | None = None,
         settings: GateSettings | None = None,
         results: Results | None = None,

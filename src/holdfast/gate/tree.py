@@ -1,13 +1,43 @@
 """The budget of a tree: what a session, its forks, its teams and its side models may spend together."""
 
+from collections.abc import Iterable
 from decimal import Decimal
+from typing import Protocol
 
 from holdfast.core import DIMENSIONS, Amount, Dimension, Limits
 from holdfast.core.errors import BudgetExceeded
 
 
+class Tree(Protocol):
+    """What a session's budget asks of the tree it belongs to."""
+
+    def check(self) -> None:
+        """Raise BudgetExceeded where the tree has passed a limit already."""
+        ...
+
+    def reserve(self, amount: Amount) -> int:
+        """Hold room for something about to happen anywhere in the tree. Raises BudgetExceeded."""
+        ...
+
+    def release(self, number: int) -> None:
+        """Give held room back."""
+        ...
+
+    def charge(self, amount: Amount) -> None:
+        """Count what a session of the tree has spent."""
+        ...
+
+    def add(self, added: Limits) -> None:
+        """Take in what a person put on top of a session's limits."""
+        ...
+
+    def remaining(self, dimension: Dimension) -> Decimal | None:
+        """How much is left; None without a limit."""
+        ...
+
+
 class TreeBudget:
-    """One purse for many sessions. Each session reserves here as well as in its own budget."""
+    """One purse in memory for many sessions. Each session reserves here as well as in its own budget."""
 
     def __init__(self, limits: Limits, *, spent: Amount | None = None) -> None:
         self.limits = limits
@@ -15,37 +45,61 @@ class TreeBudget:
         self._held: dict[int, Amount] = {}
         self._next = 0
 
+    def check(self) -> None:
+        check_spent(self.limits, self.spent, whose=_WHOSE)
+
     def reserve(self, amount: Amount) -> int:
-        """Hold room for something about to happen anywhere in the tree. Raises BudgetExceeded."""
-        for dimension in DIMENSIONS:
-            room, wanted = self.remaining(dimension), getattr(amount, dimension)
-            if room is not None and (wanted is None or exact(wanted) > room):
-                raise BudgetExceeded(
-                    f"the budget of the whole tree for {dimension} has {plain(room)} left, "
-                    f"the next step needs {plain(wanted)}",
-                    dimension=dimension,
-                    hint="raise the limit of the first session to go on; what was done is kept",
-                )
+        check_room(amount, self.limits, [self.spent, *self._held.values()])
         self._next += 1
         self._held[self._next] = amount
         return self._next
 
     def release(self, number: int) -> None:
-        """Give held room back."""
         self._held.pop(number, None)
 
     def charge(self, amount: Amount) -> None:
-        """Count what a session of the tree has spent."""
         self.spent = self.spent.plus(amount)
 
+    def add(self, added: Limits) -> None:
+        self.limits = self.limits.raised(added)
+
     def remaining(self, dimension: Dimension) -> Decimal | None:
-        """How much is left; None without a limit."""
-        bound = getattr(self.limits, dimension)
-        if bound is None:
-            return None
-        return left(
-            bound, [getattr(self.spent, dimension), *(getattr(a, dimension) for a in self._held.values())]
-        )
+        return room_for(dimension, self.limits, [self.spent, *self._held.values()])
+
+
+_WHOSE = "the budget of the whole tree"
+
+
+def check_room(wanted: Amount, limits: Limits, taken: Iterable[Amount]) -> None:
+    """Raise BudgetExceeded where the tree has no room for an amount."""
+    taken = tuple(taken)
+    for dimension in DIMENSIONS:
+        room, needed = room_for(dimension, limits, taken), getattr(wanted, dimension)
+        if room is not None and (needed is None or exact(needed) > room):
+            raise BudgetExceeded(
+                f"{_WHOSE} for {dimension} has {plain(room)} left, the next step needs {plain(needed)}",
+                dimension=dimension,
+                hint="raise the limit to go on; what was done is kept",
+            )
+
+
+def check_spent(limits: Limits, spent: Amount, *, whose: str = "the budget") -> None:
+    """Raise BudgetExceeded where a limit is passed already, as by a turn too many, or the time is up."""
+    for dimension in DIMENSIONS:
+        bound, amount = getattr(limits, dimension), getattr(spent, dimension)
+        is_up = dimension == "wall_seconds" and amount == bound
+        if bound is not None and amount is not None and (amount > bound or is_up):
+            raise BudgetExceeded(
+                f"{whose} for {dimension} is spent: {plain(amount)} of {plain(bound)}",
+                dimension=dimension,
+                hint="raise the limit to go on; what was done is kept",
+            )
+
+
+def room_for(dimension: Dimension, limits: Limits, taken: Iterable[Amount]) -> Decimal | None:
+    """What a limit leaves in one dimension; None without a limit."""
+    bound = getattr(limits, dimension)
+    return None if bound is None else left(bound, [getattr(amount, dimension) for amount in taken])
 
 
 Number = int | float | Decimal
