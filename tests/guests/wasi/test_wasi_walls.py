@@ -1,105 +1,16 @@
-"""The walls below WebAssembly: what a worker's process itself may do, and that each wall stands where it should."""
+"""The process below WebAssembly: what a worker has, what it inherits, and that it does not outlive its host."""
 
 import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from tests.guests.wasi.running import KEY, run
 
+import holdfast.guests.walls.landlock as landlock
+import holdfast.guests.walls.seccomp as seccomp
 from holdfast.guests import Engine, Guest
-from holdfast.guests.wasi import Workers, landlock, seccomp, wasi_engine
-
-needs_landlock = pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock")
-needs_seccomp = pytest.mark.skipif(
-    not seccomp.is_known_here(), reason="no list of system calls for this architecture"
-)
-
-CONFINED = """
-import os, sys
-from pathlib import Path
-from holdfast.guests.wasi import confine
-import socket, signal, threading
-confine.confine(workspace=Path(sys.argv[1]), file_bytes=1 << 20)
-try:
-    {attempt}
-    print('done')
-except BaseException as problem:
-    print(type(problem).__name__, getattr(problem, 'errno', ''))
-"""
-
-
-def confined(workspace: Path, attempt: str) -> str:
-    """What an attempt brings in a process that has confined itself as a worker does."""
-    command = [sys.executable, "-c", CONFINED.format(attempt=attempt), str(workspace)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout.strip()
-
-
-@pytest.mark.parametrize(
-    "attempt",
-    [
-        "open(sys.argv[1] + '/new', 'w').write('x')",
-        "os.mkdir(sys.argv[1] + '/folder'); os.rename(sys.argv[1] + '/folder', sys.argv[1] + '/moved')",
-        "t = threading.Thread(target=lambda: None); t.start(); t.join()",
-    ],
-)
-def test_a_confined_process_can_do_its_work(workspace: Path, attempt: str) -> None:
-    assert confined(workspace, attempt) == "done"
-
-
-@needs_landlock
-@pytest.mark.parametrize(
-    "attempt",
-    [
-        "open('/etc/passwd')",
-        "open(sys.argv[1] + '/../beside')",
-        "os.listdir('/')",
-        "open('/proc/self/environ')",
-        "open(sys.argv[1] + '/../new', 'w')",
-        "os.symlink('/etc', sys.argv[1] + '/link')",
-        "os.mkfifo(sys.argv[1] + '/fifo')",
-        "os.rename(sys.argv[1], sys.argv[1] + '2')",
-    ],
-)
-def test_a_confined_process_reaches_nothing_but_the_workspace(workspace: Path, attempt: str) -> None:
-    (workspace.parent / "beside").write_text("secret")
-    assert confined(workspace, attempt).startswith("PermissionError")
-
-
-@needs_seccomp
-@pytest.mark.parametrize(
-    "attempt",
-    [
-        "os.fork()",
-        "os.execv('/bin/true', ['true'])",
-        "os.posix_spawn('/bin/true', ['true'], dict())",
-        "socket.socket()",
-        "socket.socketpair()",
-        "os.kill(os.getppid(), 0)",
-        "os.setuid(0)",
-        "os.chmod(sys.argv[1], 0o777)",
-        "os.memfd_create('x')",
-        "os.mknod(sys.argv[1] + '/node')",
-        "os.sched_setaffinity(0, [0])",
-        "os.setpgid(0, 0)",
-    ],
-)
-def test_a_confined_process_makes_no_system_call_that_it_does_not_need(workspace: Path, attempt: str) -> None:
-    assert confined(workspace, attempt) == "PermissionError 1"
-
-
-def test_a_process_with_threads_refuses_to_call_itself_confined(workspace: Path) -> None:
-    program = (
-        "import sys, threading\nfrom pathlib import Path\nfrom holdfast.guests.wasi import confine\n"
-        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
-        "try: confine.confine(workspace=Path(sys.argv[1]), file_bytes=1)\nexcept OSError as refused: print(refused)"
-    )
-    told = subprocess.run(
-        [sys.executable, "-c", program, str(workspace)], capture_output=True, text=True, check=True
-    )
-    assert "before it has threads" in told.stdout
+from holdfast.guests.wasi import Workers, wasi_engine
 
 
 async def test_a_worker_has_no_environment_no_privileges_and_its_own_descriptors_only(guest: Guest) -> None:

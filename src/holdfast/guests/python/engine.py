@@ -2,6 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+import holdfast.guests.walls.confine as confine
 from holdfast.core.errors import EngineMissing
 from holdfast.guests.contract import Capabilities
 from holdfast.guests.python.guest import PythonGuest
@@ -11,7 +12,6 @@ from holdfast.guests.seal import Seal
 _PACKAGE = "pydantic-monty"
 _NOTES = (
     "a subset of Python: no class inheritance, no generators, 25 modules of the standard library",
-    "worker processes run as this user; the interpreter is the wall",
     "memory and time limits of a session are those of its first run, later ones can only be shorter",
 )
 
@@ -29,7 +29,7 @@ class PythonEngine:
             has_snapshot=True,
             judges_files=True,
             checks_types=True,
-            notes=_NOTES,
+            notes=(*_NOTES, *confine.expected()),
         )
 
     @property

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pydantic_monty as monty
 
+from holdfast.core.errors import GuestError
 from holdfast.guests.contract import GuestLimits
 from holdfast.guests.python.losses import WorkerLost, WorkerTimeout
 
@@ -52,7 +53,13 @@ class Worker:
             type_check_format="json",
             os_policy={"datetime": "call_host", "sleep": "call_host", "random_start": "call_host"},
         )
-        await session.__aenter__()
+        try:
+            await session.__aenter__()
+        except (monty.MontyError, RuntimeError) as error:
+            raise GuestError(
+                f"a process of the Python sandbox does not start: {error}",
+                hint="Run `holdfast doctor` to see why.",
+            ) from error
         return cls(session, release=release)
 
     async def turn(self, step: Awaitable[T], *, seconds: float) -> T:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+import holdfast.guests.walls.confine as confine
 import holdfast.guests.wasi.component as component
-import holdfast.guests.wasi.confine as confine
 import holdfast.guests.wasi.recipe as recipe
 from holdfast.guests.contract import Capabilities, Engine
 from holdfast.guests.seal import Seal

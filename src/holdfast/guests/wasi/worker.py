@@ -5,13 +5,12 @@ import hashlib
 import os
 import signal
 import socket
-from pathlib import Path
 from typing import Any, NoReturn
 
 import wasmtime
 from wasmtime import component as components
 
-import holdfast.guests.wasi.confine as confine
+import holdfast.guests.walls.confine as confine
 import holdfast.guests.wasi.frames as frames
 import holdfast.guests.wasi.settings as settings
 
@@ -71,7 +70,7 @@ class _Guest:
             access.preopen_dir(setup.workspace, folder)
         self._store.set_wasi(access)
         # Before the instance stands: the first file operation of WASI starts threads, and they inherit the walls.
-        self.notes = confine.confine(workspace=Path(setup.workspace), file_bytes=setup.file_bytes)
+        self.notes = confine.confine_to_folder(setup.workspace, file_bytes=setup.file_bytes)
         try:
             instance = self._linker(image.engine).instantiate(self._store, image.component)
         except wasmtime.WasmtimeError as problem:

@@ -13,7 +13,7 @@ import signal
 import socket
 from typing import NoReturn
 
-import holdfast.guests.wasi.confine as confine
+import holdfast.guests.walls.privileges as privileges
 import holdfast.guests.wasi.frames as frames
 import holdfast.guests.wasi.worker as worker
 
@@ -83,7 +83,7 @@ class _Zygote:
     def _become_worker(self, connection: socket.socket, zygote: int) -> NoReturn:
         """In the fork. The descriptors of other sessions go first; the engine's own stay."""
         try:
-            confine.die_with_parent(zygote)
+            privileges.die_with_parent(zygote)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             self._selector.close()
             self._control.close()

@@ -3,13 +3,12 @@
 import ctypes
 import os
 import struct
-from pathlib import Path
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
 _QUERY_VERSION = 1
 _RULE_PATH_BENEATH = 1
 
-_WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_REG = 1 << 4, 1 << 5, 1 << 7, 1 << 8
 _ALL_SINCE_1 = (1 << 13) - 1
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
@@ -17,7 +16,7 @@ _ALL_NETWORK = 0b11
 _ALL_SCOPES = 0b11
 """Abstract sockets and signals to processes outside."""
 
-_WORKSPACE = (
+FILES_AND_FOLDERS = (
     _WRITE_FILE
     | _READ_FILE
     | _READ_DIR
@@ -28,7 +27,9 @@ _WORKSPACE = (
     | _REFER
     | _TRUNCATE
 )
-"""Files and folders. No programs, no devices, FIFOs or sockets, and no symlinks: host tools might follow one."""
+"""No programs, no devices, FIFOs or sockets, and no symlinks: host tools might follow one."""
+RUN = _EXECUTE | _READ_FILE
+"""Programs and libraries."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -38,8 +39,11 @@ def version() -> int:
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, 0, _QUERY_VERSION)))
 
 
-def restrict_to(workspace: Path) -> int:
-    """From here on this thread, and every one it starts, opens nothing but what lies in the workspace. Returns the version."""
+def restrict(rights: dict[str, int]) -> int:
+    """From here on this thread, and every one it starts, opens nothing but these places. Returns the version.
+
+    A place that is not there is left out: what is missing means no.
+    """
     offered = version()
     if offered == 0:
         return 0
@@ -49,15 +53,25 @@ def restrict_to(workspace: Path) -> int:
     attributes = struct.pack("<QQQ", handled, network, scopes)
     size = 8 if offered < 4 else 16 if offered < 6 else 24
     rules = _checked(_libc.syscall(_CREATE_RULESET, attributes[:size], size, 0))
-    folder = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        beneath = struct.pack("<Qi", _WORKSPACE & handled, folder)
-        _checked(_libc.syscall(_ADD_RULE, rules, _RULE_PATH_BENEATH, beneath, 0))
+        for place, allowed in rights.items():
+            _allow(rules, place, allowed & handled)
         _checked(_libc.syscall(_RESTRICT_SELF, rules, 0))
     finally:
-        os.close(folder)
         os.close(rules)
     return offered
+
+
+def _allow(rules: int, place: str, allowed: int) -> None:
+    try:
+        opened = os.open(place, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        beneath = struct.pack("<Qi", allowed, opened)
+        _checked(_libc.syscall(_ADD_RULE, rules, _RULE_PATH_BENEATH, beneath, 0))
+    finally:
+        os.close(opened)
 
 
 def _handled(offered: int) -> int:

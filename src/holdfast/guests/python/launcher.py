@@ -1,0 +1,61 @@
+"""The program that the pool starts for each worker: it puts up the kernel's walls and then becomes the interpreter.
+
+The pool starts whatever `binary_path` names, so the launcher is a script of a few lines in memory that no file system
+holds: nobody can change it, nothing is left behind, and a folder mounted `noexec` does not matter.
+"""
+
+import fcntl
+import os
+import sys
+from pathlib import Path
+
+import holdfast.guests.walls as walls
+
+_MFD_EXEC = 0x10
+_MAX_SHEBANG = 250
+_PACKAGE = Path(walls.__file__).parent.parent.parent
+# The doors of the packages above load far more than a worker needs: they are stood in for by names with nothing in them.
+_SCRIPT = """\
+import sys, types
+for name, folder in {packages!r}:
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [folder]
+from holdfast.guests.walls.confine import main
+sys.argv[:1] = ["launcher", {program!r}]
+main()
+"""
+
+
+class Launcher:
+    """The script, for as long as it is open. `path` is good for this process and its children."""
+
+    def __init__(self, program: str) -> None:
+        self._descriptor = _made("holdfast-launcher")
+        self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}"
+        os.write(self._descriptor, _script(program).encode())
+        fcntl.fcntl(
+            self._descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK
+        )
+
+    def close(self) -> None:
+        """Let it go. Workers that run are not touched."""
+        os.close(self._descriptor)
+
+
+def _made(name: str) -> int:
+    """A file in memory that may be started, sealed against change."""
+    flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+    try:
+        return os.memfd_create(name, flags | _MFD_EXEC)
+    except OSError:  # before Linux 6.3 there is no such flag, and every one of them may be started
+        return os.memfd_create(name, flags)
+
+
+def _script(program: str) -> str:
+    packages = [("holdfast", str(_PACKAGE)), ("holdfast.guests", str(_PACKAGE / "guests"))]
+    body = _SCRIPT.format(packages=packages, program=program)
+    python = os.path.realpath(sys.executable)
+    if " " in python or len(python) > _MAX_SHEBANG:
+        # The kernel takes neither; the shell does, and Python reads its line as a string.
+        return f"#!/bin/sh\n'''exec' '{python}' -IS \"$0\" \"$@\"\n'''\n{body}"
+    return f"#!{python} -IS\n{body}"

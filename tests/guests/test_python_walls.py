@@ -1,0 +1,63 @@
+"""The process below the Python interpreter: behind the kernel's walls from its start, or not there at all."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.guests.engines import KEY
+from tests.guests.test_python_guest import run, worker_pids
+
+import holdfast.guests.walls.landlock as landlock
+import holdfast.guests.walls.seccomp as seccomp
+from holdfast.core.errors import GuestError
+from holdfast.guests import python_engine
+from holdfast.guests.python.launcher import Launcher
+
+
+async def test_a_worker_has_no_environment_no_privileges_and_three_descriptors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOST_SECRET", "hidden")
+    engine = python_engine(key=KEY)
+    await run(engine.guest(), "1 + 1")
+    assert worker_pids() != []
+    for process in worker_pids():
+        place = Path(f"/proc/{process}")
+        status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines())
+        assert (place / "environ").read_bytes() == b""
+        assert status["NoNewPrivs"] == "1"
+        assert {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
+        assert (status["Seccomp"] == "2") == seccomp.is_known_here()
+        assert sorted(int(each.name) for each in (place / "fd").iterdir()) == [0, 1, 2]
+    await engine.close()
+
+
+def test_the_capabilities_say_which_walls_stand() -> None:
+    notes = " ".join(python_engine(key=KEY).capabilities.notes)
+    assert ("landlock version" in notes) == (landlock.version() > 0)
+    assert ("seccomp allow-list" in notes) == seccomp.is_known_here()
+
+
+async def test_an_interpreter_that_cannot_be_confined_runs_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MONTY_BIN", str(tmp_path / "none"))
+    engine = python_engine(key=KEY)
+    with pytest.raises(GuestError, match="does not start"):
+        await run(engine.guest(), "1 + 1")
+    await engine.close()
+
+
+def test_the_launcher_works_where_python_lies_in_a_folder_with_a_space(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    python = tmp_path / "my projects" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    launcher = Launcher("/bin/echo")
+    told = subprocess.run([launcher.path, "hello"], capture_output=True, text=True, check=True)
+    launcher.close()
+    assert told.stdout == "hello\n"

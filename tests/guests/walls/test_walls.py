@@ -1,0 +1,158 @@
+"""The walls of the kernel: what a process that put them up can still do, and that each stands where it should."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast.guests.walls.landlock as landlock
+import holdfast.guests.walls.seccomp as seccomp
+
+needs_landlock = pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock")
+needs_seccomp = pytest.mark.skipif(
+    not seccomp.is_known_here(), reason="no list of system calls for this architecture"
+)
+
+TO_FOLDER = "confine.confine_to_folder(sys.argv[1], file_bytes=1 << 20)"
+TO_PROGRAM = "confine.confine_to_program('/bin/true')"
+FORBIDDEN = [
+    "os.fork()",
+    "os.execv('/bin/true', ['true'])",
+    "os.posix_spawn('/bin/true', ['true'], dict())",
+    "socket.socket()",
+    "socket.socketpair()",
+    "os.kill(os.getppid(), 0)",
+    "os.setuid(0)",
+    "os.chmod(sys.argv[1], 0o777)",
+    "os.memfd_create('x')",
+    "os.mknod(sys.argv[1] + '/node')",
+    "os.sched_setaffinity(0, [0])",
+    "os.setpgid(0, 0)",
+]
+
+CONFINED = """
+import os, sys
+import holdfast.guests.walls.confine as confine
+import socket, signal, threading
+{walls}
+try:
+    {attempt}
+    print('done')
+except BaseException as problem:
+    print(type(problem).__name__, getattr(problem, 'errno', ''))
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty folder with a neighbour."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+def confined(workspace: Path, attempt: str, walls: str = TO_FOLDER) -> str:
+    """What an attempt brings in a process that has confined itself as a worker does."""
+    command = [sys.executable, "-c", CONFINED.format(attempt=attempt, walls=walls), str(workspace)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "open(sys.argv[1] + '/new', 'w').write('x')",
+        "os.mkdir(sys.argv[1] + '/folder'); os.rename(sys.argv[1] + '/folder', sys.argv[1] + '/moved')",
+        "t = threading.Thread(target=lambda: None); t.start(); t.join()",
+    ],
+)
+def test_a_confined_process_can_do_its_work(workspace: Path, attempt: str) -> None:
+    assert confined(workspace, attempt) == "done"
+
+
+@needs_landlock
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "open('/etc/passwd')",
+        "open(sys.argv[1] + '/../beside')",
+        "os.listdir('/')",
+        "open('/proc/self/environ')",
+        "open(sys.argv[1] + '/../new', 'w')",
+        "os.symlink('/etc', sys.argv[1] + '/link')",
+        "os.mkfifo(sys.argv[1] + '/fifo')",
+        "os.rename(sys.argv[1], sys.argv[1] + '2')",
+    ],
+)
+def test_a_confined_process_reaches_nothing_but_the_workspace(workspace: Path, attempt: str) -> None:
+    (workspace.parent / "beside").write_text("secret")
+    assert confined(workspace, attempt).startswith("PermissionError")
+
+
+@needs_seccomp
+@pytest.mark.parametrize("attempt", FORBIDDEN)
+def test_a_confined_process_makes_no_system_call_that_it_does_not_need(workspace: Path, attempt: str) -> None:
+    assert confined(workspace, attempt) == "PermissionError 1"
+
+
+@needs_seccomp
+@pytest.mark.parametrize(
+    "attempt",
+    [*FORBIDDEN, "os.mkdir(sys.argv[1] + '/x')", "os.unlink(sys.argv[1])", "os.readlink('/proc/self/exe')"],
+)
+def test_a_process_that_only_computes_makes_even_fewer(workspace: Path, attempt: str) -> None:
+    assert confined(workspace, attempt, TO_PROGRAM) == "PermissionError 1"
+
+
+@needs_landlock
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "open('/etc/passwd')",
+        "open(sys.argv[1] + '/file')",
+        "os.listdir('/usr/lib')",
+        "open('/usr/lib/x', 'w')",
+    ],
+)
+def test_a_process_that_only_computes_opens_no_file(workspace: Path, attempt: str) -> None:
+    (workspace / "file").write_text("not for it")
+    assert confined(workspace, attempt, TO_PROGRAM).startswith("PermissionError")
+
+
+def test_the_descriptor_it_may_start_from_cannot_be_had_again(workspace: Path) -> None:
+    assert confined(workspace, "os.close(64); os.dup2(0, 64)", TO_PROGRAM).startswith(("OSError", "Perm"))
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["/bin/echo", "hello"], "hello\n"),
+        (["/usr/bin/env"], ""),
+        (["/bin/cat", "/etc/passwd"], ""),
+        (["/no/such/program"], ""),
+    ],
+)
+def test_a_program_starts_behind_the_walls_and_finds_nothing_there(command: list[str], told: str) -> None:
+    launch = "from holdfast.guests.walls.confine import main; main()"
+    started = subprocess.run(
+        [sys.executable, "-c", launch, *command],
+        env={"HOST_SECRET": "hidden"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert started.stdout == told
+    assert "HOST_SECRET" not in started.stdout + started.stderr
+
+
+def test_a_process_with_threads_refuses_to_call_itself_confined(workspace: Path) -> None:
+    program = (
+        "import sys, threading\nimport holdfast.guests.walls.confine as confine\n"
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "try: confine.confine_to_folder(sys.argv[1], file_bytes=1)\nexcept OSError as refused: print(refused)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program, str(workspace)], capture_output=True, text=True, check=True
+    )
+    assert "before it has threads" in told.stdout
