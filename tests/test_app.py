@@ -1,12 +1,21 @@
-"""A whole runtime over a real home: what it hands out itself is written nowhere."""
+"""A whole runtime over a real home: what it hands out itself is written nowhere, and what it opened it closes."""
 
 from pathlib import Path
 
 import pytest
 
 from holdfast.app import Runtime
+from holdfast.core import EXTERNAL, Call, FunctionToolset, Parked, Refused, Response, Returned, Tool
+from holdfast.core.errors import HoldfastError, SessionHeld
 from holdfast.models import ScriptedModel, say
-from holdfast.session import Settings
+from holdfast.policy import FixedPolicy
+from holdfast.session import Gatekeeper, Settings
+
+LOOK = Tool(name="desk.look", parameters={"type": "object"}, roles={})
+MOVE = Tool(name="desk.move", parameters={"type": "object"}, roles={})
+BURN = Tool(name="desk.burn", parameters={"type": "object"}, roles={})
+DESK = FunctionToolset({tool.name: (tool, lambda _: "done") for tool in (LOOK, MOVE, BURN)})
+POLICY = FixedPolicy(default="deny", verdicts={"desk.look": "allow", "desk.move": "escalate"})
 
 
 async def test_a_key_that_we_know_is_in_no_file_at_rest(
@@ -25,3 +34,92 @@ async def test_a_key_that_we_know_is_in_no_file_at_rest(
         if path.is_file() and canary.encode() in path.read_bytes()
     ]
     assert holding == []
+
+
+async def test_a_file_that_bears_the_name_of_a_policy_does_not_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "project").write_text("an agent wrote this")
+    runtime = await Runtime.start(home=tmp_path / "home")
+    session = await runtime.create(model=ScriptedModel([]), policy="project")
+    assert session.status.policy == "project"
+    await session.close()
+    again = await runtime.resume(session.id, needs_model=False)
+    assert again.status.policy == "project"
+    await runtime.close()
+
+
+async def test_a_session_that_could_not_be_joined_can_be_taken_up_once_that_is_mended(
+    tmp_path: Path,
+) -> None:
+    runtime = await Runtime.start(home=tmp_path / "home")
+    session = await runtime.create(model=ScriptedModel([]))
+    await session.close()
+    runtime.home.grants.write_text("{ damaged")
+    with pytest.raises(HoldfastError):
+        await runtime.resume(session.id, needs_model=False)
+    runtime.home.grants.unlink()
+    assert (await runtime.resume(session.id, needs_model=False)).id == session.id
+    await runtime.close()
+
+
+async def test_a_fork_goes_on_with_the_policy_its_parent_had_changed_to(tmp_path: Path) -> None:
+    runtime = await Runtime.start(home=tmp_path / "home")
+    session = await runtime.create(model=ScriptedModel([say("hello")]), policy="project")
+    await session.close()
+    session = await runtime.resume(session.id, model=ScriptedModel([say("hello")]), policy="ask-always")
+    await session.send("hi")
+    fork = await runtime.fork(session.id, model=ScriptedModel([]))
+    assert fork.status.policy == "ask-always"
+    await runtime.close()
+
+
+# -- a gate without an agent of ours
+
+
+async def ask(keeper: Gatekeeper, operation: str) -> object:
+    return await keeper.submit(
+        Call(id=keeper.next_call(), operation=operation, arguments={}, principal=EXTERNAL)
+    )
+
+
+async def test_a_foreign_agent_gets_the_gate_and_its_calls_are_on_record(tmp_path: Path) -> None:
+    runtime = await Runtime.start(home=tmp_path / "home")
+    async with runtime.gate(
+        DESK, workspace=tmp_path, transport="test", description="a friend", policy=POLICY
+    ) as keeper:
+        assert {tool.name for tool in keeper.tools()} == {"desk.look", "desk.move"}
+        assert await ask(keeper, "desk.look") == Returned(value="done")
+        assert isinstance(await ask(keeper, "desk.burn"), Refused)
+        parked = await ask(keeper, "desk.move")
+        assert isinstance(parked, Parked)
+        await keeper.resolve(
+            parked.escalation, Response(verdict="deny"), principal=EXTERNAL, transport="test"
+        )
+        await keeper.end()
+    session = await runtime.resume(keeper.session, needs_model=False, policy=POLICY)
+    assert [entry.operation for entry in session.audit()] == ["desk.look", "desk.burn", "desk.move"]
+    assert [turn.asked for turn in session.history()] == ["a friend"]
+    await runtime.close()
+
+
+async def test_a_foreign_agent_that_comes_back_goes_on_in_its_session(tmp_path: Path) -> None:
+    runtime = await Runtime.start(home=tmp_path / "home")
+    for number in (1, 2):
+        async with runtime.gate(
+            DESK,
+            workspace=tmp_path,
+            transport="test",
+            description="a friend",
+            policy=POLICY,
+            session="friend-1",
+        ) as keeper:
+            assert keeper.next_call() == f"1.{number}"
+            await keeper.submit(Call(id=f"1.{number}", operation="desk.look", arguments={}))  # type: ignore[arg-type]
+            with pytest.raises(SessionHeld):
+                async with runtime.gate(
+                    DESK, workspace=tmp_path, transport="test", description="another", session="friend-1"
+                ):
+                    pass
+    await runtime.close()

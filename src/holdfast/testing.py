@@ -12,9 +12,9 @@ from holdfast.core.events import SessionOpened
 from holdfast.guests import Engine, ScriptedEngine
 from holdfast.models import Model, ScriptedModel, ScriptedReply
 from holdfast.policy import FixedPolicy, LexicalPaths, Policy
-from holdfast.session import Session, Settings, assemble
+from holdfast.session import Parts, Session, Settings, assemble
 from holdfast.store import MemoryStore, Store
-from holdfast.world import MemoryWorld, World
+from holdfast.world import MemoryWorld, StagedWorld, World
 
 __all__ = ["memory_session"]
 
@@ -49,10 +49,10 @@ async def memory_session(
         model=model.name,
         limits=limits or Limits(),
     )
-    session = await assemble(
+    parts = Parts(
         journal=await store.create(opened),
         store=store,
-        world=world or MemoryWorld(),
+        staged=StagedWorld(world or MemoryWorld()),
         paths=LexicalPaths(),
         policy=policy,
         model=model,
@@ -62,6 +62,7 @@ async def memory_session(
         clock=clock,
         can_ask=can_ask,
     )
+    session = await assemble(parts)
     try:
         yield session
     finally:

@@ -30,9 +30,9 @@ from holdfast.core.events import (
 from holdfast.guests import ScriptedEngine, script
 from holdfast.models import Reply, ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.session import Session, Settings, assemble
+from holdfast.session import Parts, Session, Settings, assemble
 from holdfast.store import MemoryStore
-from holdfast.world import MemoryWorld
+from holdfast.world import MemoryWorld, StagedWorld
 
 SEND = Tool(
     name="mail.send",
@@ -80,16 +80,18 @@ class Life:
             await journal.append(*(entry.event for entry in self.recorded[1:]), blobs=self.blobs)
         mail = FunctionToolset({SEND.name: (SEND, lambda arguments: self.sent.append(str(arguments["to"])))})
         session = await assemble(
-            journal=journal,
-            store=self.store,
-            world=world,
-            paths=LexicalPaths(),
-            policy=POLICY,
-            model=ScriptedModel(REPLIES if mode == "code" else TOOL_REPLIES),
-            guest=ScriptedEngine().guest(),
-            toolsets=[mail],
-            settings=Settings(mode="code" if mode == "code" else "tools"),
-            clock=self.clock,
+            Parts(
+                journal=journal,
+                store=self.store,
+                staged=StagedWorld(world),
+                paths=LexicalPaths(),
+                policy=POLICY,
+                model=ScriptedModel(REPLIES if mode == "code" else TOOL_REPLIES),
+                guest=ScriptedEngine().guest(),
+                toolsets=[mail],
+                settings=Settings(mode="code" if mode == "code" else "tools"),
+                clock=self.clock,
+            )
         )
         session.approver = _approve
         return session

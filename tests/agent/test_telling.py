@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent.turn import MAX_RETURN_CHARACTERS, told
+from holdfast.agent.telling import MAX_RETURN_CHARACTERS, told
 from holdfast.core import JsonObject, Limits, ToolMessage
 from holdfast.core.events import RunEnded
 from holdfast.guests import script

@@ -14,9 +14,9 @@ from holdfast.guests import ScriptedEngine
 from holdfast.models import ModelSettings, Reply, say
 from holdfast.models.stub import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.session import Session, Settings, assemble
+from holdfast.session import Parts, Session, Settings, assemble
 from holdfast.store import MemoryStore
-from holdfast.world import MemoryWorld
+from holdfast.world import MemoryWorld, StagedWorld
 
 Begin = Callable[[str, str], Awaitable[Session]]
 ONCE = ModelSettings(attempts=1, max_reply_bytes=5_000)
@@ -43,17 +43,19 @@ async def begin() -> AsyncIterator[Begin]:
                 model=model.name,
             )
             session = await assemble(
-                journal=await store.create(opened),
-                store=store,
-                world=MemoryWorld(),
-                paths=LexicalPaths(),
-                policy=policy,
-                model=model,
-                guest=engine.guest(),
-                toolsets=(),
-                settings=Settings(),
-                clock=clock,
-                can_ask=False,
+                Parts(
+                    journal=await store.create(opened),
+                    store=store,
+                    staged=StagedWorld(MemoryWorld()),
+                    paths=LexicalPaths(),
+                    policy=policy,
+                    model=model,
+                    guest=engine.guest(),
+                    toolsets=(),
+                    settings=Settings(),
+                    clock=clock,
+                    can_ask=False,
+                )
             )
             for closing in (store.close, engine.close, model.close, session.close):
                 stack.push_async_callback(closing)

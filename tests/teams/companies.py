@@ -11,11 +11,11 @@ from holdfast.models import Reply as ModelReply
 from holdfast.models import ScriptedModel, say
 from holdfast.models.contract import Prompt
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.session import Session, Settings, assemble
+from holdfast.session import Parts, Session, Settings, assemble
 from holdfast.store import Home, MemoryStore, Store
 from holdfast.teams import CompanySettings, Roster, ScriptedProgram, Staff, Switchboard, Team
 from holdfast.teams.staff import Introduce
-from holdfast.world import MemoryWorld
+from holdfast.world import MemoryWorld, StagedWorld
 
 
 def roster(*names: str, project: str, settings: Mapping[str, Any] | None = None, **team: Any) -> Roster:
@@ -39,6 +39,7 @@ async def company(
     verdicts: Mapping[str, Verdict] | None = None,
     environ: Mapping[str, str] | None = None,
     introduce: Introduce | None = None,
+    home: Path | None = None,
 ) -> AsyncIterator[Switchboard]:
     """A switchboard over these parts; hand in the store and the program to keep them across two of them."""
     clock = clock or FakeClock()
@@ -48,21 +49,23 @@ async def company(
 
     async def open_session(session: SessionId, team: Team) -> Session:
         return await assemble(
-            journal=await kept.open(session),
-            store=kept,
-            world=MemoryWorld(),
-            paths=LexicalPaths(),
-            policy=policy,
-            model=ScriptedModel([echo_model] * 100),
-            guest=engine.guest(),
-            settings=Settings(),
-            clock=clock,
+            Parts(
+                journal=await kept.open(session),
+                store=kept,
+                staged=StagedWorld(MemoryWorld()),
+                paths=LexicalPaths(),
+                policy=policy,
+                model=ScriptedModel([echo_model] * 100),
+                guest=engine.guest(),
+                settings=Settings(),
+                clock=clock,
+            )
         )
 
     staff = Staff(
         roster=on,
         folder=tmp_path / "teams",
-        home=Home(tmp_path / "home"),
+        home=Home(home or tmp_path / "home"),
         store=kept,
         clock=clock,
         open_policy=lambda _: policy,

@@ -9,15 +9,13 @@ from collections.abc import Iterable
 from holdfast.core import Change, Value
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
-    AnyEvent,
     CallIntended,
     CallSettled,
-    ProposalsCommitted,
     Recorded,
     RestorePointMade,
     TurnEnded,
 )
-from holdfast.core.fold import Fold, effective
+from holdfast.core.fold import effective
 
 _UNDONE_BY_US = ("world", "session", "llm", "person")
 
@@ -53,23 +51,6 @@ def plan_rewind(recorded: Iterable[Recorded], turn: int) -> RewindPlan:
         and e.event.call.operation.partition(".")[0] not in _UNDONE_BY_US
     )
     return RewindPlan(turn=turn, seq=end, manifest=point.event.manifest, stays=stays)
-
-
-class Marks(Fold):
-    """The newest restore point that counts, and the files that calls and commits changed since."""
-
-    def reset(self) -> None:
-        self.last: RestorePointMade | None = None
-        self.touched: set[str] = set()
-
-    def apply(self, event: AnyEvent, entry: Recorded) -> None:
-        match event:
-            case RestorePointMade():
-                self.last, self.touched = event, set()
-            case CallSettled() | ProposalsCommitted():
-                self.touched.update(change.path for change in event.changes if not change.is_staged)
-            case _:
-                pass
 
 
 def last_point(recorded: Iterable[Recorded]) -> Recorded | None:

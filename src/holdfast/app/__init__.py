@@ -1,0 +1,6 @@
+"""The composition root: the only place where things are built. Everything else is handed what it needs."""
+
+from holdfast.app.opening import open
+from holdfast.app.runtime import Runtime
+
+__all__ = ["Runtime", "open"]

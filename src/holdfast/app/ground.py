@@ -1,0 +1,78 @@
+"""The ground of one home: the store, engines and servers that its sessions stand on. A session's parts are made here."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.app.secrets import handed_out
+from holdfast.core import Clock, SessionId
+from holdfast.guests import Engines
+from holdfast.mcp import McpToolset, ServerSpec, Shelf
+from holdfast.session import Parts, Place, Settings, Terms, workspace_of
+from holdfast.store import Home, Journal, Store
+from holdfast.world import FolderWorld, RestorePoints, StagedWorld, UndoJournal, WorldPaths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What the sessions of one home share. It is handed on, never looked up."""
+
+    home: Home
+    settings: Settings
+    store: Store
+    engines: Engines
+    clock: Clock
+    servers: Sequence[ServerSpec] = ()
+
+    def parts(
+        self, journal: Journal, terms: Terms, *, on_close: Callable[[SessionId], None]
+    ) -> tuple[Parts, tuple[McpToolset, ...]]:
+        """What a session is joined from, and the servers among it, which are not started yet."""
+        root = Path(workspace_of(journal.recorded) or self.home.workspace(journal.session))
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own = self.home.prepare_session(journal.session)
+        view = own / "view"
+        view.mkdir(mode=0o700, exist_ok=True)
+        world, undo = FolderWorld(root), UndoJournal(own)
+        undo.recover(world)
+        staged = StagedWorld(world, undo=undo)
+        paths = WorldPaths(root, protected=(self.home.root,))
+        servers = self._toolsets(root, paths)
+        parts = Parts(
+            journal=journal,
+            store=self.store,
+            staged=staged,
+            paths=paths,
+            policy=terms.policy,
+            model=terms.model,
+            guest=self.engines.guest(terms.sandbox, workspace=root, view=view),
+            settings=self.settings,
+            clock=self.clock,
+            toolsets=[*terms.toolsets, *servers],
+            language=self.engines.toolsets(terms.sandbox),
+            secrets=handed_out(self.servers),
+            approver=terms.approver,
+            can_ask=terms.can_ask,
+            place=Place(home=self.home, root=root, view=FolderWorld(view)),
+            closers=[*terms.closers, *(server.close for server in servers)],
+            on_close=on_close,
+        )
+        return parts, servers
+
+    async def bring_files(self, session: SessionId, manifest: str) -> None:
+        """Fill a session's own folder with the files of a restore point."""
+        root = self.home.workspace(session)
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        await RestorePoints(root, keep=self.store.put_blob, fetch=self.store.blob).restore(manifest)
+
+    def _toolsets(self, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:
+        if not self.servers:
+            return ()
+        shelf = Shelf(self.home.root)
+        roles = shelf.annotations()
+        return tuple(
+            McpToolset(
+                spec, workspace=root, pins=shelf.pins, paths=paths, annotations=roles, clock=self.clock
+            )
+            for spec in self.servers
+        )

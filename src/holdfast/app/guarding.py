@@ -1,0 +1,72 @@
+"""A gate without an agent of ours: for whoever has a model and a loop of its own, and is to be kept all the same."""
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from holdfast.app.ground import Ground
+from holdfast.app.secrets import handed_out
+from holdfast.core import EXTERNAL, check_session_id, sanitise_name
+from holdfast.core.errors import SessionExists
+from holdfast.core.events import SessionOpened
+from holdfast.gate import Gate, GateSettings, Rendezvous, Results
+from holdfast.session import Gatekeeper, Terms
+from holdfast.store import Journal
+from holdfast.world import WorldPaths
+
+
+@asynccontextmanager
+async def guarded(
+    ground: Ground,
+    terms: Terms,
+    *,
+    folder: Path,
+    transport: str,
+    description: str,
+    session: str | None,
+    name: str | None,
+    settings: GateSettings | None,
+    secrets: Sequence[str],
+    escalations: Path | None,
+) -> AsyncIterator[Gatekeeper]:
+    """The gate over a journal of its own, answered by files; `Runtime.gate` says what the arguments mean."""
+    opened = SessionOpened(
+        principal=EXTERNAL,
+        folder=os.getcwd(),
+        workspace=str(folder),
+        policy=terms.policy_name,
+        policy_digest=terms.policy.digest,
+        model="",
+        name=sanitise_name(name) if name else None,
+        description=description,
+    )
+    async with AsyncExitStack() as stack:
+        journal = await _take(ground, opened, session)
+        stack.push_async_callback(journal.release)
+        gate = Gate(
+            journal=journal,
+            policy=terms.policy,
+            toolsets=terms.toolsets,
+            paths=WorldPaths(folder, protected=(ground.home.root,), guest_root=None),
+            clock=ground.clock,
+            settings=settings,
+            results=Results(secrets=(*handed_out(ground.servers), *secrets)),
+        )
+        keeper = Gatekeeper(gate, journal)
+        await keeper.begin(description, transport=transport)
+        place = escalations or ground.home.escalations(journal.session)
+        rendezvous = Rendezvous(place, gate=gate, journal=journal)
+        await rendezvous.open()
+        stack.push_async_callback(rendezvous.close)
+        yield keeper
+
+
+async def _take(ground: Ground, opened: SessionOpened, session: str | None) -> Journal:
+    """The journal of the session, begun where it is not there yet."""
+    if session is None:
+        return await ground.store.create(opened)
+    try:
+        return await ground.store.create(opened, session=check_session_id(session))
+    except SessionExists:
+        return await ground.store.open(check_session_id(session))

@@ -1,0 +1,41 @@
+"""One session for as long as a block runs: the shortest way in for a program."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from holdfast.app.runtime import Runtime
+from holdfast.core import Limits, Toolset
+from holdfast.core.errors import InvalidInput
+from holdfast.models import Model
+from holdfast.policy import Policy
+from holdfast.session import Approver, Choices, Session
+
+
+@asynccontextmanager
+async def open(
+    model: Model | str | None = None,
+    *,
+    workspace: str | Path | None = None,
+    policy: Policy | str | None = None,
+    resume: str | None = None,
+    name: str | None = None,
+    limits: Limits | None = None,
+    toolsets: Sequence[Toolset] = (),
+    approver: Approver | None = None,
+    home: str | Path | None = None,
+) -> AsyncIterator[Session]:
+    """A session, new or resumed, for as long as the block runs."""
+    if resume is not None and (workspace is not None or name is not None or limits is not None):
+        raise InvalidInput(
+            "a resumed session keeps its workspace, name and limits", hint="leave them out with resume="
+        )
+    choices: Choices = {"model": model, "policy": policy, "toolsets": toolsets, "approver": approver}
+    runtime = await Runtime.start(home=home)
+    try:
+        if resume is not None:
+            yield await runtime.resume(resume, **choices)
+        else:
+            yield await runtime.create(workspace=workspace, name=name, limits=limits, **choices)
+    finally:
+        await runtime.close()

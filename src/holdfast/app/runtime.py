@@ -1,0 +1,230 @@
+"""The runtime of one home: sessions begun, taken up, forked, written to a file and read from one."""
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Unpack
+
+import msgspec
+
+from holdfast.app.ground import Ground
+from holdfast.app.guarding import guarded
+from holdfast.app.secrets import redactor
+from holdfast.core import PERSON, Clock, Limits, SystemClock, Toolset, check_session_id, sanitise_name
+from holdfast.core.errors import InvalidInput
+from holdfast.core.events import RestorePointMade, SessionOpened
+from holdfast.gate import GateSettings
+from holdfast.guests import Engines, Sandbox
+from holdfast.mcp import ServerSpec, start_servers
+from holdfast.policy import Policy
+from holdfast.session import (
+    Choices,
+    Gatekeeper,
+    Host,
+    Session,
+    Settings,
+    Status,
+    Terms,
+    assemble,
+    last_point,
+    plan_fork,
+    record_changes,
+    settle,
+)
+from holdfast.store import EmbeddedStore, Home, Journal, Store, export_session, import_session
+from holdfast.world import open_folder
+
+
+class Runtime:
+    """A store, an engine and the sessions that live on them. One a process is enough."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self.home = ground.home
+        self.settings = ground.settings
+        self.store = ground.store
+        self.host = Host()
+
+    @classmethod
+    async def start(
+        cls,
+        *,
+        home: str | Path | None = None,
+        settings: Settings | None = None,
+        store: Store | None = None,
+        engines: Engines | None = None,
+        clock: Clock | None = None,
+        servers: Sequence[ServerSpec] = (),
+    ) -> "Runtime":
+        """Open the home and everything below it; close it again with `close`."""
+        clock = clock or SystemClock()
+        place = Home(Path(home)) if home is not None else Home.default()
+        place.prepare()
+        return cls(
+            Ground(
+                home=place,
+                settings=settings or Settings(),
+                store=store or await EmbeddedStore.start(place, clock=clock, redact=redactor(servers)),
+                engines=engines or Engines(key=place.key(), cache=place.cache),
+                clock=clock,
+                servers=tuple(servers),
+            )
+        )
+
+    async def close(self) -> None:
+        """Close every session, then the engine and the store. Idempotent."""
+        await self.host.close()
+        await self._ground.engines.close()
+        await self.store.close()
+
+    async def create(
+        self,
+        *,
+        workspace: str | Path | None = None,
+        name: str | None = None,
+        limits: Limits | None = None,
+        session: str | None = None,
+        **choices: Unpack[Choices],
+    ) -> Session:
+        """A new session. Without a workspace it gets a folder of its own."""
+        folder = open_folder(Path(workspace), self.home.root) if workspace is not None else None
+        terms = self._settle(choices)
+        opened = SessionOpened(
+            principal=PERSON,
+            folder=os.getcwd(),
+            workspace=str(folder) if folder is not None else "",
+            policy=terms.policy_name,
+            policy_digest=terms.policy.digest,
+            model=terms.model_name,
+            limits=limits or self.settings.budget,
+            name=sanitise_name(name) if name else None,
+        )
+        journal = await self.store.create(
+            opened, session=check_session_id(session) if session is not None else None
+        )
+        return await self._open(journal, terms)
+
+    async def resume(self, reference: str, **choices: Unpack[Choices]) -> Session:
+        """Take up a session by id, prefix or name, with the policy and the model it had unless others are given."""
+        journal = await self.store.open(await self.store.find(reference))
+        try:
+            status = Status(journal)
+            terms = self._settle(choices, policy_before=status.policy, model_before=status.model)
+            await record_changes(journal, status, terms)
+        except BaseException:
+            await journal.release()
+            raise
+        return await self._open(journal, terms)
+
+    async def sandbox(
+        self, session: str | None = None, *, sandbox: Sandbox = "wasi", policy: Policy | str | None = None
+    ) -> Session:
+        """A session to run code in, without a model: new, or the one of this id with its files and variables."""
+        known = {each.id for each in await self.store.sessions()} if session is not None else set()
+        if session in known:
+            return await self.resume(str(session), sandbox=sandbox, policy=policy, needs_model=False)
+        return await self.create(session=session, sandbox=sandbox, policy=policy, needs_model=False)
+
+    async def fork(
+        self, reference: str, *, at: int | None = None, name: str | None = None, **choices: Unpack[Choices]
+    ) -> Session:
+        """A new session that goes on from the end of a turn of another: its chat, files, staged changes, budget and grants.
+
+        It works in a folder of its own, so the two cannot get in each other's way.
+        """
+        parent = await self.store.find(reference)
+        plan, before = plan_fork(parent, await self.store.read(parent), at)
+        terms = self._settle(choices, policy_before=before.policy, model_before=before.model)
+        opened = msgspec.structs.replace(
+            before,
+            folder=os.getcwd(),
+            policy=terms.policy_name,
+            policy_digest=terms.policy.digest,
+            model=terms.model_name or before.model,
+            name=sanitise_name(name) if name else None,
+        )
+        journal = await self.store.fork(parent, at=plan.seq, opened=opened)
+        try:
+            await self._ground.bring_files(journal.session, plan.manifest)
+        except BaseException:
+            await journal.release()
+            raise
+        return await self._open(journal, terms)
+
+    async def snapshot(self, reference: str, path: str | Path) -> None:
+        """Write a session into one file, with its history, its files and what is staged. Raises InvalidInput."""
+        session = await self.store.find(reference)
+        live = next((each for each in self.host.live() if each.id == session), None)
+        if live is not None:
+            await live.keep_files()
+        await export_session(self._embedded(), session, Path(path), now_ms=self._ground.clock.now_ms())
+
+    async def restore(self, path: str | Path, **choices: Unpack[Choices]) -> Session:
+        """Take up a session from a snapshot of another home, in a folder of its own; grants given there do not hold here."""
+        session = await import_session(self._embedded(), Path(path), now_ms=self._ground.clock.now_ms())
+        point = last_point(await self.store.read(session))
+        if point is not None and isinstance(point.event, RestorePointMade):
+            await self._ground.bring_files(session, point.event.manifest)
+        return await self.resume(session, **choices)
+
+    def gate(
+        self,
+        *toolsets: Toolset,
+        workspace: Path,
+        transport: str,
+        description: str,
+        policy: Policy | str | None = None,
+        session: str | None = None,
+        name: str | None = None,
+        settings: GateSettings | None = None,
+        secrets: Sequence[str] = (),
+        escalations: Path | None = None,
+    ) -> AbstractAsyncContextManager[Gatekeeper]:
+        """The gate for an agent that is not ours: no model and no guest, and whatever it does is in a session like any other.
+
+        The session is new, or the one of this id; `SessionHeld` is raised while another process has it. Its one turn is
+        open until `Gatekeeper.end`. The agent works where it works: our own home is out of its reach even when the workspace
+        holds it. `secrets` are taken out of results. Calls that wait for a person are answered by files
+        in the session's folder, or in `escalations`.
+        """
+        return guarded(
+            self._ground,
+            self._settle({"policy": policy, "toolsets": toolsets, "needs_model": False}),
+            folder=workspace,
+            transport=transport,
+            description=description,
+            session=session,
+            name=name,
+            settings=settings,
+            secrets=secrets,
+            escalations=escalations,
+        )
+
+    def _settle(self, choices: Choices, *, policy_before: str = "", model_before: str = "") -> Terms:
+        return settle(
+            choices,
+            self.settings,
+            policies=self.home.policies,
+            policy_before=policy_before,
+            model_before=model_before,
+        )
+
+    async def _open(self, journal: Journal, terms: Terms) -> Session:
+        """One live session; where it cannot be joined, nothing stays open."""
+        try:
+            parts, servers = self._ground.parts(journal, terms, on_close=self.host.dismiss)
+            session = await assemble(parts)
+        except BaseException:
+            for close in (*terms.closers, journal.release):
+                await close()
+            raise
+        self.host.admit(session)
+        for name, error in (await start_servers(servers)).items():
+            await session.note("server-failed", f"{name} did not start and its tools are missing: {error}")
+        return session
+
+    def _embedded(self) -> EmbeddedStore:
+        if not isinstance(self.store, EmbeddedStore):
+            raise InvalidInput("only a store on disk writes and reads snapshots")
+        return self.store

@@ -1,0 +1,19 @@
+"""What we hand out and must never write down: keys of providers, and what the entries of servers name."""
+
+import os
+from collections.abc import Sequence
+
+from holdfast.mcp import ServerSpec, secrets_of
+from holdfast.models import secrets
+from holdfast.store import SHORTEST_SECRET, Redactor
+
+
+def handed_out(servers: Sequence[ServerSpec]) -> tuple[str, ...]:
+    """Every secret we hand out ourselves."""
+    named = (one for spec in servers for one in secrets_of(spec, os.environ))
+    return (*secrets(os.environ), *named)
+
+
+def redactor(servers: Sequence[ServerSpec]) -> Redactor:
+    """Takes them out of whatever is written."""
+    return Redactor(*(secret for secret in handed_out(servers) if len(secret) >= SHORTEST_SECRET))

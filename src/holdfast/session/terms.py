@@ -1,0 +1,117 @@
+"""What a session is run with: what the caller chose, else what it had before, else what the settings say."""
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+import msgspec
+
+from holdfast.core import Toolset
+from holdfast.core.errors import ModelMissing
+from holdfast.core.events import SessionReconfigured
+from holdfast.guests import Sandbox
+from holdfast.models import Model, open_model, resolve_model
+from holdfast.policy import Policy, load_policy
+from holdfast.session.approver import Approver
+from holdfast.session.settings import Settings
+from holdfast.session.status import Status
+from holdfast.store import Journal
+
+
+class Choices(TypedDict, total=False):
+    """What whoever opens a session may choose. What is left out, or None, is kept or taken from the settings."""
+
+    model: Model | str | None
+    policy: Policy | str | None
+    sandbox: Sandbox | None
+    toolsets: Sequence[Toolset]
+    approver: Approver | None
+    can_ask: bool
+    """Whether anybody could answer an escalation; where not, it is a no at once."""
+    needs_model: bool
+    """False for a session that only runs code, or is only looked after."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """The choices, settled."""
+
+    policy: Policy
+    policy_name: str
+    """What the journal remembers it by: a name, or the full path of a file."""
+    model: Model | None
+    sandbox: Sandbox
+    toolsets: Sequence[Toolset]
+    approver: Approver | None
+    can_ask: bool
+    closers: Sequence[Callable[[], Awaitable[None]]] = ()
+    """What was opened for these terms alone."""
+
+    @property
+    def model_name(self) -> str:
+        """The model as the journal names it, empty where there is none."""
+        return self.model.name if self.model is not None else ""
+
+
+def settle(
+    choices: Choices,
+    settings: Settings,
+    *,
+    policies: Path,
+    policy_before: str = "",
+    model_before: str = "",
+) -> Terms:
+    """Load the policy and open the model that were chosen. Raises InvalidConfig or ModelMissing."""
+    chosen = choices.get("policy")
+    wanted: Policy | str = chosen if chosen is not None else policy_before or settings.policy
+    # By its full path, so that it is the same policy from whatever folder the session is taken up.
+    named = _absolute(wanted) if isinstance(wanted, str) else wanted.name
+    policy = load_policy(named, search=(policies,)) if isinstance(wanted, str) else wanted
+    given = choices.get("model")
+    is_ours = choices.get("needs_model", True) and (given is None or isinstance(given, str))
+    model: Model | None = None
+    if is_ours:
+        model = _open_model(str(given or model_before), settings)
+    elif choices.get("needs_model", True) and not isinstance(given, str):
+        model = given
+    return Terms(
+        policy=policy,
+        policy_name=named,
+        model=model,
+        sandbox=choices.get("sandbox") or settings.sandbox,
+        toolsets=choices.get("toolsets", ()),
+        approver=choices.get("approver"),
+        can_ask=choices.get("can_ask", True),
+        closers=(model.close,) if model is not None and is_ours else (),
+    )
+
+
+async def record_changes(journal: Journal, status: Status, terms: Terms) -> None:
+    """Put another policy or another model on the record, so that the session keeps it."""
+    is_other_policy = terms.policy_name != status.policy
+    changed = SessionReconfigured(
+        policy=terms.policy_name if is_other_policy else "",
+        policy_digest=terms.policy.digest if is_other_policy else "",
+        model=terms.model_name if terms.model_name != status.model else "",
+    )
+    if changed.policy or changed.model:
+        await journal.append(changed)
+
+
+def _open_model(name: str, settings: Settings) -> Model:
+    asking = msgspec.structs.replace(settings.asking, model=settings.model or "")
+    found = name or resolve_model(os.environ, asking)
+    if found is None:
+        raise ModelMissing(
+            "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start a local server",
+            hint="choose one with --model provider:name, or see a whole session without any: holdfast demo",
+        )
+    return open_model(found, settings=asking)
+
+
+def _absolute(policy: str) -> str:
+    """A policy's file is remembered by its full path; a name stays a name, whatever files lie here."""
+    is_path = os.sep in policy or Path(policy).suffix != ""
+    return str(Path(policy).resolve()) if is_path and Path(policy).is_file() else policy
