@@ -15,7 +15,7 @@ from holdfast.core import DIMENSIONS, Limits
 from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.teams.documents import Spot, read_document
 from holdfast.teams.pairs import OUTSIDE, RESERVED, check_name
-from holdfast.teams.roster import CompanySettings, MemberKind, Roster, Team
+from holdfast.teams.roster import CompanySettings, Gating, MemberKind, Roster, Team
 
 YEAR_SECONDS = 31_536_000.0
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
@@ -66,7 +66,24 @@ def _read_team(name: str, key: Spot, spot: Spot) -> Team:
     found: dict[str, Any] = {
         field: _TEAM[field](value) for field, (_, value) in fields.items() if field in _TEAM
     }
-    return Team(**(found | {"name": name, "project": _project(where[1])}))
+    team = Team(**(found | {"name": name, "project": _project(where[1])}))
+    if team.member == "acp":
+        _check_agent(team, key, fields)
+    return team
+
+
+def _check_agent(team: Team, key: Spot, fields: dict[str, tuple[Spot, Spot]]) -> None:
+    if not team.program:
+        key.fail(
+            f"team {team.name!r} has no field 'program'",
+            hint="name the agent's program, as in: program: goose",
+        )
+    if team.gate != "asks":
+        place = fields["gate"][1] if "gate" in fields else fields["member"][1]
+        place.fail(
+            "an agent over ACP asks only about the tools it chooses to",
+            hint="write gate: asks to accept that, and choose its strictest mode",
+        )
 
 
 def _team_name(name: str, key: Spot) -> str:
@@ -123,6 +140,12 @@ def _kind(spot: Spot) -> str:
     )
 
 
+def _gating(spot: Spot) -> str:
+    text = spot.text()
+    kinds = get_args(Gating)
+    return text if text in kinds else spot.fail(f"{text!r} is no gate; expected one of {', '.join(kinds)}")
+
+
 def _color(spot: Spot) -> str:
     text = spot.text()
     return (
@@ -138,6 +161,15 @@ def _variables(spot: Spot) -> tuple[str, ...]:
                 f"{name!r} is no name of a variable", hint="name it here, and set it in the environment"
             )
     return names
+
+
+def _set_variables(spot: Spot) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, (key, value) in spot.fields().items():
+        if not _VARIABLE.fullmatch(name):
+            key.fail(f"{name!r} is no name of a variable")
+        found[name] = value.text()
+    return found
 
 
 def _seconds(spot: Spot) -> float:
@@ -181,6 +213,9 @@ _TEAM: dict[str, Read] = {
     "arguments": lambda spot: spot.texts(),
     "tools": lambda spot: spot.texts(),
     "environment": _variables,
+    "variables": _set_variables,
+    "mode": lambda spot: spot.text(),
+    "gate": _gating,
     "color": _color,
     "budget": _limits,
     "asked_by": lambda spot: spot.texts(),

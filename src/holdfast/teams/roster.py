@@ -9,6 +9,7 @@ from holdfast.teams.errors import AskRefused, UnknownTeam
 from holdfast.teams.pairs import OUTSIDE, Pair, check_thread
 
 MemberKind = Literal["holdfast", "claude", "acp", "scripted"]
+Gating = Literal["every-call", "asks"]
 
 
 class Team(Value):
@@ -28,6 +29,12 @@ class Team(Value):
     """The built-in tools that a foreign member is given; none means the usual ones."""
     environment: tuple[str, ...] = ()
     """Names of variables that the program is handed; it sees no others of ours."""
+    variables: dict[str, str] = msgspec.field(default_factory=dict)
+    """Variables that are set for the program; what is secret is named in `environment` instead."""
+    mode: str = ""
+    """The mode of an agent over ACP: what it asks about."""
+    gate: Gating = "every-call"
+    """Which of its tools a member has to ask us about; `asks` accepts that it chooses them itself."""
     color: str = ""
     budget: Limits = Limits()
     """Of each session of the team."""

@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import assert_never
+from typing import TYPE_CHECKING, Any, TypedDict, assert_never
 
-from holdfast.core import Clock, SessionId
+from holdfast.core import Clock, SessionId, Toolset
 from holdfast.gate import Gate, GateSettings, Rendezvous
 from holdfast.mcp import ForeignTools
 from holdfast.policy import Policy
@@ -20,10 +20,23 @@ from holdfast.teams.roster import Roster, Team
 from holdfast.teams.scripted import ScriptedProgram
 from holdfast.world import WorldPaths
 
+if TYPE_CHECKING:
+    from holdfast.teams.acp.agent import AcpAgent
+
 OpenSession = Callable[[SessionId, Team], Awaitable[Session]]
 """Takes up one of our own sessions; it is there already. Handed in, for only the composition root builds sessions."""
-Introduce = Callable[[Pair, SessionId], Mapping[str, object] | None]
+Introduce = Callable[[Pair, SessionId], Mapping[str, Any] | None]
 """How the member of a session reaches the teams' server in its turn: the entry for its configuration, None for not at all."""
+
+
+class Station(TypedDict):
+    """Where a foreign program is put, and what it is told of the others."""
+
+    team: Team
+    folder: Path
+    environ: Mapping[str, str]
+    silence_seconds: float
+    teams_server: Mapping[str, Any] | None
 
 
 class Staff:
@@ -66,6 +79,7 @@ class Staff:
             journal = await self._store.open(session)
             stack.push_async_callback(journal.release)
             agent = self._agent(team, pair, session)
+            _check_gate(team, agent)
             stack.push_async_callback(agent.close)
             gate = self._gate(journal, team)
             rendezvous = Rendezvous(self._home.escalations(session), gate=gate, journal=journal)
@@ -89,31 +103,59 @@ class Staff:
         return Gate(
             journal=journal,
             policy=self._open_policy(team.policy),
-            toolsets=[ForeignTools(self._scripted.kind if team.member == "scripted" else team.member)],
+            toolsets=[self._tools(team)],
             paths=WorldPaths(Path(team.project), protected=(self._home.root,), guest_root=None),
             clock=self._clock,
             settings=GateSettings(),
         )
+
+    def _tools(self, team: Team) -> Toolset:
+        if team.member == "acp":
+            from holdfast.teams.acp.tools import AgentTools
+
+            return AgentTools()
+        return ForeignTools(self._scripted.kind if team.member == "scripted" else team.member)
 
     def _agent(self, team: Team, pair: Pair, session: SessionId) -> Agent:
         match team.member:
             case "claude":
                 from holdfast.teams.claude.agent import ClaudeAgent
 
-                return ClaudeAgent(
-                    team=team,
-                    folder=self._folder / "pairs" / session,
-                    environ=self._environ,
-                    silence_seconds=self._roster.settings.silence_seconds,
-                    teams_server=self.introduce(pair, session),
-                )
+                return ClaudeAgent(**self._station(team, pair, session))
+            case "acp":
+                return _acp_agent()(**self._station(team, pair, session))
             case "scripted":
                 return self._scripted.agent()
-            case "acp":
-                raise MemberMissing(
-                    "members over ACP are not there yet", hint="use a member of kind claude or holdfast"
-                )
             case "holdfast":
                 raise AssertionError("own sessions are opened above")
             case _:
                 assert_never(team.member)
+
+    def _station(self, team: Team, pair: Pair, session: SessionId) -> Station:
+        return {
+            "team": team,
+            "folder": self._folder / "pairs" / session,
+            "environ": self._environ,
+            "silence_seconds": self._roster.settings.silence_seconds,
+            "teams_server": self.introduce(pair, session),
+        }
+
+
+def _acp_agent() -> "type[AcpAgent]":
+    try:
+        from holdfast.teams.acp.agent import AcpAgent
+    except ModuleNotFoundError as error:
+        raise MemberMissing(
+            "members over ACP need the Agent Client Protocol library",
+            hint="install it with: pip install 'holdfast[acp]'",
+        ) from error
+    return AcpAgent
+
+
+def _check_gate(team: Team, agent: Agent) -> None:
+    """A team whose every call is to be judged gets no member that chooses what to ask about."""
+    if team.gate == "every-call" and agent.capabilities.gate != "every-call":
+        raise MemberMissing(
+            f"a member of kind {agent.kind} does not ask about every tool, and {team.name} wants that",
+            hint="write gate: asks in the roster to accept it",
+        )

@@ -4,14 +4,12 @@ Each pair has a folder of its own for the program's configuration, so no two of 
 other. Nothing that lies in a project is loaded: its hooks and servers would run unasked.
 """
 
-import os
-import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from holdfast.teams.errors import MemberMissing
+import holdfast.teams.quarters as quarters
 from holdfast.teams.roster import Team
 
 RETENTION_DAYS = 3650
@@ -37,20 +35,17 @@ _QUIET = {
 
 def program_of(team: Team, environ: Mapping[str, str]) -> str:
     """The program of a team. Raises MemberMissing."""
-    wanted = team.program or "claude"
-    found = shutil.which(wanted, path=environ.get("PATH", os.defpath))
-    if found is None:
-        raise MemberMissing(
-            f"the program {wanted!r} is not installed",
-            hint="install it with: pip install claude-agent-sdk, or name it in the roster with program:",
-        )
-    return found
+    return quarters.program(
+        team.program or "claude",
+        environ,
+        hint="install it with: pip install claude-agent-sdk, or name it in the roster with program:",
+    )
 
 
 def command(
-    team: Team, *, program: str, conversation: str, is_resumed: bool, servers: Path | None
+    team: Team, *, program: str, conversation: Sequence[str], servers: Path | None
 ) -> tuple[str, ...]:
-    """The command line for one conversation."""
+    """The command line; `conversation` are the flags that say which one."""
     flags = [
         *("--print", "--verbose"),
         *("--input-format", "stream-json"),
@@ -61,7 +56,7 @@ def command(
         *("--tools", ",".join(team.tools or TOOLS)),
         *("--disallowedTools", ",".join(NEVER)),
         *("--settings", _SETTINGS),
-        *("--resume" if is_resumed else "--session-id", conversation),
+        *conversation,
     ]
     if team.model:
         flags += ["--model", team.model]
@@ -72,18 +67,10 @@ def command(
 
 def environment(team: Team, *, folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """The whole environment: ours is not inherited, only what the roster names."""
-    named = {name: environ[name] for name in team.environment if name in environ}
-    return named | {
-        "HOME": str(folder / "home"),
-        "PATH": environ.get("PATH", os.defpath),
-        "LANG": "C.UTF-8",
-        "TMPDIR": str(folder / "tmp"),
-        "CLAUDE_CONFIG_DIR": str(folder / "config"),
-        **_QUIET,
-    }
+    own = quarters.environment(team, folder=folder, environ=environ)
+    return own | {"CLAUDE_CONFIG_DIR": str(folder / "config"), **_QUIET}
 
 
 def prepare(folder: Path) -> None:
     """Make the folders of a pair, for nobody else's eyes."""
-    for each in (folder, folder / "home", folder / "tmp", folder / "config"):
-        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+    quarters.prepare(folder, "config")

@@ -1,4 +1,4 @@
-"""The program's process: started under a warden, spoken to line by line, gone with all it started when we are.
+"""A foreign member's process: started under a warden, spoken to line by line, gone with all it started when we are.
 
 A line that is no JSON is counted and left out; one without an end is cut off, and the program with it.
 """
@@ -6,14 +6,13 @@ A line that is no JSON is counted and left out; one without an end is cut off, a
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib.resources import as_file, files
 from pathlib import Path
 
 import msgspec
 
 from holdfast.core import JsonObject
+from holdfast.mcp import under_warden
 from holdfast.teams.errors import MemberFailed, MemberLost
 
 MAX_LINE_BYTES = 32 << 20
@@ -46,24 +45,22 @@ class LineProcess:
     ) -> "LineProcess":
         """Start a program; every line goes to `on_line`. Raises MemberFailed."""
         reading, lifeline = os.pipe()
-        # The warden is a program, run by its path and never imported; it ends what the program leaves behind.
-        with as_file(files("holdfast.mcp").joinpath("warden.py")) as warden:
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", "-S", str(warden), str(reading), *command),
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.PIPE,
-                    cwd=Path(folder).resolve(),
-                    env=dict(environment),
-                    pass_fds=[reading],
-                    start_new_session=True,
-                )
-            except (OSError, ValueError) as error:
-                os.close(lifeline)
-                raise MemberFailed(f"{command[0]}: cannot be started: {error}") from error
-            finally:
-                os.close(reading)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *under_warden(reading, command),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=Path(folder).resolve(),
+                env=dict(environment),
+                pass_fds=[reading],
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            os.close(lifeline)
+            raise MemberFailed(f"{command[0]}: cannot be started: {error}") from error
+        finally:
+            os.close(reading)
         started = cls(process, lifeline)
         started._tasks = (
             asyncio.create_task(started._read(on_line)),
@@ -103,15 +100,20 @@ class LineProcess:
         self._process.stdin.close()
         if not is_hurried:
             await self._wait(CLOSE_SECONDS)
-        if self._lifeline >= 0:
-            os.close(self._lifeline)
-            self._lifeline = -1
+        self.cut_off()
         if not await self._wait(STOP_SECONDS):
             self._process.kill()
             await self._wait(STOP_SECONDS)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def cut_off(self, trouble: str = "") -> None:
+        """Let go of the lifeline, so that the warden ends the program; `trouble` says why."""
+        self.trouble = self.trouble or trouble
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
 
     async def finished(self) -> None:
         """Wait until it has said everything and is gone."""
@@ -134,7 +136,7 @@ class LineProcess:
                 for line in filter(None, map(bytes.strip, lines)):
                     self._take(line, on_line)
             if len(buffer) > MAX_LINE_BYTES:
-                self.trouble = f"sent a line of more than {MAX_LINE_BYTES >> 20} MiB and was cut off"
+                self.cut_off(f"sent a line of more than {MAX_LINE_BYTES >> 20} MiB and was cut off")
                 break
         self.ended.set()
         while await self._process.stdout.read(1 << 16):

@@ -1,0 +1,208 @@
+"""Any agent that speaks the Agent Client Protocol: one process, one conversation, one message in flight.
+
+The protocol lets an agent ask before a tool; whether it does is the agent's own affair. So its gate is `asks` and not
+`every-call`, a team has to accept that in the roster, and tools that were run unasked are told with the answer.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path, PurePath
+from typing import Any
+
+from acp import RequestError
+from acp.schema import HttpHeader, HttpMcpServer
+from pydantic import ValidationError
+
+import holdfast.teams.quarters as quarters
+from holdfast.core import Error, Ok, Outcome, Usage
+from holdfast.teams.acp.talk import Heard, Talk
+from holdfast.teams.acp.tools import GROUP
+from holdfast.teams.contract import Bound, Capabilities, Letter, OnCall, Reply
+from holdfast.teams.errors import MemberFailed, MemberLost
+from holdfast.teams.letters import written
+from holdfast.teams.patience import AGAIN
+from holdfast.teams.roster import Team
+
+COMPACT = "compact"
+AUTHENTICATION_NEEDED = -32000
+
+
+class AcpAgent:
+    """Keeps a conversation with an agent behind the protocol."""
+
+    kind = GROUP
+    capabilities = Capabilities(gate="asks", is_idempotent=False)
+
+    def __init__(
+        self,
+        *,
+        team: Team,
+        folder: Path,
+        environ: Mapping[str, str],
+        silence_seconds: float,
+        teams_server: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._team = team
+        self._folder = folder
+        self._environ = environ
+        self._silence_seconds = silence_seconds
+        self._teams_server = teams_server
+        self._name = PurePath(team.program).name
+        self._talk: Talk | None = None
+        self._conversation = ""
+        self._cost = Decimal(0)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._talk is not None and self._talk.is_alive
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process that stands over the program."""
+        return self._talk.pid if self._talk is not None else None
+
+    async def open(self, conversation: str | None) -> Bound:
+        await self.close()
+        quarters.prepare(self._folder)
+        program = quarters.program(
+            self._team.program, self._environ, hint="install it, or correct program: in the roster"
+        )
+        self._talk = await Talk.begin(
+            (program, *self._team.arguments),
+            name=self._name,
+            folder=self._team.project,
+            environment=quarters.environment(self._team, folder=self._folder, environ=self._environ),
+            silence_seconds=self._silence_seconds,
+        )
+        try:
+            return await self._bind(self._talk, conversation)
+        except (MemberLost, RequestError, ValidationError) as error:
+            await self.close()
+            is_unknown = isinstance(error, RequestError) and error.code == AUTHENTICATION_NEEDED
+            raise MemberFailed(
+                f"{self._name} did not get ready: {_words(error)}",
+                hint="name the variable that holds its key in environment:" if is_unknown else None,
+            ) from error
+        except MemberFailed:
+            await self.close()
+            raise
+
+    async def ask(self, letter: Letter, on_call: OnCall) -> Reply:
+        try:
+            answer, heard = await self._living().turn(self._conversation, written(letter), on_call)
+        except (RequestError, ValidationError) as error:
+            return Reply(outcome=Error(message=_words(error), code="agent-failed"))
+        text = "".join(heard.texts)
+        outcome = _outcome(answer.stop_reason, text)
+        return Reply(outcome=outcome, text=text, usage=self._usage(answer.usage), notes=_unasked(heard))
+
+    async def compact(self, *, above_tokens: int) -> bool:
+        talk = self._living()
+        if talk.used_tokens <= above_tokens or COMPACT not in talk.commands:
+            return False
+        answer, _ = await talk.turn(self._conversation, f"/{COMPACT}", None)
+        return answer.stop_reason == "end_turn"
+
+    async def close(self) -> None:
+        talk, self._talk = self._talk, None
+        if talk is not None:
+            await talk.end()
+
+    # -- inside
+
+    async def _bind(self, talk: Talk, conversation: str | None) -> Bound:
+        ready = await talk.initialize()
+        can = ready.agent_capabilities
+        version = f"{ready.agent_info.name} {ready.agent_info.version}" if ready.agent_info else ""
+        place = {"cwd": self._team.project, "mcp_servers": self._servers(can)}
+        kept = conversation or await self._latest(talk, can)
+        reason = ""
+        if kept is not None and can is not None and can.load_session:
+            try:
+                loaded = await talk.soon(talk.agent.load_session(session_id=kept, **place), "session/load")
+            except RequestError as error:
+                reason = f"{self._name} cannot take it up: {_words(error)}"
+            else:
+                await self._choose_mode(talk, kept, loaded.modes if loaded is not None else None)
+                self._conversation = kept
+                return Bound(conversation=kept, is_new=False, version=version)
+        elif kept is not None:
+            reason = f"{self._name} does not take conversations up again"
+        begun = await talk.soon(talk.agent.new_session(**place), "session/new")
+        await self._choose_mode(talk, begun.session_id, begun.modes)
+        self._conversation, self._cost = begun.session_id, Decimal(0)
+        return Bound(conversation=begun.session_id, is_new=True, version=version, reason=reason)
+
+    async def _latest(self, talk: Talk, can: Any) -> str | None:
+        """The conversation that this pair's home holds, for a pair whose record was lost."""
+        sessions = can.session_capabilities if can is not None else None
+        if sessions is None or sessions.list is None or not can.load_session:
+            return None
+        listed = await talk.soon(talk.agent.list_sessions(cwd=self._team.project), "session/list")
+        found = max(listed.sessions, key=lambda each: each.updated_at or "", default=None)
+        return found.session_id if found is not None else None
+
+    async def _choose_mode(self, talk: Talk, conversation: str, modes: Any) -> None:
+        """The mode decides what the agent asks about, so none is taken that nobody chose."""
+        offered = [mode.id for mode in modes.available_modes] if modes is not None else []
+        if not self._team.mode and not offered:
+            return
+        if self._team.mode not in offered:
+            raise MemberFailed(
+                f"{self._name} has the modes {', '.join(offered) or 'none'}; which one is {self._team.mode!r}?",
+                hint="choose the one in which it asks before its tools, with mode: in the roster",
+            )
+        await talk.soon(
+            talk.agent.set_session_mode(session_id=conversation, mode_id=self._team.mode), "session/set_mode"
+        )
+        talk.mode = self._team.mode
+
+    def _servers(self, can: Any) -> list[HttpMcpServer]:
+        """The teams' own server, for an agent that can reach it."""
+        given = self._teams_server
+        if given is None or can is None or can.mcp_capabilities is None or not can.mcp_capabilities.http:
+            return []
+        headers = [HttpHeader(name=name, value=value) for name, value in given["headers"].items()]
+        return [HttpMcpServer(type="http", name="teams", url=given["url"], headers=headers)]
+
+    def _usage(self, told: Any) -> Usage:
+        """What the turn took, as far as the agent tells; its price is a running total."""
+        cost = self._living().cost if self.is_alive else None
+        price = None
+        if cost is not None and cost.currency == "USD":
+            total = Decimal(str(cost.amount))
+            price, self._cost = max(Decimal(0), total - self._cost), total
+        if told is None:
+            return Usage(cost_usd=price)
+        return Usage(
+            input_tokens=told.input_tokens,
+            output_tokens=told.output_tokens,
+            cached_tokens=min(told.cached_read_tokens or 0, told.input_tokens),
+            cost_usd=price,
+        )
+
+    def _living(self) -> Talk:
+        if self._talk is None or not self._talk.is_alive:
+            raise MemberLost(f"{self._name} is not running", hint=AGAIN)
+        return self._talk
+
+
+def _outcome(stop_reason: str, text: str) -> Outcome:
+    if stop_reason == "end_turn":
+        return Ok(value=text)
+    return Error(
+        message=f"the agent stopped: {stop_reason.replace('_', ' ')}", code=stop_reason.replace("_", "-")
+    )
+
+
+def _unasked(heard: Heard) -> tuple[str, ...]:
+    calls = heard.unasked
+    if not calls:
+        return ()
+    named = "; ".join(f"{call.verb}: {call.title}"[:100] for call in calls[:5])
+    return (f"the agent used {len(calls)} tools without asking ({named})",)
+
+
+def _words(error: Exception) -> str:
+    data = getattr(error, "data", None)
+    return f"{error} ({data})"[:500] if data else str(error)[:500]
