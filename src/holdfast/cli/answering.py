@@ -1,20 +1,19 @@
 """Answering from elsewhere: from another terminal, whether the session is live or put away."""
 
 import argparse
-import os
+import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 
 from holdfast.cli.approvals import show_escalation
 from holdfast.cli.console import Console
 from holdfast.cli.exits import OK
 from holdfast.cli.storage import opened_store
-from holdfast.core import PERSON, Escalation, Response, SessionId, SystemClock, encode
+from holdfast.core import PERSON, Escalation, EscalationId, Response, SessionId, SystemClock, encode
 from holdfast.core.errors import EscalationUnknown, SessionHeld
 from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Recorded
 from holdfast.core.fold import effective
 from holdfast.gate import Escalations
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import EmbeddedStore, Home, replace_private
 
 
 def configure_answer(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +33,7 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
             journal = await store.open(session)
         except SessionHeld:
             _write(home, session, escalation, response)
-            console.say("told the process that holds the session")
+            console.say(await _heard(store, session, escalation.id, response))
             return OK
         try:
             await Escalations(journal, clock=SystemClock()).answer(
@@ -78,13 +77,28 @@ def _chosen(found: list[tuple[SessionId, Escalation]], wanted: str | None) -> tu
 
 
 def _write(home: Home, session: SessionId, escalation: Escalation, response: Response) -> None:
-    folder: Path = home.escalations(session)
     decision = "approved" if response.verdict == "approve" else "denied"
     content = encode({"decision": decision, "digest": escalation.digest, "reason": response.reason})
-    beside = folder / f".answer-{escalation.id}"
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        os.write(descriptor, content)
-    finally:
-        os.close(descriptor)
-    beside.replace(folder / f"response-{escalation.id}.json")
+    replace_private(home.escalations(session) / f"response-{escalation.id}.json", content)
+
+
+async def _heard(store: EmbeddedStore, session: SessionId, id: EscalationId, response: Response) -> str:
+    """What became of an answer by file, from the journal of the process that holds the session."""
+    for _ in range(_LOOKS):
+        for entry in await store.read(session):
+            match event := entry.event:
+                case EscalationAnswered(escalation=answered) if answered == id:
+                    if event.response.verdict != response.verdict:
+                        raise EscalationUnknown(f"{id!r} was already answered: {event.response.verdict}")
+                    return f"the process that holds the session took it: {event.response.verdict}"
+                case EscalationExpired(escalation=expired) if expired == id:
+                    raise EscalationUnknown(f"the answer to {id!r} came late: {event.reason}")
+                case _:
+                    pass
+        await asyncio.sleep(_LOOK_SECONDS)
+    return (
+        "told the process that holds the session; it has not said yet that it took it (see: holdfast waiting)"
+    )
+
+
+_LOOKS, _LOOK_SECONDS = 60, 0.05

@@ -8,6 +8,7 @@ from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.gate import Gate, GateSettings
 from holdfast.gate.grant_book import GrantBook
 from holdfast.gate.grants import Grants, covers, describe_grant, grant_for
+from holdfast.gate.inbox import Inbox, RaiseBudget, RevokeGrant
 from holdfast.gate.loops import Loops
 from holdfast.gate.purse import Purse, Share, limits_of_tree, share_of
 from holdfast.gate.rendezvous import Rendezvous
@@ -25,11 +26,14 @@ __all__ = [
     "GateSettings",
     "GrantBook",
     "Grants",
+    "Inbox",
     "Loops",
     "Purse",
+    "RaiseBudget",
     "Rendezvous",
     "Reservation",
     "Results",
+    "RevokeGrant",
     "Ruling",
     "Share",
     "Tree",

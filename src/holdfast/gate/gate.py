@@ -47,6 +47,7 @@ from holdfast.gate.consultation import Consultation
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grant_book import GrantBook
 from holdfast.gate.grants import Grants, grant_for
+from holdfast.gate.inbox import Inbox
 from holdfast.gate.judgement import Judge, Offers, stripped
 from holdfast.gate.loops import Loops
 from holdfast.gate.refusing import deny, over_budget, ran_out
@@ -83,6 +84,7 @@ class Gate:
         turn_limits: Limits | None = None,
         tree: Tree | None = None,
         book: GrantBook | None = None,
+        inbox: Inbox | None = None,
         settings: GateSettings | None = None,
         results: Results | None = None,
     ) -> None:
@@ -91,6 +93,7 @@ class Gate:
         self._settings = settings or GateSettings()
         self._results = results or Results()
         self._book = book
+        self._inbox = inbox
         self._paths = paths
         self._offers = Offers(toolsets, policy=policy)
         self.calls = Calls(journal)
@@ -143,6 +146,7 @@ class Gate:
         if without is not None:
             reason = "its arguments hold something that is no JSON"
             return await self._refuse(without, deny("invalid-arguments", reason))
+        await self.heed()
         cut_off = self.calls.cut_off(call)
         if cut_off is not None and not cut_off.is_idempotent:
             return await self._leave_unknown(cut_off)
@@ -179,6 +183,7 @@ class Gate:
 
     async def consult(self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText) -> Reply:
         """Ask the model, recorded and charged like any effect. Raises BudgetExceeded or ModelError."""
+        await self.heed()
         reply = await self._consultation.ask(
             turn=turn, step=step, model=model, prompt=prompt, on_text=on_text
         )
@@ -200,6 +205,11 @@ class Gate:
             if grant.scope == "always" and self._book is not None:
                 self._book.keep(grant)
         return ruling
+
+    async def heed(self) -> None:
+        """Do what was asked of this session from other processes: limits raised, grants taken back."""
+        if self._inbox is not None and self._inbox.waiting():
+            await self._inbox.heed(self._journal, self.budget)
 
     async def wait(self, id: EscalationId) -> Ruling:
         """Wait for a person's answer; when the time is up that is a no."""

@@ -54,6 +54,10 @@ class Purse:
         except (FileNotFoundError, StoreUnavailable):
             return False
 
+    def sessions(self) -> int:
+        """How many sessions share it."""
+        return len(self._read().shares)
+
     def make(self, limits: Limits, family: Mapping[SessionId, Share]) -> None:
         """Write the file anew from what the journals say."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

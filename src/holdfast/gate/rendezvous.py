@@ -8,9 +8,6 @@ something waits, so a session at rest costs nothing.
 """
 
 import asyncio
-import os
-import shutil
-import stat
 from pathlib import Path
 from typing import Literal
 
@@ -21,9 +18,9 @@ from holdfast.core.errors import EscalationUnknown
 from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Noted, Recorded
 from holdfast.gate.gate import Gate
 from holdfast.gate.inotify import Watch
+from holdfast.gate.own_files import read_own, remove
 from holdfast.store import Journal, replace_private
 
-MAX_RESPONSE_BYTES = 65_536
 SCOPES: tuple[Scope, ...] = ("once", "turn", "times", "minutes", "session")
 """What may be answered by file; `always` is given only where its rule was shown."""
 
@@ -67,7 +64,7 @@ class Rendezvous:
         for path in sorted(self._folder.iterdir()):
             kind, id = _parse(path.name)
             if kind != "response" or id not in waiting:
-                _remove(path)
+                remove(path)
         self._is_live = True
         self._journal.follow(self._hear)
         for escalation in self._gate.escalations.waiting():
@@ -82,7 +79,7 @@ class Rendezvous:
             self._watching = None
         if self._folder.is_dir():
             for path in self._folder.glob("request-*.json"):
-                _remove(path)
+                remove(path)
 
     def _hear(self, entry: Recorded) -> None:
         if not self._is_live:
@@ -91,8 +88,8 @@ class Rendezvous:
             case EscalationOpened() if event.escalation in self._gate.escalations.waiting():
                 self._put_out(event.escalation)
             case EscalationAnswered() | EscalationExpired():
-                _remove(self._path("request", event.escalation))
-                _remove(self._path("response", event.escalation))
+                remove(self._path("request", event.escalation))
+                remove(self._path("response", event.escalation))
             case _:
                 pass
 
@@ -134,10 +131,10 @@ class Rendezvous:
 
     async def _take(self, id: EscalationId) -> None:
         path = self._path("response", id)
-        content = _read(path)
+        content = read_own(path)
         if content is None:
             return
-        _remove(path)
+        remove(path)
         escalation = next((each for each in self._gate.escalations.waiting() if each.id == id), None)
         if escalation is None:
             await self._journal.append(
@@ -180,32 +177,3 @@ def _parse(name: str) -> tuple[str, EscalationId | None]:
     if kind in ("request", "response") and dash and rest.endswith(".json") and rest[:-5].isalnum():
         return kind, EscalationId(rest[:-5])
     return "", None
-
-
-def _read(path: Path) -> bytes | None:
-    """The content of a response; None where there is none. A file that is too large or no plain file reads as nothing."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    except OSError:
-        return b""  # a link, or not ours to read: no clear yes
-    try:
-        state = os.fstat(descriptor)
-        if (
-            not stat.S_ISREG(state.st_mode)
-            or state.st_uid != os.geteuid()
-            or state.st_size > MAX_RESPONSE_BYTES
-        ):
-            return b""
-        return os.read(descriptor, MAX_RESPONSE_BYTES + 1)
-    finally:
-        os.close(descriptor)
-
-
-def _remove(path: Path) -> None:
-    """Take away whatever stands under this name, be it a folder. What cannot be taken away is left alone."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        shutil.rmtree(path, ignore_errors=True)

@@ -44,6 +44,11 @@ class Home:
         return self.root / "grants.json"
 
     @property
+    def trusted_folders(self) -> Path:
+        """Folders that the person said they trust."""
+        return self.root / "trusted-folders.json"
+
+    @property
     def blobs(self) -> Path:
         """Contents too large for a row of the database."""
         return self.root / "blobs"
@@ -79,6 +84,14 @@ class Home:
     def escalations(self, session: SessionId) -> Path:
         """Questions to the person, and answers, as files."""
         return self.session_folder(session) / "escalations"
+
+    def inbox(self, session: SessionId) -> Path:
+        """Requests to the process that holds a session, as files."""
+        return self.session_folder(session) / "inbox"
+
+    def purse(self, session: SessionId) -> Path:
+        """What a session and all its forks may spend together; lies with the first of them."""
+        return self.session_folder(session) / "purse.json"
 
     def audit(self, session: SessionId) -> Path:
         """The derived record of a session, for `tail -f`."""

@@ -3,73 +3,123 @@
 holdfast budget                             the newest session
 holdfast budget show NAME --json
 holdfast budget add NAME tokens=50000 cost_usd=1.50
+
+What is added goes to the session, to the turn that ran out, and to the purse it shares with its forks. A session that
+another process holds is told, and heeds it before its next step.
 """
 
 import argparse
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.cli.storage import chosen_session, opened_store
-from holdfast.core import DIMENSIONS, PERSON, Limits, SessionId
-from holdfast.core.errors import InvalidInput
-from holdfast.core.events import BudgetRaised
-from holdfast.core.fold import Reading
-from holdfast.gate import Budget
-from holdfast.store import EmbeddedStore
+from holdfast.core import DIMENSIONS, Limits, Nonconverged, SessionId
+from holdfast.core.errors import InvalidInput, SessionHeld
+from holdfast.core.events import Recorded, TurnEnded
+from holdfast.core.fold import Reading, effective
+from holdfast.gate import Budget, Inbox, Purse, RaiseBudget, share_of
+from holdfast.store import EmbeddedStore, Home
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which session, and what to add."""
-    parser.add_argument("action", nargs="?", choices=["show", "add"], default="show")
+    parser.add_argument("action", nargs="?", choices=["show", "add"], default="show", help="default: show")
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
     parser.add_argument("amounts", nargs="*", metavar="DIMENSION=N", help=", ".join(DIMENSIONS))
     parser.add_argument("--json", action="store_true", help="limits and spent as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read the journal; with `add`, record higher limits. A turn that ran out then goes on with `holdfast -c`."""
+    """Read the journal; with `add`, raise the limits. A turn that ran out then goes on with `holdfast -c`."""
     console = Console()
-    async with opened_store() as (_, store):
+    async with opened_store() as (home, store):
         session = await chosen_session(store, arguments.session)
         if arguments.action == "add":
-            await _raise(store, session, arguments.amounts)
-        budget = Budget(Reading(await store.read(session)), turn_limits=Limits())
+            console.say(await _add(home, store, session, arguments.amounts))
+        recorded = await store.read(session)
+    budget = Budget(Reading(recorded), turn_limits=Limits())
+    tree = _left_in_tree(home, recorded, session)
+    waiting = Inbox(home.inbox(session)).waiting()
     if arguments.json:
-        console.json({"session": session, "limits": budget.limits, "spent": budget.spent})
+        console.json(
+            {
+                "session": session,
+                "limits": budget.limits,
+                "spent": budget.spent,
+                "left_in_tree": tree,
+                "requests": waiting,
+            }
+        )
         return exits.OK
     for dimension in DIMENSIONS:
         spent, limit = getattr(budget.spent, dimension), getattr(budget.limits, dimension)
         shown = "unknown" if spent is None else f"{spent:,.2f}" if isinstance(spent, float) else f"{spent:,}"
-        console.print(f"{dimension:<14} {shown:>12} of {'no limit' if limit is None else f'{limit:,}'}")
+        left = f", {tree[dimension]:,} left with its forks" if dimension in tree else ""
+        console.print(f"{dimension:<14} {shown:>12} of {'no limit' if limit is None else f'{limit:,}'}{left}")
+    if waiting:
+        console.say(f"{waiting} asked for and not heeded yet: the process that holds the session will")
     return exits.OK
 
 
-async def _raise(store: EmbeddedStore, session: SessionId, amounts: list[str]) -> None:
-    journal = await store.open(session)
+async def _add(home: Home, store: EmbeddedStore, session: SessionId, amounts: list[str]) -> str:
+    """Raise the limits: in the journal, or where another process holds it, by asking that one. Tells what happened."""
+    recorded = await store.read(session)
+    added = _added(amounts, Budget(Reading(recorded), turn_limits=Limits()).limits, _stopped_by(recorded))
+    inbox = Inbox(home.inbox(session))
+    inbox.put(RaiseBudget(added=added))
     try:
-        raised = _raised(Budget(journal, turn_limits=Limits()).limits, amounts)
-        await journal.append(BudgetRaised(limits=raised, principal=PERSON))
+        journal = await store.open(session)
+    except SessionHeld as held:
+        return f"asked for; the session is in use ({held}) and heeds it before its next step"
+    try:
+        purse = Purse(home.purse(recorded[0].session), session=session)
+        if purse.is_readable:
+            purse.join(share_of(session, journal.recorded))
+        await inbox.heed(journal, Budget(journal, turn_limits=Limits(), tree=purse))
     finally:
         await journal.release()
+    return f"added; a turn that ran out goes on with: holdfast -r {session}"
 
 
-def _raised(limits: Limits, amounts: list[str]) -> Limits:
+def _added(amounts: list[str], limits: Limits, stopped_by: str) -> Limits:
     if not amounts:
         raise InvalidInput("say what to add", hint="as in: holdfast budget add NAME tokens=50000")
-    bounds = {dimension: getattr(limits, dimension) for dimension in DIMENSIONS}
+    added: dict[str, int | float | Decimal] = {}
     for text in amounts:
         dimension, _, number = text.partition("=")
-        if dimension not in bounds:
+        if dimension not in _KINDS:
             raise InvalidInput(f"{dimension!r} is no dimension of a budget", hint=", ".join(DIMENSIONS))
         try:
-            added = Decimal(number)
+            amount = Decimal(number)
         except InvalidOperation:
-            added = Decimal(0)
-        if not added.is_finite() or added <= 0:
+            amount = Decimal(0)
+        if not amount.is_finite() or amount <= 0:
             raise InvalidInput(f"{number!r} is nothing to add", hint=f"as in {dimension}=1000")
-        if bounds[dimension] is None:
+        if getattr(limits, dimension) is None and dimension != stopped_by:
             raise InvalidInput(f"{dimension} has no limit in this session, there is nothing to add to")
-        kind = type(bounds[dimension])
-        bounds[dimension] = kind(Decimal(str(bounds[dimension])) + added)
-    return Limits(**bounds)
+        added[dimension] = _KINDS[dimension](amount)
+    return Limits(**added)  # type: ignore[arg-type]  # each bound has the type of its dimension
+
+
+_KINDS: dict[str, type[int] | type[float] | type[Decimal]] = dict.fromkeys(DIMENSIONS, int) | {
+    "cost_usd": Decimal,
+    "wall_seconds": float,
+}
+
+
+def _stopped_by(recorded: Sequence[Recorded]) -> str:
+    """What the last turn ran out of: it may have been the limit of one turn, which no session's limits show."""
+    ends = [entry.event for entry in effective(recorded) if isinstance(entry.event, TurnEnded)]
+    last = ends[-1].outcome if ends else None
+    return last.dimension if isinstance(last, Nonconverged) and last.reason == "budget" else ""
+
+
+def _left_in_tree(home: Home, recorded: Sequence[Recorded], session: SessionId) -> dict[str, Decimal]:
+    """What a session and its forks have left together; empty where it has none, or no limits."""
+    purse = Purse(home.purse(recorded[0].session), session=session)
+    if not purse.is_readable or purse.sessions() < 2:
+        return {}
+    rooms = {dimension: purse.remaining(dimension) for dimension in DIMENSIONS}
+    return {dimension: room for dimension, room in rooms.items() if room is not None}

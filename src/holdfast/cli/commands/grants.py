@@ -9,17 +9,16 @@ import argparse
 from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.cli.storage import chosen_session, opened_store
-from holdfast.core import Grant, GrantId, SessionId, SystemClock
-from holdfast.core.errors import InvalidInput
-from holdfast.core.events import GrantRevoked
+from holdfast.core import Grant, GrantId, Limits, SessionId, SystemClock
+from holdfast.core.errors import InvalidInput, SessionHeld
 from holdfast.core.fold import Reading
-from holdfast.gate import GrantBook, Grants, describe_grant
-from holdfast.store import EmbeddedStore
+from holdfast.gate import Budget, GrantBook, Grants, Inbox, RevokeGrant, describe_grant
+from holdfast.store import EmbeddedStore, Home
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to do with which."""
-    parser.add_argument("action", nargs="?", choices=["list", "revoke"], default="list")
+    parser.add_argument("action", nargs="?", choices=["list", "revoke"], default="list", help="default: list")
     parser.add_argument("grant", nargs="?", help="the id of a grant, for revoke")
     parser.add_argument("--session", help="id, prefix or name (default: the newest)")
     parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
@@ -31,10 +30,12 @@ async def run(arguments: argparse.Namespace) -> int:
     async with opened_store() as (home, store):
         book = GrantBook(home.grants)
         if arguments.action == "revoke":
-            if not book.revoke(GrantId(arguments.grant or "")):
+            id = GrantId(arguments.grant or "")
+            if book.revoke(id):
+                console.say(f"revoked {id}")
+            else:
                 session = await chosen_session(store, arguments.session)
-                await _revoke(store, session, GrantId(arguments.grant or ""))
-            console.say(f"revoked {arguments.grant}")
+                console.say(await _revoke(home, store, session, id))
             return exits.OK
         session = await chosen_session(store, arguments.session)
         standing = await _standing(store, session, book)
@@ -51,11 +52,19 @@ async def _standing(store: EmbeddedStore, session: SessionId, book: GrantBook) -
     return Grants(Reading(await store.read(session)), clock=SystemClock(), book=book.grants).standing()
 
 
-async def _revoke(store: EmbeddedStore, session: SessionId, grant: GrantId) -> None:
-    journal = await store.open(session)
+async def _revoke(home: Home, store: EmbeddedStore, session: SessionId, grant: GrantId) -> str:
+    """Take it back: in the journal, or where another process holds it, by asking that one. Tells what happened."""
+    recorded = await store.read(session)
+    if grant not in {each.id for each in Grants(Reading(recorded), clock=SystemClock()).standing()}:
+        raise InvalidInput(f"no grant {grant!r} stands", hint="see: holdfast grants")
+    inbox = Inbox(home.inbox(session))
+    inbox.put(RevokeGrant(grant=grant))
     try:
-        if grant not in {each.id for each in Grants(journal, clock=SystemClock()).standing()}:
-            raise InvalidInput(f"no grant {grant!r} stands", hint="see: holdfast grants")
-        await journal.append(GrantRevoked(grant=grant))
+        journal = await store.open(session)
+    except SessionHeld as held:
+        return f"asked for; the session is in use ({held}) and heeds it before its next call"
+    try:
+        await inbox.heed(journal, Budget(journal, turn_limits=Limits()))
     finally:
         await journal.release()
+    return f"revoked {grant}"

@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("explain", "the decision and the reasons behind it"),
     ):
         action = actions.add_parser(name, help=what)
-        action.add_argument("--policy", required=True, metavar="NAME|FILE")
+        action.add_argument("--policy", required=True, metavar="NAME|FILE", help="which policy decides")
         action.add_argument("--call", required=True, metavar="JSON", help="the call, or - for stdin")
         action.add_argument(
             "--workspace", type=Path, default=".", metavar="DIR", help="where the call would work"
@@ -61,13 +61,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
             metavar="DIR",
             help="denied whatever the policy",
         )
-    actions.add_parser("test", help="run the examples beside the rules").add_argument("policy")
-    actions.add_parser("lint", help="find what is probably wrong").add_argument("policy")
+    actions.add_parser("test", help="run the examples beside the rules").add_argument(
+        "policy", help="a name or a file"
+    )
+    actions.add_parser("lint", help="find what is probably wrong").add_argument(
+        "policy", help="a name or a file"
+    )
     diff = actions.add_parser("diff", help="what changes from one policy to another")
-    diff.add_argument("policy")
-    diff.add_argument("other")
+    diff.add_argument("policy", help="a name or a file: as it is")
+    diff.add_argument("other", help="a name or a file: as it would be")
     past = actions.add_parser("backtest", help="what it would have decided on recorded calls")
-    past.add_argument("policy")
+    past.add_argument("policy", help="a name or a file")
     past.add_argument("--session", metavar="ID", help="only this session (default: all)")
     for action in actions.choices.values():
         action.add_argument("--json", action="store_true", help="JSON on stdout")

@@ -1,0 +1,101 @@
+"""Requests to a session that another process holds: as files, durable, and heeded by whoever holds it before its next step.
+
+Only the holder may write a journal. So a limit that is raised and a grant that is taken back from elsewhere are put here,
+one file each; the holder looks before it judges a call or asks a model, which costs one system call while nothing is here.
+"""
+
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from holdfast.core import PERSON, GrantId, Limits, Principal, Value, encode, new_token
+from holdfast.core.events import BudgetRaised, GrantRevoked, Noted
+from holdfast.core.values import kebab
+from holdfast.gate.budget import Budget
+from holdfast.gate.own_files import read_own, remove
+from holdfast.store import Journal, replace_private
+
+
+class Errand(Value, tag_field="do", tag=kebab, forbid_unknown_fields=True):
+    """Something asked of the holder of a session."""
+
+
+class RaiseBudget(Errand):
+    """Put this on top of the limits of the session, of its turn at hand and of its tree."""
+
+    added: Limits
+    principal: Principal = PERSON
+
+
+class RevokeGrant(Errand):
+    """Take a standing yes of the session back."""
+
+    grant: GrantId
+
+
+AnyErrand = RaiseBudget | RevokeGrant
+_DECODER: msgspec.json.Decoder[AnyErrand] = msgspec.json.Decoder(AnyErrand)
+
+
+class Inbox:
+    """The folder of a session's requests. It is there only while a request is."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._heeding = asyncio.Lock()
+
+    def put(self, errand: AnyErrand) -> None:
+        """Ask for something; on disk when it returns."""
+        name = f"{new_token()}.json"
+        while True:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                replace_private(self._folder / name, encode(errand))
+                return
+            except FileNotFoundError:
+                continue  # the holder found it empty and took it away in the same moment
+
+    def waiting(self) -> int:
+        """How many requests nobody has heeded yet."""
+        return len(self._names())
+
+    async def heed(self, journal: Journal, budget: Budget) -> None:
+        """Put what was asked for on the record, each once, and take the requests away."""
+        async with self._heeding:
+            for name in self._names():
+                content = read_own(self._folder / name)
+                if content is not None:
+                    await self._carry_out(name, content, journal, budget)
+                remove(self._folder / name)
+            with suppress(OSError):  # something came meanwhile
+                self._folder.rmdir()
+
+    async def _carry_out(self, name: str, content: bytes, journal: Journal, budget: Budget) -> None:
+        try:
+            errand = _DECODER.decode(content)
+        except msgspec.DecodeError:
+            text = f"a request from elsewhere ({name}) could not be understood, and nothing was done"
+            await journal.append(Noted(code="request-refused", text=text))
+            return
+        match errand:
+            case RaiseBudget() if name not in budget.requests:
+                raised = BudgetRaised(
+                    limits=budget.limits.raised(errand.added),
+                    added=errand.added,
+                    principal=errand.principal,
+                    request=name,
+                )
+                await journal.append(raised)
+            case RaiseBudget():
+                pass  # whoever put it on record died before it took the file away
+            case RevokeGrant():
+                await journal.append(GrantRevoked(grant=errand.grant))
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(self._folder) if not name.startswith("."))
+        except FileNotFoundError:
+            return []

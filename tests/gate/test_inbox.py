@@ -1,0 +1,138 @@
+"""What is asked of a session from another process: durable, heeded before the next step, and once."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.core import (
+    PERSON,
+    Call,
+    FakeClock,
+    FunctionToolset,
+    GrantId,
+    Limits,
+    Parked,
+    Refused,
+    Response,
+    Returned,
+    Tool,
+    call_id,
+)
+from holdfast.core.events import BudgetRaised, MessagePosted, Noted, SessionOpened
+from holdfast.gate import Gate, Inbox, RaiseBudget, RevokeGrant
+from holdfast.policy import FixedPolicy, LexicalPaths
+from holdfast.store import Journal, MemoryStore
+
+TOOL = Tool(name="box.put", parameters={"type": "object", "properties": {}}, roles={})
+
+
+def call(number: int) -> Call:
+    return Call(id=call_id(1, number), operation=TOOL.name, arguments={})
+
+
+async def gate_over(
+    folder: Path, *, limits: Limits | None = None, verdict: str = "allow", journal: Journal | None = None
+) -> tuple[Gate, Journal]:
+    if journal is None:
+        opened = SessionOpened(
+            principal=PERSON,
+            folder="/",
+            workspace="",
+            policy="",
+            policy_digest="",
+            model="",
+            limits=limits or Limits(),
+        )
+        journal = await MemoryStore(clock=FakeClock()).create(opened)
+        await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
+    gate = Gate(
+        journal=journal,
+        policy=FixedPolicy(default=verdict),  # type: ignore[arg-type]
+        toolsets=[FunctionToolset({TOOL.name: (TOOL, lambda _: "done")})],
+        paths=LexicalPaths(),
+        clock=FakeClock(),
+        inbox=Inbox(folder),
+    )
+    return gate, journal
+
+
+async def test_a_limit_that_was_raised_elsewhere_holds_for_the_next_call(tmp_path: Path) -> None:
+    gate, journal = await gate_over(tmp_path / "inbox", limits=Limits(calls=0))
+    assert isinstance(await gate.submit(call(1)), Refused)
+    elsewhere = Inbox(tmp_path / "inbox")
+    elsewhere.put(RaiseBudget(added=Limits(calls=1)))
+    assert elsewhere.waiting() == 1
+    assert isinstance(await gate.submit(call(1)), Returned)
+    assert isinstance(await gate.submit(call(2)), Refused), "one was added, not more"
+    assert elsewhere.waiting() == 0
+    assert not (tmp_path / "inbox").exists()
+    [raised] = [each.event for each in journal.recorded if isinstance(each.event, BudgetRaised)]
+    assert (raised.limits.calls, raised.principal) == (1, PERSON)
+
+
+async def test_a_grant_that_was_revoked_elsewhere_does_not_cover_the_next_call(tmp_path: Path) -> None:
+    gate, _ = await gate_over(tmp_path / "inbox", verdict="escalate")
+    parked = await gate.submit(call(1))
+    assert isinstance(parked, Parked)
+    yes = Response(verdict="approve", scope="session")
+    await gate.resolve(parked.escalation, yes, principal=PERSON, transport="test")
+    assert isinstance(await gate.submit(call(2)), Returned)
+    [grant] = gate.grants.standing()
+    Inbox(tmp_path / "inbox").put(RevokeGrant(grant=grant.id))
+    assert isinstance(await gate.submit(call(3)), Parked)
+
+
+async def test_a_request_waits_until_somebody_holds_the_session_again(tmp_path: Path) -> None:
+    _, journal = await gate_over(tmp_path / "inbox", limits=Limits(calls=0))
+    Inbox(tmp_path / "inbox").put(RaiseBudget(added=Limits(calls=1)))
+    later, _ = await gate_over(tmp_path / "inbox", journal=journal)
+    assert isinstance(await later.submit(call(1)), Returned)
+
+
+async def test_a_request_whose_file_outlived_a_crash_is_heeded_once(tmp_path: Path) -> None:
+    gate, _ = await gate_over(tmp_path / "inbox", limits=Limits(calls=0))
+    Inbox(tmp_path / "inbox").put(RaiseBudget(added=Limits(calls=1)))
+    [request] = (tmp_path / "inbox").iterdir()
+    content = request.read_bytes()
+    await gate.heed()
+    request.parent.mkdir()
+    request.write_bytes(content)
+    await gate.heed()
+    assert gate.budget.limits.calls == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "null", '{"do": "format"}', '{"do": "raise-budget", "added": {"calls": -1}}', "x" * 100_000],
+)
+async def test_a_request_that_cannot_be_understood_changes_nothing_and_is_told(
+    tmp_path: Path, content: str
+) -> None:
+    gate, journal = await gate_over(tmp_path / "inbox", limits=Limits(calls=0))
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "inbox" / "hostile.json").write_text(content)
+    assert isinstance(await gate.submit(call(1)), Refused)
+    assert [each.event.code for each in journal.recorded if isinstance(each.event, Noted)] == [
+        "request-refused"
+    ]
+    assert not (tmp_path / "inbox").exists()
+
+
+async def test_a_link_in_the_place_of_a_request_is_not_followed(tmp_path: Path) -> None:
+    gate, _ = await gate_over(tmp_path / "inbox", limits=Limits(calls=0))
+    real = tmp_path / "elsewhere.json"
+    real.write_text(json.dumps({"do": "raise-budget", "added": {"calls": 5}}))
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "inbox" / "link.json").symlink_to(real)
+    assert isinstance(await gate.submit(call(1)), Refused)
+    assert real.exists()
+
+
+async def test_many_calls_at_once_heed_a_request_once(tmp_path: Path) -> None:
+    gate, _ = await gate_over(tmp_path / "inbox", limits=Limits(calls=0))
+    Inbox(tmp_path / "inbox").put(RaiseBudget(added=Limits(calls=2)))
+    Inbox(tmp_path / "inbox").put(RevokeGrant(grant=GrantId("gone")))
+    answers = await asyncio.gather(*(gate.submit(call(number)) for number in range(1, 6)))
+    assert sum(isinstance(answer, Returned) for answer in answers) == 2
