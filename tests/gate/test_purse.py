@@ -82,7 +82,9 @@ def test_a_purse_whose_first_session_was_deleted_binds_nobody(tmp_path: Path) ->
     assert fork.remaining("tokens") is None
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"limits": {}, "shares": 3}'])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"limits": {}, "shares": 3}', '{"limits": {"calls": -1}, "shares": {}}']
+)
 def test_a_damaged_purse_gives_nothing_until_it_is_made_anew(tmp_path: Path, content: str) -> None:
     made = purse(tmp_path)
     (tmp_path / "purse.json").write_text(content)

@@ -66,7 +66,7 @@ def answer_of(settled: CallSettled) -> Answer:
     """What the guest is told of a settled call."""
     match settled.status:
         case "ok":
-            return Returned(value=settled.result)
+            return Returned(value=settled.result, amount=settled.amount)
         case "error":
             error, _, reason = settled.error.partition(": ")
             return Failed(error=error, reason=reason)

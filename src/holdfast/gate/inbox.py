@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.core import PERSON, GrantId, Limits, Principal, Value, encode, new_token
+from holdfast.core.errors import InvalidInput
 from holdfast.core.events import BudgetRaised, GrantRevoked, Noted
 from holdfast.core.values import kebab
 from holdfast.gate.budget import Budget
@@ -76,7 +77,7 @@ class Inbox:
     async def _carry_out(self, name: str, content: bytes, journal: Journal, budget: Budget) -> None:
         try:
             errand = _DECODER.decode(content)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, InvalidInput):
             text = f"a request from elsewhere ({name}) could not be understood, and nothing was done"
             await journal.append(Noted(code="request-refused", text=text))
             return

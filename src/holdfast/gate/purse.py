@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.core import Amount, Dimension, Limits, SessionId, Value, encode
-from holdfast.core.errors import StoreUnavailable
+from holdfast.core.errors import InvalidInput, StoreUnavailable
 from holdfast.core.events import BudgetRaised, Recorded, SessionOpened
 from holdfast.gate.budget import cost_of
 from holdfast.gate.tree import check_room, check_spent, room_for
@@ -132,7 +132,7 @@ class Purse:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             try:
                 content = _DECODER.decode(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, InvalidInput) as error:
                 raise StoreUnavailable(
                     f"{self._path} is damaged: {error}", hint="open the session again, it is made anew then"
                 ) from None
