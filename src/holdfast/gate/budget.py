@@ -24,7 +24,7 @@ from holdfast.core.events import (
     TurnParked,
 )
 from holdfast.core.fold import Fold, Followed
-from holdfast.gate.tree import Tree, check_spent, exact, left, plain
+from holdfast.gate.tree import BothTrees, Tree, check_spent, exact, left, plain
 
 WARN_AT = 0.8
 
@@ -90,6 +90,10 @@ class Budget(Fold):
             self._tree.charge(amount)
         if self._tree is not None and isinstance(event, BudgetRaised):
             self._tree.add(event.added)
+
+    def join(self, tree: Tree) -> None:
+        """Spend from this purse as well, from here on."""
+        self._tree = tree if self._tree is None else BothTrees(self._tree, tree)
 
     def check(self) -> None:
         """Raise BudgetExceeded where a limit is passed already, as by a turn too many, or the time is up."""

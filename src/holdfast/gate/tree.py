@@ -67,6 +67,48 @@ class TreeBudget:
         return room_for(dimension, self.limits, [self.spent, *self._held.values()])
 
 
+class BothTrees:
+    """Two purses, both of which have to have room."""
+
+    def __init__(self, one: Tree, other: Tree) -> None:
+        self._one, self._other = one, other
+        self._held: dict[int, tuple[int, int]] = {}
+        self._next = 0
+
+    def check(self) -> None:
+        self._one.check()
+        self._other.check()
+
+    def reserve(self, amount: Amount) -> int:
+        first = self._one.reserve(amount)
+        try:
+            second = self._other.reserve(amount)
+        except BudgetExceeded:
+            self._one.release(first)
+            raise
+        self._next += 1
+        self._held[self._next] = first, second
+        return self._next
+
+    def release(self, number: int) -> None:
+        held = self._held.pop(number, None)
+        if held is not None:
+            self._one.release(held[0])
+            self._other.release(held[1])
+
+    def charge(self, amount: Amount) -> None:
+        self._one.charge(amount)
+        self._other.charge(amount)
+
+    def add(self, added: Limits) -> None:
+        self._one.add(added)
+        self._other.add(added)
+
+    def remaining(self, dimension: Dimension) -> Decimal | None:
+        rooms = [self._one.remaining(dimension), self._other.remaining(dimension)]
+        return min((room for room in rooms if room is not None), default=None)
+
+
 _WHOSE = "the budget of the whole tree"
 
 
