@@ -1,73 +1,46 @@
 """The entry: find the command, load only its module, run it, and turn errors into a line, a hint and an exit code."""
 
-import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Coroutine, Sequence
-from importlib import import_module
 from typing import Any
 
+from holdfast.cli.catalogue import COMMANDS, GROUPS
 from holdfast.cli.console import Console
 from holdfast.cli.exits import ERROR, INTERRUPTED, NO_MODEL, OK, USAGE
 
-COMMANDS: dict[str, str] = {
-    "demo": "a whole session without key or network",
-    "sandbox": "the sandboxes: what is in force, and building the one for real CPython",
-    "exec": "run code as a turn, without a model",
-    "sessions": "list sessions, newest first",
-    "show": "what was said and done in a session",
-    "search": "find where something was said, in any session",
-    "rename": "give a session another name",
-    "fork": "begin a new session with another's history",
-    "export": "write a session into one file that proves itself",
-    "import": "take in a session from such a file",
-    "pin": "exempt a session from pruning",
-    "prune": "remove old sessions",
-    "delete": "delete a session for good",
-    "verify": "check that journals are exactly what was written",
-    "rebuild-index": "make the list and the search anew from the journals",
-    "replay": "run a session's code again and report what differs",
-    "waiting": "what waits for your yes or no, in all sessions",
-    "approve": "say yes to a call that waits",
-    "deny": "say no to a call that waits",
-    "audit": "what was asked, judged and done in a session",
-    "files": "the files of a session: list, show, fetch, put, remove",
-    "proposals": "what a session staged: show it, make it, or drop it",
-    "rewind": "take a session back to an earlier turn, files included",
-    "why": "why a call was allowed, denied or asked about",
-    "grants": "standing yeses: list them, or take one back",
-    "budget": "what a session may spend and has spent",
-    "model": "which model there is, what it costs, and a local one to install",
-    "mcp": "your MCP servers: list, add, remove, look at changed tools, say what arguments mean",
-    "proxy": "serve your MCP servers to another agent, every call behind the gate",
-    "install": "have Claude Code, Codex, Cursor or VS Code reach their tools through Holdfast",
-    "hook": "judge a built-in tool of Claude Code before it runs",
-    "teams": "teams of agents that ask each other: roster, questions, an MCP server",
-    "policy": "what a policy decides, why, and what a change would change",
-}
-"""Command and what it does; the module of the same name in `cli.commands` has `configure` and `run`."""
-
 _USAGE = """\
-holdfast: a session runtime for AI agents. It gives an agent real tools and keeps you in charge.
+holdfast gives an AI agent real tools and keeps you in charge.
 
-  holdfast                         talk with an agent in this folder
-  holdfast "fix the failing test"  one task: the answer on stdout, everything else on stderr
-  holdfast -c                      go on with the last session of this folder
-  holdfast -r NAME                 go on with a session by id, prefix or name
-  holdfast demo                    see it work, without a key or network
+examples:
+  holdfast demo                          see it work, without a key or network
+  holdfast                               talk with an agent
+  holdfast -w .                          let it work in this folder
+  holdfast "why does test_totals fail?"  one task, the answer on stdout
+  git diff | holdfast "review this"      what is piped in goes with the task
+  holdfast -c                            go on with the last one of this folder
+  holdfast -r NAME                       go on with a session by id or name
 
 options of a session:
   -m, --model PROVIDER:NAME   which model (or $HOLDFAST_MODEL, or config.toml)
   -p, --policy NAME|FILE      what is allowed, denied, asked and staged
   -w, --workspace DIR         the project folder the agent works in
+      --trust                 do not ask whether you trust that folder
+  -c, --continue              the last session of this folder
+  -r, --resume [SESSION]      a session by id, prefix or name
   -n, --name NAME             a name for the new session
-      --json                  outcome, usage, proposals and audit as JSON on stdout
+      --budget LIMITS         what it may spend: usd=1,tokens=50k,time=5m
+      --sandbox ENGINE        where its code runs: python, wasi, auto or lisp
+      --yes-to RULE           say yes to what this rule asks about
       --no-escalations        whatever needs a person's yes is a no
+      --json                  outcome, usage, proposals and audit as JSON
+      --plain, --no-plain     linear text, for screen readers; or not
   -h, --help                  this text
       --version               the version
-
-commands (holdfast COMMAND --help tells more):
 """
+_ABOVE_COMMANDS = "holdfast COMMAND --help tells more of each command, with examples."
+_CLOSE_ENOUGH = 0.8
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] in COMMANDS:
         return _run_command(words[0], words[1:])
+    if words and words[0] == "help" and len(words) > 1 and words[1] in COMMANDS:
+        return _run_command(words[1], [*words[2:], "--help"])
     if words and words[0] in ("-h", "--help", "help"):
         print(_help(), end="")
         return OK
@@ -83,23 +58,36 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"holdfast {__version__}")
         return OK
+    if len(words) == 1 and (meant := _meant(words[0])):
+        Console().say(f"holdfast: there is no command {words[0]!r}", "bad")
+        Console().say(f"hint: holdfast {meant}; or, if it is a task for the agent: holdfast -- {words[0]}")
+        return USAGE
     return _run_command("session", words)
 
 
 def _help() -> str:
     width = max(map(len, COMMANDS))
-    return _USAGE + "".join(f"  {name:<{width}}  {what}\n" for name, what in COMMANDS.items())
+    parts = [_USAGE, _ABOVE_COMMANDS]
+    for heading, commands in GROUPS.items():
+        parts.append(f"\n{heading}:")
+        parts += [f"  {name:<{width}}  {what}" for name, what in commands.items()]
+    return "\n".join(parts) + "\n"
+
+
+def _meant(word: str) -> str | None:
+    """The command that a single word was probably meant to be; one word is rarely a whole task."""
+    if not word.replace("-", "").isalpha():
+        return None
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, COMMANDS, n=1, cutoff=_CLOSE_ENOUGH)), None)
 
 
 def _run_command(name: str, words: list[str]) -> int:
-    module = import_module(f"holdfast.cli.commands.{name.replace('-', '_')}")
-    prog = "holdfast" if name == "session" else f"holdfast {name}"
-    parser = argparse.ArgumentParser(
-        prog=prog, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    module.configure(parser)
-    arguments = parser.parse_args(words)
-    return _guarded(module.run(arguments))
+    from holdfast.cli.manual import load
+
+    command = load(name)
+    return _guarded(command.module.run(command.parser.parse_args(words)))
 
 
 def _guarded(work: Coroutine[Any, Any, int]) -> int:
@@ -112,12 +100,12 @@ def _guarded(work: Coroutine[Any, Any, int]) -> int:
         console.say("stopped")
         return INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()
+        # Whoever read has gone. What is still in the buffer must not be tried again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except HoldfastError as error:
-        console.say(f"holdfast: {error}", "bad")
-        if error.hint:
-            console.say(f"hint: {error.hint}")
+        console.say(f"holdfast: {error} ({error.code})", "bad")
+        console.say(f"hint: {error.hint or f'holdfast explain {error.code}'}")
         if isinstance(error, ModelMissing):
             return NO_MODEL
         return USAGE if isinstance(error, InvalidInput) else ERROR

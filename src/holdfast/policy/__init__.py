@@ -14,7 +14,13 @@ from holdfast.policy.git_remotes import GitRemotes, Remotes
 from holdfast.policy.globs import match_glob
 from holdfast.policy.hosts import canonical_url
 from holdfast.policy.lexical import LexicalPaths
-from holdfast.policy.load import load_policy, named_policies, policy_text
+from holdfast.policy.load import (
+    PROJECT_POLICY,
+    load_policy,
+    named_policies,
+    narrowed_by_project,
+    policy_text,
+)
 from holdfast.policy.reach import loosest
 from holdfast.policy.rule_policy import RulePolicy
 from holdfast.policy.rules import PolicyDocument, Rule
@@ -23,6 +29,7 @@ from holdfast.policy.tiers import tighten
 from holdfast.policy.visibility import visible
 
 __all__ = [
+    "PROJECT_POLICY",
     "KNOWN_TOOLS",
     "Backtest",
     "Comparison",
@@ -49,6 +56,7 @@ __all__ = [
     "loosest",
     "match_glob",
     "named_policies",
+    "narrowed_by_project",
     "policy_text",
     "run_examples",
     "targets_of",

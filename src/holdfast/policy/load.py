@@ -9,10 +9,14 @@ from pathlib import Path
 import msgspec
 
 from holdfast.core.errors import InvalidPolicy
+from holdfast.policy.contract import Policy
 from holdfast.policy.examples import check_examples
 from holdfast.policy.rule_policy import RulePolicy
 from holdfast.policy.rules import PolicyDocument
+from holdfast.policy.tiers import tighten
 
+PROJECT_POLICY = Path(".holdfast") / "policy.yaml"
+"""What a project asks for, in its own folder; agents cannot write there."""
 _NAMES = ("ask-always", "project", "safe-analysis", "safe-edit")
 
 
@@ -51,6 +55,14 @@ def load_policy(
     if is_checked:
         check_examples(policy)
     return policy
+
+
+def narrowed_by_project(policy: Policy, folder: Path) -> Policy:
+    """The policy, tightened by what the project in this folder asks for. It comes with the files and can widen nothing."""
+    path = folder / PROJECT_POLICY
+    if not path.is_file():
+        return policy
+    return tighten(policy, load_policy(str(path)))
 
 
 @cache

@@ -1,5 +1,8 @@
 """A whole session without key or network: see how an agent works behind the gate, and what you are asked.
 
+holdfast demo              asks you what it would ask anybody
+holdfast demo --yes        lets a script answer
+
 The model is a script that ships with Holdfast. Everything else is real: the sandbox, the policy, the gate, the journal
 and the files. It takes a few seconds; --yes answers its questions by a script.
 """

@@ -21,21 +21,27 @@ from holdfast.world import FolderWorld, copy_in, copy_out
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to do with which file of which session."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ls|cat|get|put|rm")
-    for action, words in (
-        ("ls", ("pattern?",)),
-        ("cat", ("path",)),
-        ("get", ("path", "local?")),
-        ("put", ("local", "path?")),
-        ("rm", ("path",)),
+    meanings = {
+        "pattern": "such as 'src/**/*.py' (default: every file)",
+        "path": "in the session",
+        "local": "outside",
+    }
+    for action, what, words in (
+        ("ls", "list the files", ("pattern?",)),
+        ("cat", "show a file", ("path",)),
+        ("get", "copy a file or folder out", ("path", "local?")),
+        ("put", "copy a file or folder in", ("local", "path?")),
+        ("rm", "remove a file or folder", ("path",)),
     ):
-        one = actions.add_parser(action)
+        one = actions.add_parser(action, help=what)
         one.add_argument("session", help="id, prefix or name")
         for word in words:
-            one.add_argument(word.rstrip("?"), nargs="?" if word.endswith("?") else None)
+            name = word.rstrip("?")
+            one.add_argument(name, nargs="?" if word.endswith("?") else None, help=meanings[name])
         if action in ("get", "put"):
             one.add_argument("--force", action="store_true", help="replace what is there")
         if action == "rm":
-            one.add_argument("-r", "--recursive", action="store_true")
+            one.add_argument("-r", "--recursive", action="store_true", help="a folder and everything in it")
         if action == "ls":
             one.add_argument("--json", action="store_true", help="a JSON array with size, time and mode")
 

@@ -55,8 +55,8 @@ class _Asked(msgspec.Struct):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Whose hook."""
-    parser.add_argument("client", choices=("claude",))
-    parser.add_argument("-p", "--policy", metavar="NAME|FILE", default="project")
+    parser.add_argument("client", choices=("claude",), help="whose hook it is")
+    parser.add_argument("-p", "--policy", metavar="NAME|FILE", default="project", help="default: project")
 
 
 async def run(arguments: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from holdfast.store import Home
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which client, and for which projects."""
-    parser.add_argument("client", choices=("claude", "codex", "cursor", "vscode"))
+    parser.add_argument("client", choices=("claude", "codex", "cursor", "vscode"), help="the program")
     parser.add_argument("--dry-run", action="store_true", help="show the changes and write nothing")
     parser.add_argument("--user", action="store_true", help="for all your projects, not only this folder")
     parser.add_argument(

@@ -43,14 +43,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """One word says what to do."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     listing = verbs.add_parser("list", help="every server and its tools")
-    listing.add_argument("--json", action="store_true")
+    listing.add_argument("--json", action="store_true", help="a JSON array on stdout")
     for verb, what in (
         ("diff", "tools that changed since you accepted them"),
         ("trust", "accept changed and added tools"),
         ("remove", "forget a server"),
         ("annotate", "say what the arguments of its tools mean"),
     ):
-        verbs.add_parser(verb, help=what).add_argument("server")
+        verbs.add_parser(verb, help=what).add_argument("server", help="its name")
     verbs.choices["trust"].add_argument("tools", nargs="*", help="only these")
     verbs.choices["trust"].add_argument("--yes", action="store_true", help="do not ask")
     verbs.choices["annotate"].add_argument(
@@ -61,14 +61,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     verbs.choices["annotate"].add_argument("--yes", action="store_true", help="take the proposal as it is")
     adding = verbs.add_parser("add", help="add a server")
-    adding.add_argument("server")
+    adding.add_argument("server", help="a name for it")
     adding.add_argument("--url", help="of a streamable HTTP server")
     adding.add_argument(
         "--variable", action="append", default=[], metavar="NAME", help="hand this variable on"
     )
-    adding.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND [ARGUMENT...]")
+    adding.add_argument(
+        "command", nargs=argparse.REMAINDER, metavar="-- COMMAND [ARGUMENT...]", help="how it is started"
+    )
     verbs.add_parser("doctor", help="start every server and tell what is wrong").add_argument(
-        "server", nargs="?"
+        "server", nargs="?", help="only this one"
     )
 
 

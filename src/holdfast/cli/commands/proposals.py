@@ -17,7 +17,7 @@ from holdfast.session import Session
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to do with which."""
-    parser.add_argument("action", choices=["show", "commit", "reject"])
+    parser.add_argument("action", choices=["show", "commit", "reject"], help="what to do")
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="only these (default: all)")
     parser.add_argument("--json", action="store_true", help="a JSON document on stdout")

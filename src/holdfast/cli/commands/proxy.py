@@ -96,7 +96,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """What is served, to whom, and under which policy."""
     parser.add_argument("--servers", metavar="FILE", help="default: mcp-servers.json in the home of Holdfast")
     parser.add_argument("-w", "--workspace", metavar="DIR", default=".", help="where the servers work")
-    parser.add_argument("-p", "--policy", metavar="NAME|FILE", default="project")
+    parser.add_argument("-p", "--policy", metavar="NAME|FILE", default="project", help="default: project")
     parser.add_argument("-n", "--name", help="a name for the session")
     parser.add_argument("--http", type=int, metavar="PORT", help="serve HTTP on loopback; 0 picks a port")
     parser.add_argument("--token-env", metavar="VARIABLE", help="take the token of --http from this variable")

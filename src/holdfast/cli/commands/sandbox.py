@@ -19,7 +19,9 @@ SANDBOXES: tuple[Sandbox, ...] = ("python", "wasi", "lisp")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to do."""
-    parser.add_argument("action", nargs="?", choices=["check", "build"], default="check")
+    parser.add_argument(
+        "action", nargs="?", choices=["check", "build"], default="check", help="default: check"
+    )
     parser.add_argument("--json", action="store_true", help="what each engine can do, as JSON")
 
 

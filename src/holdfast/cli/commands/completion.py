@@ -1,0 +1,45 @@
+"""Completion for your shell: commands, options, choices, and the names of your sessions.
+
+source <(holdfast completion bash)            in ~/.bashrc
+source <(holdfast completion zsh)             in ~/.zshrc, after compinit
+holdfast completion fish | source             in ~/.config/fish/config.fish
+holdfast completion sessions                  the words that complete a session, as the scripts ask for them
+
+The script knows every word by itself: nothing of Holdfast runs while you type, except to list sessions.
+"""
+
+import argparse
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console
+
+_RECENT = 200
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """For which shell."""
+    parser.add_argument("shell", choices=["bash", "zsh", "fish", "sessions"], help="the shell you use")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Print the script."""
+    if arguments.shell == "sessions":
+        return await _list_sessions(Console())
+    from holdfast.cli.completion import SCRIPTS, places
+
+    Console().write(SCRIPTS[arguments.shell](places()))
+    return exits.OK
+
+
+async def _list_sessions(console: Console) -> int:
+    from holdfast.cli.storage import opened_store
+    from holdfast.store import Home
+
+    if not Home.default().database.exists():
+        return exits.OK  # pressing Tab makes no home
+    async with opened_store() as (_, store):
+        for summary in await store.sessions(limit=_RECENT):
+            if summary.name:
+                console.print(summary.name)
+            console.print(summary.id)
+    return exits.OK

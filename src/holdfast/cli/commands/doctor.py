@@ -1,0 +1,66 @@
+"""Look at everything Holdfast needs on this machine, and say how to mend what is wrong.
+
+holdfast doctor            a punch list, with a fix for each point
+holdfast doctor --json     the same for a program
+
+It tries things for real: each sandbox runs code that attempts to break out, each MCP server is started, each feature of the
+kernel is used. No model is asked and nothing is sent. Exit codes: 0 when nothing is bad, 1 when something is.
+"""
+
+import argparse
+import os
+import textwrap
+from contextlib import aclosing
+
+from holdfast.cli import exits
+from holdfast.cli.checkup import Finding, examine
+from holdfast.cli.console import Console, Tone, visible
+from holdfast.store import Home
+
+WORKING = "looks at this machine"
+_MARKS: dict[str, tuple[str, Tone]] = {
+    "ok": ("ok  ", "good"),
+    "note": ("note", "ask"),
+    "bad": ("BAD ", "bad"),
+}
+_INDENT = 24
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """In what form."""
+    parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Look, and tell each finding as it is found."""
+    console, home = Console(), Home.default()
+    found: list[Finding] = []
+    async with aclosing(examine(home)) as findings:
+        async for finding in findings:
+            found.append(finding)
+            if not arguments.json:
+                _tell(console, finding)
+    bad = [finding for finding in found if finding.state == "bad"]
+    if arguments.json:
+        console.json(found)
+    elif bad:
+        console.tell(f"\n{len(bad)} to mend: {', '.join(finding.part for finding in bad)}", "bad")
+    else:
+        console.tell("\nnothing is in the way", "good")
+    return exits.ERROR if bad else exits.OK
+
+
+def _tell(console: Console, finding: Finding) -> None:
+    mark, tone = _MARKS[finding.state]
+    width = (os.get_terminal_size().columns if console.is_interactive else 100) - _INDENT
+    head = f"{mark}  {finding.part:<{_INDENT - 8}}  "
+    lines = _wrapped(finding.told, width)
+    if finding.fix and finding.state != "ok":
+        lines += _wrapped(f"fix: {finding.fix}", width)
+    console.tell(f"{head}{lines[0]}", "plain" if finding.state == "ok" else tone)
+    for line in lines[1:]:
+        console.tell(f"{'':{_INDENT}}{line}")
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(visible(text), max(40, width), break_on_hyphens=False) or [""]

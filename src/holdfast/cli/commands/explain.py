@@ -1,0 +1,78 @@
+"""Explain an error code or an exit code: what happened, why, and what to do.
+
+holdfast explain session-held      the code stands in brackets at the end of an error
+holdfast explain 5                 an exit code
+holdfast explain exit-codes        all of them
+holdfast explain                   every error code, a line each
+
+Exit codes: 0 done, 2 when there is no such code.
+"""
+
+import argparse
+import textwrap
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console, visible
+from holdfast.cli.explanations import Explanation, explanations
+from holdfast.core.errors import InvalidInput
+
+_WIDTH = 80
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Which code."""
+    parser.add_argument("code", nargs="?", help="an error code, an exit code, or exit-codes")
+    parser.add_argument("--json", action="store_true", help="the same as JSON on stdout")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """Look it up and print it."""
+    console, code = Console(), arguments.code
+    if code == "exit-codes" or (code or "").isdigit():
+        return _tell_exits(console, code, is_json=arguments.json)
+    known = explanations()
+    if code is not None and code not in known:
+        raise InvalidInput(f"there is no code {visible(code)!r}", hint=_nearest(code, known))
+    chosen = known if code is None else {code: known[code]}
+    if arguments.json:
+        console.json(chosen if code is None else known[code])
+    elif code is None:
+        width = max(map(len, known))
+        for name, explanation in known.items():
+            console.print(f"{name:<{width}}  {explanation.what}")
+    else:
+        for line in told(code, known[code]):
+            console.print(line)
+    return exits.OK
+
+
+def told(code: str, explanation: Explanation) -> list[str]:
+    """An explanation as a person reads it."""
+    paragraphs = (("", explanation.what), ("why  ", explanation.why), ("do   ", explanation.todo))
+    lines = [code]
+    for label, text in paragraphs:
+        lines += textwrap.wrap(f"{label}{text}", _WIDTH, initial_indent="  ", subsequent_indent="       ")
+    return lines
+
+
+def _tell_exits(console: Console, code: str, *, is_json: bool) -> int:
+    chosen = {
+        number: meaning
+        for number, meaning in exits.MEANINGS.items()
+        if code == "exit-codes" or number == int(code)
+    }
+    if not chosen:
+        raise InvalidInput(f"holdfast never ends with {code}", hint="holdfast explain exit-codes lists them")
+    if is_json:
+        console.json(chosen)
+    else:
+        for number, meaning in chosen.items():
+            console.print(f"{number:>3}  {meaning}")
+    return exits.OK
+
+
+def _nearest(code: str, known: dict[str, Explanation]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(code, known, n=1)
+    return f"did you mean {near[0]}?" if near else "holdfast explain lists every code"

@@ -1,0 +1,88 @@
+"""Completion for fish, with what each word is for beside it."""
+
+from collections.abc import Iterator, Sequence
+
+from holdfast.cli.completion.words import Option, Place, Value, flags_with_values
+
+_HEAD = """\
+# Completion of holdfast for fish. Load it with: holdfast completion fish | source
+# or save it as ~/.config/fish/completions/holdfast.fish
+function __holdfast_place
+    set -l place ''
+    set -l before ''
+    for word in (commandline -opc)[2..]
+        if contains -- "$place|$before" %(valued)s
+            set before ''
+            continue
+        end
+        set before $word
+        if contains -- "$place|$word" %(paths)s
+            set place (string trim -- "$place $word")
+        end
+    end
+    echo $place
+end
+function __holdfast_at
+    test "$(__holdfast_place)" = "$argv[1]"
+end
+complete -c holdfast -f
+"""
+
+
+def fish_script(places: Sequence[Place]) -> str:
+    """The script."""
+    valued = [
+        f"{place.path}|{flag}" for place in places for o in flags_with_values(place) for flag in o.flags
+    ]
+    paths = [
+        f"{place.path.rpartition(' ')[0]}|{place.path.rpartition(' ')[2]}" for place in places if place.path
+    ]
+    lines = [_HEAD % {"valued": _listed(valued), "paths": _listed(paths)}]
+    for place in places:
+        lines += [f"{line}\n" for line in _lines(place)]
+    return "".join(lines)
+
+
+def _lines(place: Place) -> Iterator[str]:
+    here = f"complete -c holdfast -n '__holdfast_at \"{place.path}\"'"
+    for word, what in place.words.items():
+        yield f"{here} -a {word} -d {_quoted(what)}"
+    if not place.words and (offered := _offer(place.argument)):
+        yield f"{here} {offered}"
+    for option in place.options:
+        taken = _taken(option)
+        yield f"{here} {_flags(option)} -d {_quoted(option.what)}{f' {taken}' if taken else ''}"
+
+
+def _flags(option: Option) -> str:
+    return " ".join(
+        f"-l {flag.removeprefix('--')}" if flag.startswith("--") else f"-s {flag.removeprefix('-')}"
+        for flag in option.flags
+    )
+
+
+def _taken(option: Option) -> str:
+    if option.value.kind == "none":
+        return ""
+    is_path = option.value.kind in ("files", "folders")
+    return f"{'-r' if is_path else '-x'} {_offer(option.value)}".rstrip()
+
+
+def _offer(value: Value) -> str:
+    match value.kind:
+        case "words":
+            return f"-a {_quoted(' '.join(value.words))}"
+        case "sessions":
+            return "-a '(holdfast completion sessions 2>/dev/null)'"
+        case "files" | "folders":
+            return "-F"
+        case "none" | "any":
+            return ""
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return " ".join(_quoted(text) for text in texts)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,161 @@
+"""`holdfast init` and `holdfast config`: files to start from, what is in force, and where mistakes stand."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cli.commands import Run, run
+
+from holdfast.config import Field, config_text, fields, load_config, with_value
+from holdfast.core import Limits
+from holdfast.core.errors import InvalidConfig
+from holdfast.session import Settings
+from holdfast.store import Home
+
+__all__ = ["run"]
+
+
+def written(tmp_path: Path, text: str) -> Home:
+    home = Home(tmp_path / "holdfast")
+    home.prepare()
+    home.config.write_text(text)
+    return home
+
+
+def test_init_writes_files_that_say_everything_and_change_nothing(run: Run, tmp_path: Path) -> None:
+    done = run("init")
+    assert done.code == 0
+    assert done.out.split() == [f"{tmp_path}/holdfast/config.toml", f"{tmp_path}/holdfast/policies/mine.yaml"]
+    home = Home(tmp_path / "holdfast")
+    assert load_config(home, {}) == Settings(policy="mine")
+    assert run("policy", "test", "mine").code == 0
+    text = home.config.read_text()
+    for field in fields():
+        if field.key != "asking.model":
+            assert re.search(rf"^(# )?{field.key.rpartition('.')[2]} = ", text, re.MULTILINE), field.key
+
+
+def test_every_line_of_the_draft_can_be_taken_as_it_stands() -> None:
+    text = re.sub(r"^# (\w+ = )", r"\1", config_text("mine"), flags=re.MULTILINE)
+    assert tomllib.loads(text)["budget"]["tokens"] == 1_000_000
+
+
+def test_init_never_replaces_a_file(run: Run, tmp_path: Path) -> None:
+    written(tmp_path, "# precious\n")
+    done = run("init")
+    assert (tmp_path / "holdfast" / "config.toml").read_text() == "# precious\n"
+    assert "left as it is" in done.err
+
+
+def test_init_shows_without_writing(run: Run, tmp_path: Path) -> None:
+    done = run("init", "--dry-run")
+    assert 'policy = "mine"' in done.out
+    assert "read-inside" in done.out
+    assert not (tmp_path / "holdfast").exists()
+
+
+def test_init_for_a_project_writes_a_policy_whose_examples_hold(run: Run, tmp_path: Path) -> None:
+    assert run("init", "--project").code == 0
+    assert run("policy", "test", ".holdfast/policy.yaml").code == 0
+    assert load_config(Home(tmp_path / "holdfast"), {}, project=tmp_path) == Settings()
+
+
+def test_a_project_can_only_narrow_what_may_be_spent(run: Run, tmp_path: Path) -> None:
+    home = written(tmp_path, "[budget]\ntokens = 100\n")
+    project = tmp_path / ".holdfast" / "config.toml"
+    project.parent.mkdir()
+    project.write_text("[budget]\ntokens = 5000\ncalls = 7\n[turn_budget]\nsteps = 60\n")
+    settings = load_config(home, {}, project=tmp_path)
+    assert settings.budget == Limits(tokens=100, calls=7)
+    assert settings.turn_budget == Limits(steps=50, calls=1000)
+    done = run("config", "-w", ".")
+    assert re.search(rf"budget\.calls +7 +{project}:3:9", done.out)
+    assert re.search(r"budget\.tokens +100 +.*holdfast/config\.toml:2:10", done.out)
+    project.write_text("model = 'server:http://elsewhere/v1#m'\n")
+    with pytest.raises(InvalidConfig, match=r"config\.toml:1:9: there is no field 'model'"):
+        load_config(home, {}, project=tmp_path)
+
+
+def test_the_source_of_each_value_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, 'sandbox = "lisp"\n')
+    monkeypatch.setenv("HOLDFAST_POLICY", "safe-edit")
+    rows = {row["key"]: row for row in json.loads(run("config", "--json").out)}
+    assert rows["sandbox"]["source"].endswith("config.toml:1:11")
+    assert (rows["policy"]["value"], rows["policy"]["source"]) == ("safe-edit", "$HOLDFAST_POLICY")
+    assert rows["mode"]["source"] == "default"
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "nothing-of-worth")
+    rows = {row["key"]: row for row in json.loads(run("config", "show", "--json").out)}
+    assert "anthropic" in rows["model"]["value"]
+    assert "key for anthropic" in rows["model"]["source"]
+    assert "nothing-of-worth" not in run("config").out
+
+
+def test_a_value_is_set_and_comments_stay(run: Run, tmp_path: Path) -> None:
+    run("init")
+    before = (tmp_path / "holdfast" / "config.toml").read_text()
+    assert run("config", "set", "budget.cost_usd", "2.50").code == 0
+    assert run("config", "get", "budget.cost_usd").out == "2.5\n"
+    after = (tmp_path / "holdfast" / "config.toml").read_text()
+    assert set(before.splitlines()) < set(after.splitlines())
+    assert run("config", "path").out == f"{tmp_path}/holdfast/config.toml\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("polcy", "x"), "did you mean policy?"),
+        (("budget.tokens", "many"), "whole number"),
+        (("mode", "fast"), "code or tools"),
+        (("budget.calls", "-3"), "from 0 up"),
+    ],
+)
+def test_a_wrong_value_is_refused_and_nothing_is_written(
+    run: Run, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    done = run("config", "set", "--", *words)
+    assert done.code == 2
+    assert told in done.err
+    assert not (tmp_path / "holdfast" / "config.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("polcy = 'x'\n", "1:9: there is no field 'polcy'"),
+        ("# a\n\n[budget]\ntokens = 'many'\n", "4:10: Expected `int | null`"),
+        ("[budget]\ntokns = 4\n", "2:9: there is no field 'budget.tokns'"),
+        ("budget = {calls = -3}\n", "1:10: a limit is a number from 0 up"),
+        ("[asking]\nattempts = true\n", "2:12: Expected `int`"),
+        ("policy = \n", "1:10: Invalid value"),
+        ("a = [\n", "1:6: "),
+    ],
+)
+def test_a_mistake_in_the_file_is_named_with_line_and_column(
+    run: Run, tmp_path: Path, text: str, place: str
+) -> None:
+    written(tmp_path, text)
+    done = run("config")
+    assert done.code == 2
+    assert f"config.toml:{place}" in done.err
+    assert "hint:" in done.err
+
+
+@given(
+    st.lists(
+        st.sampled_from([field for field in fields() if field.default is not None]), max_size=6, unique=True
+    )
+)
+def test_values_set_one_after_the_other_are_all_there(chosen: list[Field]) -> None:
+    text = ""
+    for field in chosen:
+        text = with_value(text, field.key, field.default)  # type: ignore[arg-type]  # a scalar, as it is in TOML
+    table = tomllib.loads(text)
+    for field in chosen:
+        value: object = table
+        for name in field.key.split("."):
+            value = value[name] if isinstance(value, dict) else None
+        assert value == field.default

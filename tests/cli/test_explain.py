@@ -1,0 +1,74 @@
+"""`holdfast explain`: every code that can occur has words that help."""
+
+import ast
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import Run, run
+
+import holdfast
+from holdfast.cli import exits
+from holdfast.cli.explanations import explanations
+from holdfast.core.errors import HoldfastError
+
+__all__ = ["run"]
+PACKAGE = Path(holdfast.__file__).parent
+
+
+def error_classes(kind: type[HoldfastError] = HoldfastError) -> Iterator[type[HoldfastError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from error_classes(below)
+
+
+def outcome_codes() -> Iterator[str]:
+    """Codes of outcomes that stand in the source without an error class."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Error", "_failed"):
+                for word in node.keywords:
+                    if word.arg == "code" and isinstance(word.value, ast.Constant):
+                        yield str(word.value.value)
+
+
+def test_every_code_that_can_occur_is_explained_and_no_other() -> None:
+    for module in pkgutil.walk_packages([str(PACKAGE)], "holdfast."):
+        if module.name.rpartition(".")[2] == "errors":
+            import_module(module.name)
+    ours = {kind.code for kind in error_classes() if kind.__module__.startswith("holdfast.")}
+    assert ours | set(outcome_codes()) == explanations().keys()
+
+
+@pytest.mark.parametrize("code", explanations())
+def test_an_explanation_says_what_happened_why_and_what_to_do(code: str) -> None:
+    explanation = explanations()[code]
+    for text in (explanation.what, explanation.why, explanation.todo):
+        assert text.endswith(".")
+        assert len(text) > 10
+
+
+def test_a_code_is_explained_at_the_command_line(run: Run) -> None:
+    done = run("explain", "session-held")
+    assert done.code == 0
+    assert done.out.startswith("session-held\n  Another process is writing this session.\n  why  ")
+    assert "\n  do   " in done.out
+
+
+@pytest.mark.parametrize("code", exits.MEANINGS)
+def test_an_exit_code_is_explained(run: Run, code: int) -> None:
+    assert exits.MEANINGS[code] in run("explain", str(code)).out
+    assert exits.MEANINGS[code] in run("explain", "exit-codes").out
+
+
+def test_a_misspelt_code_is_answered_with_the_nearest(run: Run) -> None:
+    done = run("explain", "sesion-held")
+    assert (done.code, "did you mean session-held?" in done.err) == (2, True)
+
+
+def test_an_error_names_its_code(run: Run) -> None:
+    done = run("show", "nowhere")
+    assert done.code == 1
+    assert "(session-not-found)" in done.err

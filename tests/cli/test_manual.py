@@ -1,0 +1,73 @@
+"""Help: a page for every command and action, examples first, everything in it explained."""
+
+import argparse
+from collections.abc import Iterator
+
+import pytest
+from tests.cli.commands import Run, run
+
+from holdfast.cli.catalogue import COMMANDS
+from holdfast.cli.manual import ManualParser, actions, load
+
+__all__ = ["run"]
+
+
+def pages(command: str) -> Iterator[tuple[str, ManualParser]]:
+    parser = load(command).parser
+    yield f"holdfast {command}", parser
+    for name, below in actions(parser).items():
+        yield f"holdfast {command} {name}", below
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_page_says_what_it_does_then_shows_examples_then_the_rest(command: str) -> None:
+    for page, parser in pages(command):
+        text = parser.format_help()
+        what, examples, *_ = text.split("\n\n")
+        assert what.endswith("."), f"{page}: {what}"
+        assert examples.startswith("examples:\n  "), text
+        assert page in examples
+        assert text.index("usage: ") > text.index("examples:")
+        assert "Exit codes: " in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_argument_and_option_is_explained(command: str) -> None:
+    for page, parser in pages(command):
+        for action in parser._actions:
+            if not isinstance(action, argparse._SubParsersAction):
+                assert action.help, f"{page}: {action.option_strings or action.dest} says nothing"
+            else:
+                said = {choice.dest for choice in action._choices_actions if choice.help}
+                assert not set(action.choices) - said, f"{page}: {set(action.choices) - said} say nothing"
+
+
+def test_the_first_page_lists_every_option_of_a_session_and_every_command(run: Run) -> None:
+    done = run("--help")
+    for action in load("session").parser._actions:
+        for option in action.option_strings:
+            assert option in done.out, f"{option} is missing"
+    for command, what in COMMANDS.items():
+        assert f"  {command} " in done.out
+        assert what in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert done.out.index("examples:") < done.out.index("options")
+
+
+def test_help_is_found_by_either_word_order(run: Run) -> None:
+    assert run("help", "audit").out == run("audit", "--help").out
+    assert run("help").out == run("-h").out
+
+
+def test_a_misspelt_command_is_not_sent_to_a_model(run: Run) -> None:
+    done = run("sesions")
+    assert done.code == 2
+    assert "there is no command 'sesions'" in done.err
+    assert "holdfast sessions" in done.err
+
+
+def test_a_wrong_option_says_where_help_is(run: Run) -> None:
+    done = run("audit", "--colour")
+    assert done.code == 2
+    assert "--colour" in done.err
+    assert "hint: holdfast audit --help" in done.err
