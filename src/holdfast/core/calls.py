@@ -3,7 +3,7 @@
 from typing import Literal
 
 from holdfast.core.ids import AGENT, CallId, EscalationId, Principal
-from holdfast.core.limits import Dimension
+from holdfast.core.limits import Amount, Dimension
 from holdfast.core.values import Json, JsonObject, Value, digest
 
 
@@ -38,6 +38,8 @@ class Returned(Value, tag_field="kind", tag="returned"):
     """The call was carried out."""
 
     value: Json = None
+    amount: Amount = Amount()
+    """What that spent, for guests that keep budgets of their own."""
 
 
 class Refused(Value, tag_field="kind", tag="refused"):
