@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 WAIT_SECONDS = 40.0
@@ -76,12 +76,24 @@ class Typist:
 
 
 @contextlib.contextmanager
-def terminal(*words: str, home: Path, **environment: str) -> Iterator[Typist]:
-    """Start holdfast at a terminal of 120 by 40."""
+def terminal(
+    *words: str, home: Path, rows: int = 40, columns: int = 120, **environment: str
+) -> Iterator[Typist]:
+    """Start holdfast at a terminal."""
+    command = [sys.executable, "-m", "holdfast", *words]
+    with at_terminal(command, home=home, rows=rows, columns=columns, **environment) as typist:
+        yield typist
+
+
+@contextlib.contextmanager
+def at_terminal(
+    command: Sequence[str], *, home: Path, rows: int = 40, columns: int = 120, **environment: str
+) -> Iterator[Typist]:
+    """Start any program at a terminal, in a home of its own."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", *words],
+        command,
         env={
             "PATH": os.environ["PATH"],
             "HOME": str(home),
@@ -120,7 +132,7 @@ def prepared(home: Path, *replies: object) -> tuple[str, ...]:
     (home / "work" / "a.txt").write_text("precious\n")
     (home / "asking.yaml").write_text(ASKING)
     (home / "script.json").write_text(json.dumps(replies))
-    return ("-w", "work", "-p", "asking.yaml", "-m", f"scripted:{home / 'script.json'}")
+    return ("-w", "work", "--trust", "-p", "asking.yaml", "-m", f"scripted:{home / 'script.json'}")
 
 
 DELETE = runs("import os\nos.remove('a.txt')")

@@ -1,0 +1,110 @@
+"""`holdfast doctor`: a punch list that is true, with a fix for each point."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.commands import Run, run
+
+from holdfast.cli.checkup import engines as engine_check
+from holdfast.cli.checkup.home import TOO_LITTLE_BYTES
+from holdfast.guests import Check
+from holdfast.store import Home
+
+__all__ = ["run"]
+
+
+def findings(run: Run) -> dict[str, dict[str, Any]]:
+    found = json.loads(run("doctor", "--json").out)
+    return {
+        each["part"] + (f":{each['told'].split(':')[0]}" if each["part"] == "kernel" else ""): each
+        for each in found
+    }
+
+
+def test_an_empty_machine_has_everything_but_a_model(run: Run, tmp_path: Path) -> None:
+    done = run("doctor")
+    assert done.code == 1
+    assert "1 to mend: model" in done.out
+    assert "fix: set a key, or holdfast model install" in done.out
+    assert not (tmp_path / "holdfast").exists(), "looking makes nothing"
+
+
+def test_a_model_with_a_key_is_all_that_was_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "nothing-of-worth")
+    done = run("doctor")
+    assert done.code == 0, done.out
+    assert "nothing is in the way" in done.out
+    assert "nothing-of-worth" not in done.out
+
+
+def test_every_point_is_looked_at_and_every_bad_one_has_a_fix(run: Run) -> None:
+    found = findings(run)
+    assert {
+        "home",
+        "disk",
+        "config",
+        "policy",
+        "versions",
+        "libraries",
+        "kernel:openat2",
+        "kernel:landlock",
+        "kernel:seccomp",
+        "kernel:inotify",
+        "keys",
+        "model",
+        "sandbox python",
+        "sandbox wasi",
+        "sandbox lisp",
+        "mcp",
+    } <= found.keys()
+    assert all(each["fix"] for each in found.values() if each["state"] != "ok")
+    assert "escape attempts refused" in found["sandbox python"]["told"]
+
+
+def test_a_home_that_others_can_look_into_is_bad(run: Run, tmp_path: Path) -> None:
+    Home(tmp_path / "holdfast").prepare()
+    (tmp_path / "holdfast").chmod(0o755)
+    home = findings(run)["home"]
+    assert home["state"] == "bad"
+    assert home["fix"] == f"chmod 700 {tmp_path}/holdfast"
+
+
+def test_a_broken_configuration_or_policy_is_bad(run: Run, tmp_path: Path) -> None:
+    run("init")
+    (tmp_path / "holdfast" / "policies" / "mine.yaml").write_text("policy: mine\nrules: 3\n")
+    assert "mine.yaml:2" in findings(run)["policy"]["told"]
+    (tmp_path / "holdfast" / "config.toml").write_text("polcy = 1\n")
+    assert "config.toml:1:9" in findings(run)["config"]["told"]
+
+
+def test_a_full_disk_is_bad(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        free = TOO_LITTLE_BYTES - 1
+
+    monkeypatch.setattr("shutil.disk_usage", lambda _: Full())
+    assert findings(run)["disk"]["state"] == "bad"
+
+
+def test_a_sandbox_whose_walls_do_not_hold_is_bad(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def leaking(engine: object) -> tuple[Check, ...]:
+        return (Check(name="reads nothing outside", is_passed=False, seen="ok: root:x:0"),)
+
+    monkeypatch.setattr(engine_check, "self_test", leaking)
+    found = findings(run)["sandbox python"]
+    assert found["state"] == "bad"
+    assert "reads nothing outside" in found["told"]
+
+
+def test_a_server_that_does_not_start_is_bad_and_one_that_does_is_not(run: Run, tmp_path: Path) -> None:
+    Home(tmp_path / "holdfast").prepare()
+    servers = {
+        "gone": {"command": "/nowhere/at-all"},
+        "clock": {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]},
+    }
+    (tmp_path / "holdfast" / "mcp-servers.json").write_text(json.dumps({"mcpServers": servers}))
+    found = findings(run)
+    assert found["mcp gone"]["state"] == "bad"
+    assert found["mcp clock"]["state"] != "bad", found["mcp clock"]
