@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,7 @@ def test_every_command_has_help_with_an_example_and_its_exit_codes(run: Run, com
     assert command in COMMANDS
     code, out, _ = run(command, "--help")
     assert code == 0
-    assert f"\nholdfast {command}" in out
+    assert re.search(rf"^ *holdfast {command}", out, re.MULTILINE)
     assert "Exit codes:" in out
     assert "--json" in out
 

@@ -29,6 +29,7 @@ from holdfast.store.home import Home
 from holdfast.store.intake import Intake, Row
 from holdfast.store.journal import EmbeddedJournal, check_names, next_head
 from holdfast.store.leases import Leases
+from holdfast.store.logroom import LogRoom
 from holdfast.store.naming import possible_names, the_only
 from holdfast.store.presence import Presence
 from holdfast.store.reader import Reader
@@ -67,6 +68,7 @@ class EmbeddedStore:
         self._writer = Writer(
             connect=partial(database.connect, home.database, timeout_seconds=0),
             explain=partial(explain, home),
+            idle=LogRoom(home.database),
         )
         self._is_closed = False
 
@@ -238,7 +240,7 @@ class EmbeddedStore:
 
     async def writing(self, work: Work[Result]) -> Result:
         """Have something written by the writer's thread; it happens even when the wait is cancelled. For this package."""
-        return await asyncio.shield(self._writer.submit(work))
+        return await self._writer.submit(work)
 
     # -- below here: how the promises are kept
 

@@ -130,12 +130,23 @@ class EmbeddedJournal:
         transaction.staged[self] = head
 
     def _index(self, transaction: Transaction) -> None:
-        tally = transaction.staged[self].tally
+        tally, before = transaction.staged[self].tally, self._head.tally.summary
         line = tally.summary
         moved_by = line.events if self._session in transaction.moved else None
-        transaction.execute(
-            SQL["update_session"], (self._session, line.name, line.folder, encode(tally), moved_by)
-        )
+        if (line.name, line.folder) != (before.name, before.folder):
+            transaction.execute(
+                SQL["update_session"], (self._session, line.name, line.folder, encode(tally), moved_by)
+            )
+        elif moved_by is None or self._stays_newest(transaction):
+            transaction.execute(SQL["note_tally"], (self._session, encode(tally)))
+        else:
+            transaction.execute(SQL["raise_session"], (self._session, encode(tally), moved_by))
+
+    def _stays_newest(self, transaction: Transaction) -> bool:
+        """Whether the session is the first of the list as it is, so that the list need not be touched."""
+        if transaction.moved != {self._session}:
+            return False
+        return bool(transaction.execute(SQL["newest_session"]).fetchone() == (self._session,))
 
     def _adopt(self, transaction: Transaction) -> None:
         self._head = transaction.staged[self]

@@ -29,9 +29,12 @@ def alias(name: str) -> str:
         return kept
 
 
+_NAMING = (SessionOpened, SessionRenamed)
+
+
 def named(event: AnyEvent) -> AnyEvent:
     """The event with its name, if it gives one, in the form in which names are kept."""
-    if isinstance(event, SessionOpened | SessionRenamed) and event.name is not None:
+    if isinstance(event, _NAMING) and event.name is not None:
         return msgspec.structs.replace(event, name=alias(event.name))
     return event
 
@@ -39,7 +42,7 @@ def named(event: AnyEvent) -> AnyEvent:
 def names_in(recorded: Iterable[Recorded]) -> list[str]:
     """The names that these events give."""
     events = (record.event for record in recorded)
-    return [e.name for e in events if isinstance(e, SessionOpened | SessionRenamed) and e.name is not None]
+    return [e.name for e in events if isinstance(e, _NAMING) and e.name is not None]
 
 
 def possible_names(reference: str) -> tuple[str, ...]:

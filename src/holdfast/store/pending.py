@@ -9,7 +9,7 @@ Result = TypeVar("Result")
 
 
 class Pending(Coroutine[Any, Any, Result]):
-    """Awaits a future without owning it.
+    """Awaits the news of a write, on which the write itself does not depend.
 
     A plain coroutine would not begin before it is awaited, and cancelling its task would leave open whether the write
     took place. Here the write is on its way before the caller gets this object; cancelling only ends the waiting.
@@ -27,7 +27,7 @@ class Pending(Coroutine[Any, Any, Result]):
         return cls(future)
 
     def __await__(self) -> Generator[Any, Any, Result]:
-        return asyncio.shield(self._future).__await__()
+        return self._future.__await__()
 
     def send(self, value: Any) -> Any:  # Any: the protocol between an event loop and a coroutine
         return self._generator().send(value)

@@ -1,11 +1,10 @@
 """Records: how an event becomes what is kept of it, the same in every store."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
-from holdfast.core import SessionId
+from holdfast.core import SessionId, Value
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import AnyEvent, Recorded, chain, decode_event, encode_event
 from holdfast.store.naming import named
@@ -14,8 +13,7 @@ Redact = Callable[[bytes], bytes]
 """Takes the known secrets out of the bytes of an event."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Value):
     """An event as it will be recorded, with its bytes, not yet in its place."""
 
     event: AnyEvent

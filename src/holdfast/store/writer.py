@@ -1,8 +1,8 @@
 """The writer: one thread that carries out what is to be written, as many jobs at a time as wait.
 
 A commit costs one trip to the disk however much is in it, so the jobs that arrive while one is under way are committed
-together as the next. Jobs run in the order in which they were handed in; a result is told on the event loop of the one
-who asked, after the commit.
+together as the next, with those that arrive until the last of them has run. Jobs run in the order in which they were
+handed in; a result is told on the event loop of the one who asked, after the commit.
 """
 
 import asyncio
@@ -20,6 +20,8 @@ from holdfast.store.database import LOCK_TIMEOUT_SECONDS
 
 Result = TypeVar("Result")
 LARGEST_GROUP = 512
+LONGEST_PAUSE_SECONDS = 0.001
+IDLE_SECONDS = 0.02
 
 
 class Transaction:
@@ -58,9 +60,11 @@ class Writer:
         self,
         connect: Callable[[], sqlite3.Connection],
         explain: Callable[[sqlite3.Error], HoldfastError],
+        idle: Callable[[sqlite3.Connection], None],
     ) -> None:
         self._connect = connect
         self._explain = explain
+        self._idle = idle
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._is_closed = False
         self._connection: sqlite3.Connection | None = None
@@ -91,33 +95,31 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        is_last = False
-        while not is_last:
-            group, is_last = self._next_group()
-            if group:
-                self._commit(group)
-                _tell(group)
+        while (job := self._next()) is not None:
+            group = [job]
+            self._commit(group, is_open=True)
+            _tell(group)
         self._disconnect()
 
-    def _next_group(self) -> tuple[list[_Job[Any]], bool]:
-        group: list[_Job[Any]] = []
-        job = self._jobs.get()
-        while job is not None:
-            group.append(job)
-            if len(group) == LARGEST_GROUP:
-                return group, False
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                return group, False
-        return group, True
-
-    def _commit(self, group: list[_Job[Any]], *, is_second_try: bool = False) -> None:
+    def _next(self) -> _Job[Any] | None:
         try:
-            self._attempt(group)
+            return self._jobs.get(timeout=IDLE_SECONDS)
+        except queue.Empty:
+            if self._connection is not None:
+                self._rest(self._connection)
+            return self._jobs.get()
+
+    def _commit(self, group: list[_Job[Any]], *, is_open: bool = False, is_second_try: bool = False) -> None:
+        try:
+            self._attempt(group, is_open=is_open)
         except Exception as problem:
             self._rollback(problem)
-            if len(group) > 1:
+            if _is_busy(problem):
+                # Nothing was begun. Whoever handed something in meanwhile has waited as well, and waits no second time.
+                self._take_arrived(group)
+                for job in group:
+                    job.problem = self._said(problem)
+            elif len(group) > 1:
                 # One job's failure must not be another's: each gets a transaction of its own.
                 for job in group:
                     self._commit([job])
@@ -126,9 +128,13 @@ class Writer:
                 self._commit(group, is_second_try=True)
             else:
                 (job,) = group
-                job.problem = self._explain(problem) if isinstance(problem, sqlite3.Error) else problem
+                job.problem = self._said(problem)
 
-    def _attempt(self, group: list[_Job[Any]]) -> None:
+    def _said(self, problem: Exception) -> Exception:
+        return self._explain(problem) if isinstance(problem, sqlite3.Error) else problem
+
+    def _attempt(self, group: list[_Job[Any]], *, is_open: bool) -> None:
+        """Carry out a group and commit it; one that is open takes in whatever arrives meanwhile."""
         if self._connection is None:
             self._connection = self._connect()
         transaction = Transaction(self._connection, failures=self._failures)
@@ -139,25 +145,45 @@ class Writer:
                 job.result = job.work(transaction)
             except HoldfastError as refusal:
                 job.problem = refusal
+            if is_open and job is group[-1]:
+                self._take_arrived(group)
         for step in transaction.before_commit:
             step()
         self._connection.execute("COMMIT")
         for step in transaction.after_commit:
             step()
 
+    def _take_arrived(self, group: list[_Job[Any]]) -> None:
+        while len(group) < LARGEST_GROUP:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return
+            if job is None:  # the sign to stop: left for the thread's own loop
+                self._jobs.put(None)
+                return
+            group.append(job)
+
+    def _rest(self, connection: sqlite3.Connection) -> None:
+        """Have done what makes later commits cheaper and what nobody waits for."""
+        try:
+            self._idle(connection)
+        except (sqlite3.Error, OSError) as problem:
+            self._rollback(problem)
+
     def _begin(self, connection: sqlite3.Connection) -> None:
         # SQLite's own waiting sleeps up to 100 ms at a time; a commit takes one, so we look again sooner.
         deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
-        pause = 0.0002
+        pause = 0.0001
         while True:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 return
             except sqlite3.OperationalError as problem:
-                if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                if not _is_busy(problem) or time.monotonic() > deadline:
                     raise
                 time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
-                pause = min(pause * 1.5, 0.004)
+                pause = min(pause * 1.3, LONGEST_PAUSE_SECONDS)
 
     def _rollback(self, problem: Exception) -> None:
         connection = self._connection
@@ -176,6 +202,11 @@ class Writer:
                 self._connection.close()
             finally:
                 self._connection = None
+
+
+def _is_busy(problem: Exception) -> bool:
+    """Whether another process is writing."""
+    return isinstance(problem, sqlite3.Error) and problem.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _tell(group: list[_Job[Any]]) -> None:

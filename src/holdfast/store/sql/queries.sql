@@ -36,6 +36,19 @@ UPDATE session SET name = ?2, folder = ?3, tally = ?4,
     rank = coalesce((SELECT row FROM event WHERE session = ?1 AND seq = ?5), rank)
 WHERE id = ?1;
 
+-- name: note_tally
+-- The cheapest of the three: one page, and no index.
+UPDATE session SET tally = ?2 WHERE id = ?1;
+
+-- name: raise_session
+-- The same, and to the top of the list. The last value is the event that moves it up.
+UPDATE session SET tally = ?2, rank = coalesce((SELECT row FROM event WHERE session = ?1 AND seq = ?3), rank)
+WHERE id = ?1;
+
+-- name: newest_session
+-- The first of the list.
+SELECT id FROM session ORDER BY rank DESC LIMIT 1;
+
 -- name: find_session
 -- A session's line with its place in the list.
 SELECT tally, rank, parent, parent_seq FROM session WHERE id = ?;

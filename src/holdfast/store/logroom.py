@@ -1,0 +1,58 @@
+"""Room in the log: SQLite's log is made larger ahead of what is written to it.
+
+Writing over blocks that a file has takes about half the time on the disk of writing behind its end, where the file
+system has to record the new length as well. The log lives as long as a process has the store open and is written over
+again and again, so this is needed in the beginning only.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+
+from holdfast.store.database import CHECKPOINT_PAGES
+
+STEP_BYTES = 1024 * 1024
+ENOUGH_BYTES = CHECKPOINT_PAGES * 4096
+"""About where SQLite begins the log anew."""
+SHORT_LIFE = 16
+"""So many times idle, a process is no short command, for which it would not be worth the while."""
+
+
+class LogRoom:
+    """Makes room when it is called, in moments when nobody waits for the writer."""
+
+    def __init__(self, database: Path) -> None:
+        self._log = Path(f"{database}-wal")
+        self._calls = 0
+        self._left_bytes = 0
+        self._is_futile = False
+
+    def __call__(self, connection: sqlite3.Connection) -> None:
+        """Add a step where the log has outgrown what was left."""
+        self._calls += 1
+        if self._calls < SHORT_LIFE or self._is_futile:
+            return
+        if not self._left_bytes < self._log.stat().st_size < ENOUGH_BYTES:
+            return
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return  # somebody else writes; there will be another idle moment
+        try:
+            self._left_bytes = self._extend()
+        except OSError:
+            self._is_futile = True  # a full disk: what little room there is goes to what is to be recorded
+        finally:
+            connection.execute("ROLLBACK")
+
+    def _extend(self) -> int:
+        # INVARIANT: only with SQLite's lock for writing, so that nobody puts a frame where the zeros go. Unlike the
+        # database, the log can be opened beside SQLite: its locks are not on this file.
+        descriptor = os.open(self._log, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            end = os.fstat(descriptor).st_size
+            os.pwrite(descriptor, bytes(STEP_BYTES), end)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        return end + STEP_BYTES
