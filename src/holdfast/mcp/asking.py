@@ -56,9 +56,7 @@ class Asking:
         if escalation is None:
             return None
         if not self._is_trusted(context):
-            if not self._can_ask_elsewhere:
-                await self._answer(id, Response(verdict="deny", reason="nobody can be asked here"), EXTERNAL)
-            await self._keeper.wait(id)
+            await self.wait_elsewhere(id)
             return None
         if context.protocol_version >= "2026":
             ticket = Ticket(call=call.id, escalation=id)
@@ -71,6 +69,12 @@ class Asking:
             return mcp_types.InputRequiredResult(input_requests={_KEY: request}, request_state=state)
         await self._ask_directly(context, escalation)
         return None
+
+    async def wait_elsewhere(self, id: EscalationId) -> None:
+        """Have the escalation settled by others than this client; where there is nobody, that is a no."""
+        if not self._can_ask_elsewhere:
+            await self._answer(id, Response(verdict="deny", reason="nobody can be asked here"), EXTERNAL)
+        await self._keeper.wait(id)
 
     async def take(self, context: Context, ticket: Ticket, responses: dict[str, Any]) -> None:
         """Take the answer that came with a second round. Anything but a clear yes of a trusted client is a no."""

@@ -59,6 +59,14 @@ class Catalogue:
             raise MCPError(mcp_types.INVALID_PARAMS, f"{len(owners)} servers have a resource {uri!r}")
         return next(iter(owners))
 
+    async def server_of_template(self, template: str) -> str:
+        """The one server that lists a resource template. Raises MCPError where that is not clear."""
+        listed = await self._gather("resources", _templates)
+        owners = {server for server, each in listed if each.uri_template == template}
+        if len(owners) != 1:
+            raise MCPError(mcp_types.INVALID_PARAMS, f"{len(owners)} servers have a template {template!r}")
+        return next(iter(owners))
+
     async def _gather(
         self, what: str, list_all: Callable[[Connection], Awaitable[list[_Item]]]
     ) -> list[tuple[str, _Item]]:

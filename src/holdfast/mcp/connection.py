@@ -6,7 +6,7 @@ first needed. The library wants its context left by the task that entered it, so
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,31 +19,42 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 
+import holdfast.mcp.extras as extras
 from holdfast.core import Clock, Json, JsonObject
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
-from holdfast.mcp.contract import ListChanged, News, ResourceChanged
 from holdfast.mcp.definitions import MAX_TOOLS
 from holdfast.mcp.environment import arguments_for, environment_for, headers_for
-from holdfast.mcp.extras import READ_RESOURCE
+from holdfast.mcp.listening import NEWER_ERA, Listening, Tell
 from holdfast.mcp.process import run
 from holdfast.mcp.ration import Ration
 from holdfast.mcp.specs import ServerSpec
 from holdfast.mcp.ward import Ward
+from holdfast.mcp.wishes import Wishes
 
 MAX_PAGES = 50
 MAX_INPUT_ROUNDS = 3
 """A server may ask for the roots while a call runs, not keep asking."""
-
-Tell = Callable[[News], None]
+_LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 
 class Connection:
     """A server that answers. Made by `connect`; calls may come from any task."""
 
-    def __init__(self, spec: ServerSpec, client: Client, ward: Ward | None, ration: Ration) -> None:
+    def __init__(
+        self,
+        spec: ServerSpec,
+        client: Client,
+        ward: Ward | None,
+        *,
+        ration: Ration,
+        listening: Listening,
+        wishes: Wishes,
+    ) -> None:
         self._spec = spec
         self._client = client
         self._ward = ward
+        self._listening = listening
+        self._wishes = wishes
         self.ration = ration
         self._is_lost = False
 
@@ -75,7 +86,8 @@ class Connection:
     def offers(self) -> tuple[str, ...]:
         """What the server has beside tools."""
         has = self._client.server_capabilities
-        return tuple(name for name in ("resources", "prompts") if getattr(has, name) is not None)
+        offers = [name for name in ("resources", "prompts", "completions") if getattr(has, name) is not None]
+        return (*offers, *(["subscriptions"] if has.resources and has.resources.subscribe else []))
 
     async def list_tools(self) -> list[JsonObject]:
         """Every tool on every page, up to a bound."""
@@ -93,28 +105,57 @@ class Connection:
         self, tool: str, arguments: JsonObject, on_progress: ProgressFnT
     ) -> mcp_types.CallToolResult:
         """Call a tool. Raises ToolFailed and ToolTimeout."""
+        level = self._wishes.log_level if self.protocol >= NEWER_ERA else None
+        meta: Any = {_LOG_LEVEL: level} if level is not None else None
         try:
             return await self._client.call_tool(
-                tool, arguments, read_timeout_seconds=self._spec.call_seconds, progress_callback=on_progress
+                tool,
+                arguments,
+                read_timeout_seconds=self._spec.call_seconds,
+                progress_callback=on_progress,
+                meta=meta,
             )
         except Exception as error:
             raise self.explain(error) from error
 
     async def fetch(self, what: str, arguments: JsonObject) -> Json:
-        """Read a resource or get a prompt. Raises ToolFailed and ToolTimeout."""
+        """Use what the server has beside tools. Raises ToolFailed and ToolTimeout."""
         try:
             async with asyncio.timeout(self._spec.call_seconds):
-                if what == READ_RESOURCE:
-                    read = await self._client.read_resource(str(arguments["uri"]))
-                    return read.model_dump(by_alias=True, mode="json", exclude_none=True)
-                words = arguments.get("arguments")
-                given = {name: str(word) for name, word in words.items()} if isinstance(words, dict) else {}
-                prompt = await self._client.get_prompt(str(arguments["name"]), given)
-                return prompt.model_dump(by_alias=True, mode="json", exclude_none=True)
+                fetched = await self._fetch(what, arguments)
+                return fetched.model_dump(by_alias=True, mode="json", exclude_none=True)
         except TimeoutError:
             raise ToolTimeout(f"server {self._spec.name!r} did not answer in time") from None
         except Exception as error:
             raise self.explain(error) from error
+
+    async def _fetch(self, what: str, arguments: JsonObject) -> mcp_types.Result:
+        match what:
+            case extras.READ_RESOURCE:
+                return await self._client.read_resource(str(arguments["uri"]))
+            case extras.GET_PROMPT:
+                return await self._client.get_prompt(str(arguments["name"]), _words(arguments, "arguments"))
+            case extras.COMPLETE:
+                word = {"name": str(arguments["argument"]), "value": str(arguments["value"])}
+                return await self._client.complete(_reference(arguments), word, _words(arguments, "context"))
+            case extras.SUBSCRIBE:
+                self._wishes.add(str(arguments["uri"]))
+                await self._listening.subscribe(self._client, str(arguments["uri"]))
+                return mcp_types.EmptyResult()
+            case _:
+                raise ToolFailed(f"there is no operation {what!r}")
+
+    async def unsubscribe(self, uri: str) -> None:
+        """Tell the server that nobody wants to hear of a resource any more."""
+        with contextlib.suppress(MCPError, TimeoutError):
+            async with asyncio.timeout(self._spec.call_seconds):
+                await self._listening.unsubscribe(self._client, uri)
+
+    async def set_log_level(self) -> None:
+        """Have the server log from the wished level on."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._spec.call_seconds):
+                await self._listening.set_log_level(self._client)
 
     def explain(self, error: Exception) -> HoldfastError:
         """What the library raised, in our words."""
@@ -150,28 +191,17 @@ async def connect(
     environ: Mapping[str, str],
     clock: Clock,
     tell: Tell,
+    wishes: Wishes,
     protocol: str = "",
 ) -> AsyncIterator[Connection]:
     """A server, started and greeted, until the block is left. `protocol` is what it spoke last time, to skip the probe."""
     ration = Ration(clock)
     ward: Ward | None = None
+    listening = Listening(spec.name, tell=tell, wishes=wishes, ration=ration if spec.url else None)
 
     async def roots(context: ClientRequestContext) -> mcp_types.ListRootsResult | mcp_types.ErrorData:
         uri: Any = workspace.as_uri()
         return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=uri, name="workspace")])
-
-    async def hear(message: object) -> None:
-        match message:
-            case mcp_types.ToolListChangedNotification():
-                tell(ListChanged(server=spec.name, what="tools"))
-            case mcp_types.ResourceListChangedNotification():
-                tell(ListChanged(server=spec.name, what="resources"))
-            case mcp_types.PromptListChangedNotification():
-                tell(ListChanged(server=spec.name, what="prompts"))
-            case mcp_types.ResourceUpdatedNotification():
-                tell(ResourceChanged(server=spec.name, uri=str(message.params.uri)))
-            case _:
-                pass
 
     @contextlib.asynccontextmanager
     async def streams() -> AsyncIterator[Any]:
@@ -197,14 +227,15 @@ async def connect(
         streams(),
         mode="legacy" if protocol and protocol < "2026" else "auto",
         list_roots_callback=roots,
-        message_handler=hear,
+        message_handler=listening.hear,
         client_info=mcp_types.Implementation(name="holdfast", version="0.1.0"),
         input_required_max_rounds=MAX_INPUT_ROUNDS,
         cache=None,
     )
     try:
-        async with client:
-            yield Connection(spec, client, ward, ration)
+        async with client, contextlib.aclosing(listening):
+            await listening.begin(client)
+            yield Connection(spec, client, ward, ration=ration, listening=listening, wishes=wishes)
     except Exception as error:
         ending = ward.ending if ward is not None else ""
         raise _start_error(spec, error, ending) from error
@@ -221,3 +252,14 @@ def _start_error(spec: ServerSpec, error: BaseException, ending: str) -> Holdfas
         else str(error) or type(error).__name__
     )
     return ToolFailed(f"server {spec.name!r} {reason[:1000]}")
+
+
+def _words(arguments: JsonObject, name: str) -> dict[str, str]:
+    given = arguments.get(name)
+    return {key: str(word) for key, word in given.items()} if isinstance(given, dict) else {}
+
+
+def _reference(arguments: JsonObject) -> mcp_types.PromptReference | mcp_types.ResourceTemplateReference:
+    if "prompt" in arguments:
+        return mcp_types.PromptReference(name=str(arguments["prompt"]))
+    return mcp_types.ResourceTemplateReference(uri=str(arguments.get("template", "")))

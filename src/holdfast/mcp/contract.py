@@ -4,9 +4,24 @@ The proxy stands on the floor of the guests: it is handed the gate as a `Keeper`
 """
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
-from holdfast.core import Answer, Call, CallId, Escalation, EscalationId, Principal, Response, Tool, Value
+from holdfast.core import (
+    Answer,
+    Call,
+    CallId,
+    Escalation,
+    EscalationId,
+    Json,
+    Principal,
+    Response,
+    Tool,
+    Value,
+)
+
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+LOG_LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
+"""From the least important to the most."""
 
 
 class ServerStarted(Value, tag_field="news", tag="started"):
@@ -57,7 +72,16 @@ class ResourceChanged(Value, tag_field="news", tag="resource-changed"):
     uri: str
 
 
-News = ServerStarted | ServerFailed | ToolsHeld | Progressed | ListChanged | ResourceChanged
+class Logged(Value, tag_field="news", tag="logged"):
+    """A server says something to whoever reads its log."""
+
+    server: str
+    level: LogLevel
+    data: Json
+    logger: str = ""
+
+
+News = ServerStarted | ServerFailed | ToolsHeld | Progressed | ListChanged | ResourceChanged | Logged
 Follower = Callable[[News], None]
 """Told the news as it comes. It must not raise and must not wait."""
 

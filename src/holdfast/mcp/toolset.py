@@ -18,6 +18,7 @@ from holdfast.mcp.backoff import Backoff
 from holdfast.mcp.contract import (
     Follower,
     ListChanged,
+    LogLevel,
     News,
     Progressed,
     ServerFailed,
@@ -29,6 +30,7 @@ from holdfast.mcp.extras import EXTRAS, extra_tools
 from holdfast.mcp.pins import Pins
 from holdfast.mcp.results import Present, failure_of, present_plainly
 from holdfast.mcp.specs import ServerSpec
+from holdfast.mcp.wishes import Wishes
 
 if TYPE_CHECKING:
     from holdfast.mcp.connection import Connection
@@ -67,6 +69,7 @@ class McpToolset:
         self._starting = asyncio.Lock()
         self._is_stale = False
         self._backoff = Backoff(self._clock)
+        self._wishes = Wishes()
         known = pins.server(spec.name)
         is_known = known is not None and known.source == spec.source
         self._has_extras = has_extras
@@ -137,6 +140,17 @@ class McpToolset:
             raise failure_of(result)
         return Performed(result=self._present(result))
 
+    async def want_logs(self, level: LogLevel) -> None:
+        """Have log messages from this level on told as news, where the server has some."""
+        if self._wishes.lower(level) and self._connection is not None:
+            await self._connection.set_log_level()
+
+    async def forget_resource(self, uri: str) -> None:
+        """Nobody wants to hear of this resource any more."""
+        self._wishes.resources.discard(uri)
+        if self._connection is not None and self._connection.is_open:
+            await self._connection.unsubscribe(uri)
+
     async def connection(self) -> "Connection":
         """The running server; starts it, or starts it again, where it does not run."""
         async with self._starting:
@@ -205,6 +219,7 @@ class McpToolset:
                 environ=self._environ,
                 clock=self._clock,
                 tell=self._heard,
+                wishes=self._wishes,
                 protocol=self._protocol,
             ) as connection:
                 ready.set_result(connection)
