@@ -11,32 +11,27 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from holdfast.core import digest_bytes
+from holdfast.core import FakeClock, digest_bytes
 from holdfast.core.errors import JournalDamaged
+from holdfast.store import MemoryStore
 from holdfast.world import RestorePoints
 from holdfast.world import keeping as keeping_module
 
 Everything = dict[str, tuple[str, int, bytes]]
 
 
-class Blobs:
-    """A store of contents in memory that counts what it is given."""
+class Blobs(MemoryStore):
+    """A store in memory that tells how much it holds."""
 
     def __init__(self) -> None:
-        self.contents: dict[str, bytes] = {}
-        self.kept_bytes = 0
+        super().__init__(clock=FakeClock())
 
-    async def keep(self, content: bytes) -> str:
-        self.kept_bytes += len(content)
-        digest = digest_bytes(content)
-        self.contents[digest] = content
-        return digest
-
-    async def fetch(self, digest: str) -> bytes:
-        return self.contents[digest]
+    @property
+    def kept_bytes(self) -> int:
+        return sum(map(len, self._blobs.values()))
 
     def points(self, root: Path, *, last: str | None = None, cache: Path | None = None) -> RestorePoints:
-        return RestorePoints(root, keep=self.keep, fetch=self.fetch, last=last, cache=cache)
+        return RestorePoints(root, store=self, last=last, cache=cache)
 
 
 def everything(folder: Path) -> Everything:
@@ -260,7 +255,7 @@ async def test_a_damaged_manifest_changes_nothing(root: Path) -> None:
     (root / "a").write_bytes(b"1")
     points = blobs.points(root)
     await points.make()
-    digest = await blobs.keep(b"not a manifest")
+    digest = await blobs.put_blob(b"not a manifest")
     with pytest.raises(JournalDamaged):
         await points.restore(digest)
     assert (root / "a").read_bytes() == b"1"

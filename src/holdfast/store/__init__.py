@@ -8,8 +8,10 @@ from holdfast.store.contract import (
     Follower,
     Holder,
     Journal,
+    Kept,
     SessionSummary,
     Store,
+    Whole,
 )
 from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.exchange import export_session, import_session
@@ -20,6 +22,7 @@ from holdfast.store.notice import resume_notice
 from holdfast.store.passages import search
 from holdfast.store.pruning import PruneReport, prune
 from holdfast.store.redaction import SHORTEST_SECRET, Redactor
+from holdfast.store.spans import read_span, write_span
 from holdfast.store.upkeep import rebuild_index, verify, verify_all
 from holdfast.store.wordfile import MATCH_BEGINS, MATCH_ENDS, Passage
 
@@ -36,6 +39,7 @@ __all__ = [
     "Home",
     "Inspection",
     "Journal",
+    "Kept",
     "MemoryStore",
     "Passage",
     "Problem",
@@ -43,15 +47,18 @@ __all__ = [
     "Redactor",
     "SessionSummary",
     "Store",
+    "Whole",
     "export_session",
     "import_session",
     "open_when_free",
     "prune",
     "read_along",
+    "read_span",
     "rebuild_index",
     "replace_private",
     "resume_notice",
     "search",
     "verify",
     "verify_all",
+    "write_span",
 ]

@@ -32,13 +32,13 @@ class PlainFiles:
 
     def read(self, path: str) -> bytes:
         """The content of a file."""
-        with self._opened(path, os.O_RDONLY) as opened:
+        with self.opened(path, os.O_RDONLY) as opened:
             return _drain(opened)
 
     def fingerprint(self, path: str) -> str:
         """SHA-256 of a file's content, in hex, however large it is."""
         with (
-            self._opened(path, os.O_RDONLY) as opened,
+            self.opened(path, os.O_RDONLY) as opened,
             open(opened, "rb", buffering=0, closefd=False) as file,
         ):
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -91,6 +91,12 @@ class PlainFiles:
 
     def create(self, path: str, content: bytes, *, mode: int | None = None) -> None:
         """Put a file where there is nothing. Raises FileExistsError, also where a link stands."""
+        with self.creating(path, mode=mode) as opened:
+            write_all(opened, content)
+
+    @contextmanager
+    def creating(self, path: str, *, mode: int | None = None) -> Iterator[int]:
+        """A descriptor to write a new file to; it is removed again where the block ends with an error."""
         parent, name = parent_and_name(path)
         self.make_folder(parent)
         with self.root.folder(parent) as folder:
@@ -101,10 +107,10 @@ class PlainFiles:
             except FileExistsError:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
             try:
-                write_all(opened, content)
+                yield opened
                 if mode is not None:
                     os.fchmod(opened, mode & PERMISSIONS)
-            except OSError:
+            except BaseException:
                 os.unlink(name, dir_fd=folder)
                 raise
             finally:
@@ -112,7 +118,7 @@ class PlainFiles:
 
     def append(self, path: str, content: bytes) -> tuple[str, str]:
         """Add to the end of a file, and answer with its fingerprints before and after."""
-        with self._opened(path, os.O_RDWR | os.O_APPEND) as opened:
+        with self.opened(path, os.O_RDWR | os.O_APPEND) as opened:
             with open(opened, "rb", buffering=0, closefd=False) as file:
                 whole = hashlib.file_digest(file, "sha256")
             before = whole.hexdigest()
@@ -159,7 +165,8 @@ class PlainFiles:
                 raise OSError(error.errno, os.strerror(error.errno or 0), source, None, destination) from None
 
     @contextmanager
-    def _opened(self, path: str, flags: int) -> Iterator[int]:
+    def opened(self, path: str, flags: int) -> Iterator[int]:
+        """A descriptor of a plain file that is there."""
         try:
             opened = self.root.open(path, flags | _CAREFUL)
         except PermissionError:

@@ -1,113 +1,98 @@
-"""Keeping the content of files as blobs: small ones whole, large ones in pieces, each once."""
+"""Keeping the content of files: small ones whole, large ones in pieces, each once. Several threads read and hash."""
 
-import asyncio
 import hashlib
 import os
 import stat
-from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 from msgspec import structs
 
 from holdfast.core import digest_bytes
 from holdfast.core.errors import PathRefused
+from holdfast.store import ContentIntake, Kept, Whole, read_span
 from holdfast.world.descent import Root
 from holdfast.world.files import PERMISSIONS, PlainFiles
-from holdfast.world.manifests import Entry, Tree
+from holdfast.world.manifests import Entry
 from holdfast.world.names import parent_and_name
 from holdfast.world.scan import Look
+from holdfast.world.threads import in_threads
 
-Keep = Callable[[bytes], Awaitable[str]]
-"""Stores a blob, durable when it returns, and answers with its SHA-256."""
+OpenIntake = Callable[[], AbstractAsyncContextManager[ContentIntake]]
+"""Where contents go: to the store, or nowhere when only their names are wanted."""
 
 CHUNK_BYTES = 4 << 20
 """A larger file is kept in pieces: appending to it costs its last piece, and it never has to fit into memory."""
-BATCH_FILES = 64
-
-
-class _Read(NamedTuple):
-    entry: Entry
-    blobs: tuple[bytes, ...] = ()
+BATCH_FILES = 4096
+"""So many files are made durable together."""
 
 
 class Keeper:
-    """Turns what was looked at into entries, handing each content that is new to `keep`."""
+    """Turns what was looked at into entries, handing each content to an intake."""
 
-    def __init__(self, root: Root, keep: Keep) -> None:
+    def __init__(self, root: Root, intake: OpenIntake) -> None:
         self._files = PlainFiles(root, allows_hard_links=True)
         self._root = root
-        self._keep = keep
-        self._kept: set[str] = set()
-
-    def knows(self, tree: Tree) -> None:
-        """These contents are kept already."""
-        for entry in tree.values():
-            self._kept.update(entry.chunks or (entry.fingerprint,))
+        self._intake = intake
 
     async def entries(self, looks: Sequence[Look]) -> dict[Look, Entry]:
         """The entry of each look, its content kept; what vanished meanwhile is left out."""
         entries: dict[Look, Entry] = {}
         for start in range(0, len(looks), BATCH_FILES):
-            batch = looks[start : start + BATCH_FILES]
-            reads = await asyncio.to_thread(self._read_all, batch)
-            # All at once, so that a store which commits in groups has a group to commit.
-            await asyncio.gather(*(self._keep_new(blob) for read in reads.values() for blob in read.blobs))
-            for look, read in reads.items():
-                is_large = read.entry.kind == "file" and read.entry.size > CHUNK_BYTES
-                entries[look] = await self._in_pieces(read.entry) if is_large else read.entry
+            async with self._intake() as intake:
+                found = await in_threads(
+                    looks[start : start + BATCH_FILES], partial(self._entry, intake=intake)
+                )
+            entries.update((look, entry) for look, entry in found if entry is not None)
         return entries
 
-    def _read_all(self, looks: Sequence[Look]) -> dict[Look, _Read]:
-        reads = ((look, self._read(look)) for look in looks)
-        return {look: read for look, read in reads if read is not None}
-
-    def _read(self, look: Look) -> _Read | None:
-        """The entry of one look; a large file has no content yet."""
+    def _entry(self, look: Look, intake: ContentIntake) -> Entry | None:
         path, mode = look.path, look.mode
         permissions = mode & PERMISSIONS
         try:
             if stat.S_ISDIR(mode):
-                return _Read(Entry(path=path, kind="folder", mode=permissions))
+                return Entry(path=path, kind="folder", mode=permissions)
             if stat.S_ISLNK(mode):
-                return _Read(Entry(path=path, kind="link", target=self._target(path)))
-            if not stat.S_ISREG(mode):
-                return _Read(Entry(path=path, kind="other"))
-            file = Entry(path=path, kind="file", mode=permissions, size=look.size)
-            if look.size > CHUNK_BYTES:
-                return _Read(file)
-            content = self._files.read(path)
-            whole = structs.replace(file, size=len(content), fingerprint=digest_bytes(content))
-            return _Read(whole, (content,))
+                return Entry(path=path, kind="link", target=self._target(path))
+            if stat.S_ISREG(mode):
+                return self._file(Entry(path=path, kind="file", mode=permissions), intake)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, PathRefused):
-            return _Read(Entry(path=path, kind="other"))
+            pass  # what the system does not let us read
+        return Entry(path=path, kind="other")
 
-    async def _in_pieces(self, file: Entry) -> Entry:
-        whole = hashlib.sha256()
-        chunks: list[str] = []
-        size = 0
-        while piece := await asyncio.to_thread(self._piece, file.path, size):
-            whole.update(piece)
-            size += len(piece)
-            chunks.append(await self._keep_new(piece))
-        return structs.replace(file, size=size, fingerprint=whole.hexdigest(), chunks=tuple(chunks))
-
-    def _piece(self, path: str, place: int) -> bytes:
-        opened = self._root.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            return os.pread(opened, CHUNK_BYTES, place)
-        finally:
-            os.close(opened)
+    def _file(self, entry: Entry, intake: ContentIntake) -> Entry:
+        with self._files.opened(entry.path, os.O_RDONLY) as opened:
+            length = os.fstat(opened).st_size
+            if length <= CHUNK_BYTES:
+                kept = intake.take(opened, 0, length)
+                return structs.replace(entry, size=kept.size, fingerprint=kept.digest)
+            whole = hashlib.sha256()
+            size, chunks = 0, []
+            while (kept := intake.take(opened, size, CHUNK_BYTES, whole=whole)).size:
+                size += kept.size
+                chunks.append(kept.digest)
+            return structs.replace(entry, size=size, fingerprint=whole.hexdigest(), chunks=tuple(chunks))
 
     def _target(self, path: str) -> str:
         parent, name = parent_and_name(path)
         with self._root.folder(parent) as folder:
             return os.readlink(name, dir_fd=folder)
 
-    async def _keep_new(self, blob: bytes) -> str:
-        digest = await asyncio.to_thread(digest_bytes, blob) if len(blob) > 1 << 16 else digest_bytes(blob)
-        if digest not in self._kept:
-            await self._keep(blob)
-            self._kept.add(digest)
-        return digest
+
+class _Measure:
+    """An intake that keeps nothing: it only tells the names."""
+
+    def take(self, descriptor: int, start: int, length: int, *, whole: Whole | None = None) -> Kept:
+        content = read_span(descriptor, start, length)
+        if whole is not None:
+            whole.update(content)
+        return Kept(digest=digest_bytes(content), size=len(content))
+
+
+@asynccontextmanager
+async def only_names() -> AsyncIterator[ContentIntake]:
+    """An intake for whoever wants to know what is there and to keep none of it."""
+    yield _Measure()

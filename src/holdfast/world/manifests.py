@@ -33,6 +33,11 @@ class Entry(Value):
     """Where a link points."""
 
     @property
+    def contents(self) -> tuple[str, ...]:
+        """The names of what a file holds, in order."""
+        return self.chunks or (self.fingerprint,)
+
+    @property
     def stamp(self) -> str:
         """Equal exactly when everything but the path is."""
         return f"{self.kind} {self.mode:o} {self.fingerprint} {escape(self.target)}"
@@ -117,8 +122,8 @@ async def load(digest: str, fetch: Fetch) -> tuple[Tree, int]:
         for path in manifest.removed:
             tree.pop(unescape(path), None)
         for entry in manifest.entries:
-            path = unescape(entry.path)
-            tree[path] = msgspec.structs.replace(entry, path=path, target=unescape(entry.target))
+            read = _read(entry)
+            tree[read.path] = read
     return tree, links[0].chain
 
 
@@ -133,15 +138,27 @@ def _content(entry: Entry | None) -> str | None:
     return entry.fingerprint if entry.kind == "file" else f"link:{readable(entry.target)}"
 
 
+def _read(entry: Entry) -> Entry:
+    if "\\" not in entry.path and "\\" not in entry.target:
+        return entry
+    return msgspec.structs.replace(entry, path=unescape(entry.path), target=unescape(entry.target))
+
+
 def _written(entry: Entry) -> Entry:
+    if _is_plain(entry.path) and _is_plain(entry.target):
+        return entry
     return msgspec.structs.replace(entry, path=escape(entry.path), target=escape(entry.target))
 
 
 def escape(path: str) -> str:
     """A path with what is no Unicode, and every backslash, in a form that JSON can hold."""
-    if path.isascii() and "\\" not in path:
+    if _is_plain(path):
         return path
     return path.replace("\\", "\\\\").encode("utf-8", "backslashreplace").decode()
+
+
+def _is_plain(path: str) -> bool:
+    return path.isascii() and "\\" not in path
 
 
 def unescape(text: str) -> str:

@@ -2,40 +2,40 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from holdfast.core.errors import PathRefused
+from holdfast.store import Contents, ContentSource
 from holdfast.world.descent import LinkInTheWay, Root
-from holdfast.world.files import PlainFiles, write_all
-from holdfast.world.manifests import Delta, Entry, Fetch, Tree
+from holdfast.world.files import PlainFiles
+from holdfast.world.manifests import Delta, Entry, Tree
 from holdfast.world.names import parent_and_name
+from holdfast.world.threads import in_threads
 
-BATCH_FILES = 64
+BATCH_FILES = 1024
+BATCH_BYTES = 64 << 20
+"""So much is brought from the store at a time: small contents pass through memory."""
 
 
 class Rebuild:
     """The way from the tree that is there to another one."""
 
-    def __init__(self, root: Root, fetch: Fetch) -> None:
+    def __init__(self, root: Root, store: Contents) -> None:
         self._root = root
         self._files = PlainFiles(root, allows_hard_links=True)
-        self._fetch = fetch
+        self._store = store
 
     async def apply(self, now: Tree, delta: Delta) -> None:
         """Make the changes of a delta to what is there. May be repeated after it was cut off."""
         await asyncio.to_thread(self._clear, now, delta)
         wanted = [entry for _, entry in sorted(delta.items()) if entry is not None]
         await asyncio.to_thread(self._make_folders, [entry for entry in wanted if entry.kind == "folder"])
-        files = [entry for entry in wanted if entry.kind == "file"]
-        small = [entry for entry in files if not entry.chunks]
-        for start in range(0, len(small), BATCH_FILES):
-            batch = small[start : start + BATCH_FILES]
-            contents = await asyncio.gather(*(self._fetch(entry.fingerprint) for entry in batch))
-            await asyncio.to_thread(self._write_all, now, batch, contents)
-        for entry in files:
-            if entry.chunks:
-                await self._write_pieces(entry)
+        for batch in _batches([entry for entry in wanted if entry.kind == "file"]):
+            names = {name for entry in batch for name in entry.contents}
+            sources = await self._store.contents(sorted(names))
+            await in_threads(batch, partial(self._write, now=now, sources=sources))
         await asyncio.to_thread(self._make_links, [entry for entry in wanted if entry.kind == "link"])
 
     def _clear(self, now: Tree, delta: Delta) -> None:
@@ -55,19 +55,15 @@ class Rebuild:
             self._files.make_folder(entry.path)
             self._set_mode(entry)
 
-    def _write_all(self, now: Tree, entries: Sequence[Entry], contents: Sequence[bytes]) -> None:
-        for entry, content in zip(entries, contents, strict=True):
-            there = now.get(entry.path)
-            if there is None or there.kind != "file":
-                # Half of a new file is no worse than none: a repeated attempt finds it different and replaces it.
-                self._files.create(entry.path, content, mode=entry.mode)
-            else:
-                self._files.replace(entry.path, content, mode=entry.mode)
-
-    async def _write_pieces(self, entry: Entry) -> None:
-        with self._files.replacing(entry.path, mode=entry.mode) as opened:
-            for chunk in entry.chunks:
-                await asyncio.to_thread(write_all, opened, await self._fetch(chunk))
+    def _write(self, entry: Entry, *, now: Tree, sources: Mapping[str, ContentSource]) -> None:
+        there = now.get(entry.path)
+        # Half of a new file is no worse than none: a repeated attempt finds it different and replaces it.
+        is_new = there is None or there.kind != "file"
+        laid = self._files.creating if is_new else self._files.replacing
+        with laid(entry.path, mode=entry.mode) as opened:
+            place = 0
+            for name in entry.contents:
+                place += sources[name].pour(opened, place)
 
     def _make_links(self, links: Sequence[Entry]) -> None:
         for entry in links:
@@ -87,3 +83,16 @@ class Rebuild:
             os.fchmod(opened, entry.mode)
         finally:
             os.close(opened)
+
+
+def _batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        if batch and (len(batch) == BATCH_FILES or size + entry.size > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += entry.size
+    if batch:
+        yield batch

@@ -1,20 +1,20 @@
 """Restore points: the workspace as it was after a turn, whoever changed it, brought back byte by byte.
 
-Contents are blobs under their SHA-256, handed to `keep` once and fetched by `fetch`. What did not change is neither read
-nor kept again. Bringing back first makes a point of what is there now, so that it can be taken back itself; it is safe to
+Contents lie in the store under their SHA-256, each once. What did not change is neither read nor kept again. Bringing back first makes a point of what is there now, so that it can be taken back itself; it is safe to
 repeat, which is what to do after it was cut off.
 """
 
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from holdfast.core import Change, Value
+from holdfast.store import Contents
 from holdfast.world.descent import Root
-from holdfast.world.keeping import Keep, Keeper
+from holdfast.world.keeping import Keeper, only_names
 from holdfast.world.manifests import (
     Delta,
-    Fetch,
     Tree,
     changes_in,
     difference,
@@ -55,15 +55,16 @@ class RestorePoints:
         self,
         root: Path,
         *,
-        keep: Keep,
-        fetch: Fetch,
+        store: Contents | None = None,
+        keep: Any = None,
+        fetch: Any = None,
         last: str | None = None,
         cache: Path | None = None,
     ) -> None:
         self._root = Root(root)
-        self._keep = keep
-        self._fetch = fetch
-        self._keeper = Keeper(self._root, keep)
+        store = store or keep.__self__
+        self._store = store
+        self._keeper = Keeper(self._root, store.intake)
         self._signs = Signs(cache)
         self._last = last
         self._chain = 0
@@ -80,7 +81,7 @@ class RestorePoints:
             return RestorePoint(manifest=self._last, skipped=self._skipped)
         tree = _applied(before, delta)
         manifest = manifest_of(tree, delta, self._last, self._chain)
-        digest = await self._keep(pack(manifest))
+        digest = await self._store.put_blob(pack(manifest))
         self._set(tree, digest, manifest.chain)
         return RestorePoint(manifest=digest, changes=changes_in(delta, before), skipped=self._skipped)
 
@@ -88,23 +89,22 @@ class RestorePoints:
         """Bring the folder back to a restore point, byte by byte."""
         point = await self.make()
         now = await self._known()
-        target, chain = await load(manifest, self._fetch)
+        target, chain = await load(manifest, self._store.blob)
         delta = difference(now, target)
-        await Rebuild(self._root, self._fetch).apply(now, delta)
-        self._keeper.knows(target)
+        await Rebuild(self._root, self._store).apply(now, delta)
         self._set(target, manifest, chain)
         return Restored(changes=changes_in(delta, now), before=point.manifest)
 
     async def preview(self, manifest: str) -> tuple[Change, ...]:
         """What bringing back a restore point would change. It keeps nothing."""
         now = await self._now()
-        target, _ = await load(manifest, self._fetch)
+        target, _ = await load(manifest, self._store.blob)
         return changes_in(difference(now, target), now)
 
     async def diff(self, manifest: str, to: str | None = None) -> tuple[Change, ...]:
         """What changes on the way from one restore point to another, or to what is there now. It keeps nothing."""
-        before, _ = await load(manifest, self._fetch)
-        after = (await load(to, self._fetch))[0] if to is not None else await self._now()
+        before, _ = await load(manifest, self._store.blob)
+        after = (await load(to, self._store.blob))[0] if to is not None else await self._now()
         return changes_in(difference(before, after), before)
 
     def save(self) -> None:
@@ -115,8 +115,7 @@ class RestorePoints:
         """The tree of the last restore point."""
         if self._tree is None:
             assert self._last is not None
-            tree, chain = await load(self._last, self._fetch)
-            self._keeper.knows(tree)
+            tree, chain = await load(self._last, self._store.blob)
             self._set(tree, self._last, chain)
             return tree
         return self._tree
@@ -124,7 +123,7 @@ class RestorePoints:
     async def _now(self) -> Tree:
         """The tree as it is, with nothing kept."""
         known = await self._known()
-        return _applied(known, await self._look(known, None, Keeper(self._root, _forget)))
+        return _applied(known, await self._look(known, None, Keeper(self._root, only_names)))
 
     def _set(self, tree: Tree, manifest: str, chain: int) -> None:
         self._tree, self._last, self._chain = tree, manifest, chain
@@ -165,10 +164,6 @@ def _applied(tree: Tree, delta: Delta) -> Tree:
         if entry is None:
             after.pop(path, None)
     return after
-
-
-async def _forget(content: bytes) -> str:
-    return ""
 
 
 def _below(tree: Tree, paths: Sequence[str]) -> set[str]:
