@@ -14,6 +14,7 @@ from holdfast.world.restore import Restored, RestorePoint, RestorePoints
 from holdfast.world.staged import StagedWorld
 from holdfast.world.tools import WORLD_TOOLS
 from holdfast.world.toolset import WorldToolset
+from holdfast.world.trust import TrustBook
 
 __all__ = [
     "PROTECTED",
@@ -29,6 +30,7 @@ __all__ = [
     "Restored",
     "StagedWorld",
     "Stat",
+    "TrustBook",
     "UndoJournal",
     "World",
     "WorldPaths",

@@ -16,6 +16,7 @@ from holdfast.cli.console import Console, visible
 from holdfast.cli.narrator import Narrator
 from holdfast.cli.outcomes import report
 from holdfast.cli.storage import say_notices
+from holdfast.cli.trusting import is_trusted
 from holdfast.config import load_config
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import Recorded, RunEnded
@@ -30,7 +31,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--session", metavar="SESSION", help="in this session; its variables are still there")
     parser.add_argument("-w", "--workspace", metavar="DIR", help="the folder it works in")
-    parser.add_argument("-p", "--policy", metavar="NAME|FILE")
+    parser.add_argument(
+        "--trust", action="store_true", help="say that you trust the folder of -w; remembered"
+    )
+    parser.add_argument(
+        "-p", "--policy", metavar="NAME|FILE", help="what is allowed, denied, asked and staged"
+    )
     parser.add_argument("--no-escalations", action="store_true", help="whatever needs a person's yes is a no")
     parser.add_argument("--json", action="store_true", help="outcome, spent, proposals and audit as JSON")
 
@@ -40,6 +46,8 @@ async def run(arguments: argparse.Namespace) -> int:
     console = Console()
     code = _read(arguments.file)
     home = Home.default()
+    if not await is_trusted(arguments.workspace, home, console, is_given=arguments.trust):
+        return exits.DENIED
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
     try:
         say_notices(runtime.store, console)

@@ -24,6 +24,7 @@ from holdfast.cli.narrator import Narrator, describe
 from holdfast.cli.outcomes import report
 from holdfast.cli.resuming import Left, left_behind
 from holdfast.cli.storage import say_notices
+from holdfast.cli.trusting import is_trusted
 from holdfast.config import load_config
 from holdfast.core import Needs, Outcome, Response
 from holdfast.core.errors import InvalidInput, ModelMissing
@@ -54,6 +55,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-p", "--policy", metavar="NAME|FILE", help="what is allowed, denied, asked and staged"
     )
     parser.add_argument("-w", "--workspace", metavar="DIR", help="the project folder the agent works in")
+    parser.add_argument(
+        "--trust", action="store_true", help="say that you trust the folder of -w; remembered"
+    )
     parser.add_argument("-n", "--name", help="a name for the new session")
     parser.add_argument(
         "--budget", metavar="LIMITS", help="what it may spend, such as usd=1,tokens=50k,time=5m"
@@ -80,6 +84,8 @@ async def run(arguments: argparse.Namespace) -> int:
         raise InvalidInput(
             "a session that goes on keeps its limits", hint="raise them with: holdfast budget add"
         )
+    if not await is_trusted(arguments.workspace, home, console, is_given=arguments.trust):
+        return exits.DENIED
     runtime = await Runtime.start(home=home.root, settings=load_config(home), servers=_servers(home))
     try:
         say_notices(runtime.store, console)
