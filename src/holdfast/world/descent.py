@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from holdfast.core.errors import PathRefused
+from holdfast.world.following import follow, relative_to
 
 Opener = Callable[[int, str, int, int], int]
 """Opens a normal path beneath a descriptor with flags and mode, and follows nothing; OSError ELOOP on a link."""
@@ -23,7 +24,6 @@ Opener = Callable[[int, str, int, int], int]
 # Systems without O_PATH open a folder for reading instead, which needs the right to read it.
 PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_CLOEXEC
 FOLDER = PATH_ONLY | os.O_DIRECTORY
-MAX_LINKS = 40
 
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
@@ -182,62 +182,3 @@ def _explained(error: OSError, path: str) -> OSError | PathRefused:
             return PathRefused(f"{path!r} is no plain file or folder")
         case number:
             return OSError(number, os.strerror(number or errno.EIO), path)
-
-
-def follow(absolute: str) -> str:
-    """Where an absolute path leads, every link followed; what does not exist is taken at its word.
-
-    It answers with a string and not with a descriptor, so it decides nothing by itself: whoever opens the answer opens
-    it without following. Raises PathRefused for links that are no words (`/proc/self/root`) and for circles.
-    """
-    pending = [part for part in reversed(absolute.split("/")) if part not in ("", ".")]
-    done: list[str] = []
-    links = 0
-    while pending:
-        part = pending.pop()
-        if part == "..":
-            del done[-1:]
-            continue
-        place = "/" + "/".join([*done, part])
-        target = _link_target(place)
-        if target is None:
-            done.append(part)
-            continue
-        links += 1
-        if links > MAX_LINKS:
-            raise PathRefused(f"{absolute!r} goes round in a circle of links")
-        if target.startswith("/"):
-            done.clear()
-        pending += [name for name in reversed(target.split("/")) if name not in ("", ".")]
-    return "/" + "/".join(done)
-
-
-def relative_to(real: str, root: str) -> str | None:
-    """The part of an absolute path below a root, `.` for the root itself, None where it lies elsewhere."""
-    if real == root:
-        return "."
-    prefix = root.rstrip("/") + "/"
-    return real[len(prefix) :] if real.startswith(prefix) else None
-
-
-def _link_target(place: str) -> str | None:
-    try:
-        found = os.lstat(place)
-        if not stat.S_ISLNK(found.st_mode):
-            return None
-        target = os.readlink(place)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as error:
-        raise PathRefused(f"{place!r} cannot be resolved: {type(error).__name__}") from None
-    if found.st_dev == _proc_device():
-        raise PathRefused(f"{place!r} is a link of the system's process table")
-    return target
-
-
-@cache
-def _proc_device() -> int | None:
-    try:
-        return os.lstat("/proc/self").st_dev
-    except OSError:
-        return None

@@ -12,10 +12,10 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from holdfast.core import new_token
 from holdfast.core.errors import PathRefused
-from holdfast.world.descent import LinkInTheWay, Root
-from holdfast.world.names import SCRATCH_PREFIX, parent_and_name
+from holdfast.world.descent import FOLDER, LinkInTheWay, Root
+from holdfast.world.names import parent_and_name
+from holdfast.world.scratch import scratch_name
 
 # NONBLOCK: opening a pipe that nobody serves must not hang before we have seen that it is a pipe.
 _CAREFUL = os.O_NONBLOCK | os.O_NOCTTY
@@ -69,12 +69,10 @@ class PlainFiles:
     @contextmanager
     def replacing(self, path: str, *, mode: int | None = None) -> Iterator[int]:
         """A descriptor to write a file's new content to; the file has it once the block ends without an error."""
-        parent, name = parent_and_name(path)
-        self.make_folder(parent)
-        with self.root.folder(parent) as folder:
+        with self._made_parent(path) as (folder, name):
             old = self._present(folder, name, path)
             kept = mode if mode is not None or old is None else old.st_mode
-            scratch = f"{SCRATCH_PREFIX}{os.getpid()}-{new_token()}"
+            scratch = scratch_name()
             opened = os.open(scratch, _NEW, 0o666, dir_fd=folder)
             try:
                 try:
@@ -97,9 +95,7 @@ class PlainFiles:
     @contextmanager
     def creating(self, path: str, *, mode: int | None = None) -> Iterator[int]:
         """A descriptor to write a new file to; it is removed again where the block ends with an error."""
-        parent, name = parent_and_name(path)
-        self.make_folder(parent)
-        with self.root.folder(parent) as folder:
+        with self._made_parent(path) as (folder, name):
             if self._present(folder, name, path) is not None:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
             try:
@@ -181,6 +177,20 @@ class PlainFiles:
         finally:
             os.close(opened)
 
+    @contextmanager
+    def _made_parent(self, path: str) -> Iterator[tuple[int, str]]:
+        """The folder of a path, held open, and the name in it; the folder is made where there is none."""
+        parent, name = parent_and_name(path)
+        try:
+            opened = self.root.open(parent, FOLDER)
+        except FileNotFoundError:
+            self.make_folder(parent)
+            opened = self.root.open(parent, FOLDER)
+        try:
+            yield opened, name
+        finally:
+            os.close(opened)
+
     def _present(self, folder: int, name: str, path: str) -> os.stat_result | None:
         """A file that is about to be replaced, None where there is none."""
         try:
@@ -220,19 +230,6 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFLNK: "a link",
 }
-
-
-def is_abandoned(name: str) -> bool:
-    """Whether a name is that of a scratch file whose writer is dead."""
-    if not name.startswith(SCRATCH_PREFIX):
-        return False
-    try:
-        os.kill(int(name[len(SCRATCH_PREFIX) :].partition("-")[0]), 0)
-    except (ProcessLookupError, ValueError, OverflowError):
-        return True
-    except PermissionError:
-        return False
-    return False
 
 
 def write_all(opened: int, content: bytes) -> None:

@@ -16,12 +16,13 @@ from holdfast.core import Change
 from holdfast.core.errors import PathRefused
 from holdfast.world.contract import NOT_EMPTY, Hit, Stat
 from holdfast.world.descent import LinkInTheWay, Opener, Root
-from holdfast.world.files import PERMISSIONS, PlainFiles, is_abandoned
+from holdfast.world.files import PERMISSIONS, PlainFiles
 from holdfast.world.fingerprints import NOTHING, fingerprint_of, tree_fingerprint
 from holdfast.world.names import GUEST_ROOTS, is_reachable, is_within, parent_and_name, relative
 from holdfast.world.patterns import compile_pattern, fixed_folder
 from holdfast.world.protections import Protections
 from holdfast.world.quota import Held, Meter, Quota
+from holdfast.world.scratch import is_abandoned
 from holdfast.world.search import search_files
 from holdfast.world.syncing import sync_files
 from holdfast.world.walk import children, walk

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from holdfast.core import Location
 from holdfast.core.errors import PathRefused
-from holdfast.world.descent import LinkInTheWay, Root, follow, relative_to
+from holdfast.world.descent import LinkInTheWay, Root
 from holdfast.world.files import PlainFiles
+from holdfast.world.following import follow, relative_to
 from holdfast.world.names import GUEST_ROOTS, check_text, is_within, normal, relative
 from holdfast.world.protections import Protections
 

@@ -12,8 +12,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from holdfast.world.descent import LinkInTheWay, Root
-from holdfast.world.files import PlainFiles, is_abandoned
+from holdfast.world.files import PlainFiles
 from holdfast.world.names import SCRATCH_PREFIX, folders_above, parent_and_name
+from holdfast.world.scratch import is_abandoned
 from holdfast.world.walk import walk
 
 GRAIN_NS = 20_000_000
