@@ -4,12 +4,12 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 
-from holdfast.cli.approvals import show_escalation
+from holdfast.cli.approval_view import show_escalation
 from holdfast.cli.console import Console
 from holdfast.cli.exits import OK
 from holdfast.cli.storage import opened_store
 from holdfast.core import PERSON, Escalation, EscalationId, Response, SessionId, SystemClock, encode
-from holdfast.core.errors import EscalationUnknown, SessionHeld
+from holdfast.core.errors import EscalationUnknown, InvalidInput, SessionHeld
 from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Recorded
 from holdfast.core.fold import effective
 from holdfast.gate import Escalations
@@ -21,6 +21,7 @@ def configure_answer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("escalation", nargs="?", help="the id of what waits (default: the only one)")
     parser.add_argument("--session", help="only in this session: id, prefix or name")
     parser.add_argument("--reason", help="what the agent is told")
+    parser.add_argument("--whole", action="store_true", help="you have read a call that is too long to show")
 
 
 async def answer(arguments: argparse.Namespace, response: Response) -> int:
@@ -28,7 +29,11 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
     console = Console()
     async with opened_store() as (home, store):
         session, escalation = _chosen(await waiting(store, arguments.session), arguments.escalation)
-        show_escalation(console, escalation)
+        if not show_escalation(console, escalation) and response.verdict == "approve" and not arguments.whole:
+            raise InvalidInput(
+                "this call is too long to be shown here, and what was not seen is not approved",
+                hint=f"read all of it with `holdfast waiting`, then: holdfast approve {escalation.id} --whole",
+            )
         try:
             journal = await store.open(session)
         except SessionHeld:

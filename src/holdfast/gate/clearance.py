@@ -30,6 +30,7 @@ class Cleared(NamedTuple):
     decision: Decision
     offer: Offer
     targets: tuple[Target, ...]
+    policy_digest: str
     escalation: EscalationId | None = None
     grant: GrantId | None = None
 
@@ -61,14 +62,14 @@ class Clearance:
         if decision.verdict == "deny" or offer is None:
             return decision
         if decision.verdict != "escalate":
-            return Cleared(call, decision, offer, judged.request.targets)
+            return self._cleared(judged, offer)
         asked = self._escalations.of(call)
         if isinstance(asked, Ruling):
             return self._follow(asked, judged, offer)
         if isinstance(asked, Escalation):
             return Parked(escalation=asked.id)
         if not offer.tool.asks_person and (grant := self._grants.covering(judged.request)):
-            return Cleared(call, decision, offer, judged.request.targets, grant=grant.id)
+            return self._cleared(judged, offer, grant=grant.id)
         if not self._can_ask:
             return _no(decision, "no-handler", "it needs a person's yes and nobody can be asked here")
         return await self._ask(judged, offer)
@@ -103,7 +104,7 @@ class Clearance:
             return _no(decision, "moved-after-approval", "a path or host now leads elsewhere than approved")
         if ruling.response is not None and ruling.response.arguments is not None:
             return self._edited(call, ruling.response.arguments, asked.id)
-        return Cleared(call, decision, offer, judged.request.targets, escalation=asked.id)
+        return self._cleared(judged, offer, escalation=asked.id)
 
     def _edited(self, call: Call, arguments: JsonObject, escalation: EscalationId) -> Cleared | Decision:
         """A person changed the arguments: judged again, and only a deny stands against their word."""
@@ -117,7 +118,18 @@ class Clearance:
         judged = self._judge.judge(edited)
         if judged.decision.verdict == "deny" or judged.offer is None:
             return judged.decision
-        return Cleared(edited, judged.decision, judged.offer, judged.request.targets, escalation=escalation)
+        return self._cleared(judged, judged.offer, escalation=escalation)
+
+    def _cleared(
+        self,
+        judged: Judged,
+        offer: Offer,
+        *,
+        escalation: EscalationId | None = None,
+        grant: GrantId | None = None,
+    ) -> Cleared:
+        request, digest = judged.request, self._judge.policy.digest
+        return Cleared(request.call, judged.decision, offer, request.targets, digest, escalation, grant)
 
 
 def _no(decision: Decision, kind: str, reason: str) -> Decision:

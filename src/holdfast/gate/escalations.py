@@ -4,7 +4,7 @@ import asyncio
 from typing import Literal
 
 from holdfast.core import Call, CallId, Clock, Escalation, EscalationId, Principal, Response, Value
-from holdfast.core.errors import EscalationUnknown
+from holdfast.core.errors import EscalationUnknown, InvalidInput
 from holdfast.core.events import (
     AnyEvent,
     EscalationAnswered,
@@ -96,11 +96,16 @@ class Escalations(Fold):
     async def answer(
         self, id: EscalationId, response: Response, *, principal: Principal, transport: str
     ) -> Ruling:
-        """Record a person's answer. Raises EscalationUnknown when there is none to answer, or it came too late."""
+        """Record a person's answer. Raises EscalationUnknown when there is none to answer, or it came too late.
+
+        Who made a call may withdraw it and never approves it: that raises InvalidInput.
+        """
         async with self._answering:
             await self.sweep()
             if id not in self._open:
                 raise EscalationUnknown(self._why_not(id), hint="nothing was changed by this answer")
+            if response.verdict == "approve" and principal == self._open[id].call.principal:
+                raise InvalidInput(f"{principal} made this call and cannot approve it", hint="ask a person")
             await self._record.append(
                 EscalationAnswered(escalation=id, response=response, principal=principal, transport=transport)
             )

@@ -259,8 +259,11 @@ class Gate:
     async def _dispatch(self, cleared: Cleared, digest: str) -> Performed:
         """Hand the very call that was judged to the very tool that was judged."""
         decision = cleared.decision
-        # Writing the intent took time, and arguments, tools and links may be changed by others meanwhile.
-        if drift := self._judge.drift(cleared.call, cleared.offer, digest, cleared.targets):
+        # Writing the intent took time, and arguments, policy, tools and links may be changed by others meanwhile.
+        drift = self._judge.drift(
+            cleared.call, cleared.offer, digest, cleared.targets, policy_digest=cleared.policy_digest
+        )
+        if drift:
             raise ToolFailed(drift)
         # An approved escalation stays a proposal where another rule or tier said so.
         is_staged = decision.verdict == "stage" or decision.is_staged

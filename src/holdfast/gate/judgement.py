@@ -95,10 +95,14 @@ class Judge:
             decision = Decision(verdict="escalate", rule="ask-person", reason="it asks you", source="gate")
         return Judged(request, decision, offer)
 
-    def drift(self, call: Call, offer: Offer, digest: str, targets: Sequence[Target]) -> str:
-        """What has become another since the call was judged: its arguments, its tool or a place; empty where nothing has."""
+    def drift(
+        self, call: Call, offer: Offer, digest: str, targets: Sequence[Target], *, policy_digest: str
+    ) -> str:
+        """What has become another since the call was judged: arguments, policy, tool or a place; empty where nothing has."""
         if call.digest != digest:
             return "its arguments were changed after it was judged"
+        if self.policy.digest != policy_digest:
+            return "the policy was changed after the call was judged"
         current = self._offers.get(call.operation)
         if current is None or current.digest != offer.digest:
             return "the tool was changed after the call was judged"

@@ -1,4 +1,4 @@
-"""What waits for you, in all sessions.
+"""What waits for you, in all sessions, each call exactly as it would be made.
 
 holdfast waiting
 holdfast approve ID
@@ -8,8 +8,8 @@ import argparse
 
 from holdfast.cli import exits
 from holdfast.cli.answering import waiting
-from holdfast.cli.console import Console
-from holdfast.cli.narrator import describe
+from holdfast.cli.approval_text import exact_call, what_happens
+from holdfast.cli.console import Console, visible
 from holdfast.cli.storage import opened_store
 
 
@@ -30,6 +30,9 @@ async def run(arguments: argparse.Namespace) -> int:
     if not found:
         console.say("nothing waits for you")
     for session, escalation in found:
-        console.print(f"{escalation.id}  {session}  {describe(escalation.call)}")
-        console.print(f"{'':14}{escalation.decision.reason} (rule {escalation.decision.rule})")
+        console.print(f"{escalation.id}  {session}  {what_happens(escalation)}")
+        # Whole, unlike everywhere else: what is cut off here would be approved unseen.
+        for line in exact_call(escalation.call):
+            console.print(f"    {line}")
+        console.print(f"  {visible(escalation.decision.reason)} (rule {escalation.decision.rule})")
     return exits.OK
