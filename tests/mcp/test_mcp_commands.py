@@ -326,6 +326,31 @@ def test_a_server_is_added_looked_at_annotated_and_removed(place: Place) -> None
     assert place.run("mcp", "remove", "quiet").returncode == 2
 
 
+def test_a_server_is_added_confined(place: Place) -> None:
+    script = str(SERVERS / "probing.py")
+    assert place.run("mcp", "add", "probing", "--sandbox", "--", sys.executable, script).returncode == 0
+    entry = json.loads((place.home / "mcp-servers.json").read_text())["mcpServers"]["probing"]
+    assert entry["sandbox"] is True
+    assert "confined" in place.run("mcp", "list").stdout
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+def test_options_of_add_stand_before_the_name_or_after_it(place: Place, is_before: bool) -> None:
+    place.environment["FRIEND_TOKEN"] = "a-token-of-mine"
+    options = ["--variable", "FRIEND_TOKEN"]
+    words = [*options, "friendly"] if is_before else ["friendly", *options]
+    assert place.run("mcp", "add", *words, "--", *FRIENDLY).returncode == 0
+    entry = json.loads((place.home / "mcp-servers.json").read_text())["mcpServers"]["friendly"]
+    assert entry["env"] == {"FRIEND_TOKEN": "${FRIEND_TOKEN}"}
+    assert [entry["command"], *entry["args"]] == FRIENDLY
+
+
+def test_a_server_is_added_by_its_address(place: Place) -> None:
+    done = place.run("mcp", "add", "docs", "--url", "http://127.0.0.1:9/mcp")
+    assert done.returncode == 1  # it is asked for, and nobody is there
+    assert "'docs'" in done.stderr
+
+
 def test_a_changed_tool_is_shown_and_accepted(place: Place) -> None:
     switch = place.folder / "switch"
     assert (

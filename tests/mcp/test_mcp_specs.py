@@ -22,7 +22,9 @@ def test_the_bare_form_is_read() -> None:
     entry = {**ENTRY, "description": "files", "sandbox": {"network": False}}
     (spec,) = load_servers({"filesystem": entry})
     assert spec.description == "files"
-    assert spec.notes == ("'sandbox' is not enforced: the server runs with this user's rights",)
+    assert spec.sandbox is not None
+    assert not spec.sandbox.has_network
+    assert spec.notes == ()
 
 
 def test_an_address_is_read() -> None:

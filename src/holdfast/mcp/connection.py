@@ -27,9 +27,11 @@ from holdfast.mcp.environment import arguments_for, environment_for, headers_for
 from holdfast.mcp.listening import NEWER_ERA, Listening, Tell
 from holdfast.mcp.process import run
 from holdfast.mcp.ration import Ration
+from holdfast.mcp.sandbox import confined
 from holdfast.mcp.specs import ServerSpec
 from holdfast.mcp.ward import Ward
 from holdfast.mcp.wishes import Wishes
+from holdfast.store import Home
 
 MAX_PAGES = 50
 MAX_INPUT_ROUNDS = 3
@@ -214,8 +216,7 @@ async def connect(
                 yield pair
             return
         async with run(
-            spec.command,
-            arguments_for(spec, environ),
+            command_for(spec, workspace, environ),
             environment=environment_for(spec, environ),
             folder=workspace,
             ration=ration,
@@ -239,6 +240,16 @@ async def connect(
     except Exception as error:
         ending = ward.ending if ward is not None else ""
         raise _start_error(spec, error, ending) from error
+
+
+def command_for(spec: ServerSpec, workspace: Path, environ: Mapping[str, str]) -> list[str]:
+    """What starts the server, confined where its entry says so. Raises InvalidConfig."""
+    command = [spec.command, *arguments_for(spec, environ)]
+    if spec.sandbox is None:
+        return command
+    # Our own home holds what every session ever said; a confined server sees of it the workspace at most.
+    hidden = (Home.default().root,)
+    return confined(spec.sandbox, command, workspace=workspace, hidden=hidden, environ=environ)
 
 
 def _start_error(spec: ServerSpec, error: BaseException, ending: str) -> HoldfastError:

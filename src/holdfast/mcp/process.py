@@ -6,7 +6,7 @@ server sends unasked is rationed, and its children cannot outlive us.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -28,13 +28,13 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 @contextlib.asynccontextmanager
 async def run(
-    command: str, arguments: list[str], *, environment: Mapping[str, str], folder: Path, ration: Ration
+    command: Sequence[str], *, environment: Mapping[str, str], folder: Path, ration: Ration
 ) -> AsyncIterator[tuple[Ward, Incoming, Outgoing]]:
     """A server, running until the block is left. Raises ToolFailed where it cannot be started."""
     try:
-        ward = await Ward.start([command, *arguments], folder=folder, environment=environment)
+        ward = await Ward.start(command, folder=folder, environment=environment)
     except (OSError, ValueError) as error:
-        raise ToolFailed(f"{command}: cannot be started: {error}") from error
+        raise ToolFailed(f"{command[0]}: cannot be started: {error}") from error
     to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, to_server = anyio.create_memory_object_stream[SessionMessage](0)
     tasks = [asyncio.create_task(_read(ward, to_us, ration)), asyncio.create_task(_write(ward, to_server))]

@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.core import JsonObject, Value, digest
 from holdfast.core.errors import InvalidConfig
+from holdfast.mcp.sandbox import Sandbox, read_sandbox
 
 RESERVED_NAMES = frozenset(
     [
@@ -66,6 +67,8 @@ class ServerSpec(Value):
     """Which server's argument roles hold for it, where its own name does not say."""
     start_seconds: float = 30.0
     call_seconds: float = 120.0
+    sandbox: Sandbox | None = None
+    """What it is confined to; None runs it with this user's rights."""
     notes: tuple[str, ...] = ()
     """What the entry asks for and does not get."""
 
@@ -152,6 +155,7 @@ def _spec(place: str, name: str, raw: object) -> ServerSpec:
         raise InvalidConfig(f"{where}: this name is ours", hint="call it something else")
     try:
         entry = msgspec.convert(raw, _Entry)
+        sandbox = read_sandbox(entry.sandbox)
     except msgspec.ValidationError as error:
         raise InvalidConfig(f"{where}: {error}") from error
     unknown = sorted(set(raw) - _KEYS) if isinstance(raw, Mapping) else []
@@ -167,14 +171,14 @@ def _spec(place: str, name: str, raw: object) -> ServerSpec:
         )
     if entry.url:
         _check_url(where, entry.url)
+        if sandbox is not None:
+            raise InvalidConfig(f"{where}: only a program can have a 'sandbox', not an address")
     if not 0 < entry.start_seconds <= 600 or not 0 < entry.call_seconds <= 86_400:
         raise InvalidConfig(
             f"{where}: 'startSeconds' is above 0 up to 600, 'callSeconds' above 0 up to 86400"
         )
     _check_variables(where, entry)
     notes = [f"{key!r} is another client's setting and has no effect here" for key in unknown]
-    if isinstance(entry.sandbox, dict):
-        notes.append("'sandbox' is not enforced: the server runs with this user's rights")
     return ServerSpec(
         name=name,
         command=entry.command,
@@ -187,6 +191,7 @@ def _spec(place: str, name: str, raw: object) -> ServerSpec:
         roles=entry.roles,
         start_seconds=entry.start_seconds,
         call_seconds=entry.call_seconds,
+        sandbox=sandbox,
         notes=tuple(notes),
     )
 

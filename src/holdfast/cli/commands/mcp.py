@@ -20,6 +20,7 @@ import msgspec
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.progress import Progress
 from holdfast.core import Tool, UserMessage
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelError
 from holdfast.mcp import (
@@ -62,16 +63,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verbs.choices["annotate"].add_argument("--yes", action="store_true", help="take the proposal as it is")
     adding = verbs.add_parser("add", help="add a server")
     adding.add_argument("server", help="a name for it")
-    adding.add_argument("--url", help="of a streamable HTTP server")
-    adding.add_argument(
-        "--variable", action="append", default=[], metavar="NAME", help="hand this variable on"
-    )
+    _configure_entry(adding)
     adding.add_argument(
         "command", nargs=argparse.REMAINDER, metavar="-- COMMAND [ARGUMENT...]", help="how it is started"
     )
     verbs.add_parser("doctor", help="start every server and tell what is wrong").add_argument(
         "server", nargs="?", help="only this one"
     )
+
+
+def _configure_entry(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--url", help="of a streamable HTTP server")
+    parser.add_argument(
+        "--variable", action="append", default=[], metavar="NAME", help="hand this variable on"
+    )
+    parser.add_argument(
+        "--sandbox", action="store_true", help="let it write in the workspace only, without network"
+    )
+
+
+def _with_options(arguments: argparse.Namespace) -> argparse.Namespace:
+    """The arguments of `add` with those options told apart that argparse took for words of the command."""
+    words: list[str] = arguments.command
+    if words[:1] and words[0].startswith("-"):
+        end = words.index("--") if "--" in words else len(words)
+        parser = argparse.ArgumentParser(prog="holdfast mcp add NAME")
+        _configure_entry(parser)
+        arguments = parser.parse_args(words[:end], arguments)
+        arguments.command = words[end + 1 :]
+    return arguments
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -87,7 +107,7 @@ async def run(arguments: argparse.Namespace) -> int:
         case "trust":
             return await desk.trust(arguments.server, arguments.tools, is_sure=arguments.yes)
         case "add":
-            return await desk.add(arguments)
+            return await desk.add(_with_options(arguments))
         case "remove":
             return desk.remove(arguments.server)
         case "annotate":
@@ -119,6 +139,8 @@ class _Desk:
             self._console.print(
                 f"{spec.name}  {visible(spec.url or ' '.join((spec.command, *spec.args)))}  ({state})"
             )
+            if spec.sandbox is not None:
+                self._console.print("  confined: see 'sandbox' in its entry")
             for note in spec.notes:
                 self._console.print(f"  note: {note}")
             for definition in known.tools.values() if known else ():
@@ -149,7 +171,7 @@ class _Desk:
 
     async def add(self, arguments: argparse.Namespace) -> int:
         """Put an entry into mcp-servers.json once the server has answered."""
-        words = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+        words = arguments.command
         entry: dict[str, object] = (
             {"url": arguments.url} if arguments.url else {"command": "", "args": words[1:]}
         )
@@ -158,6 +180,8 @@ class _Desk:
         if arguments.variable:
             entry["variables"] = arguments.variable
             entry["env"] = {name: f"${{{name}}}" for name in arguments.variable}
+        if arguments.sandbox:
+            entry["sandbox"] = True
         document = self._document()
         entries = document.setdefault("mcpServers", {})
         if not isinstance(entries, dict) or arguments.server in entries:
@@ -287,7 +311,8 @@ class _Desk:
             async with McpToolset(
                 spec, workspace=Path(folder), pins=self._pins, annotations=annotations
             ) as toolset:
-                await toolset.start()
+                with Progress(lambda: f"starts {spec.name}"):
+                    await toolset.start()
                 yield toolset
 
 
