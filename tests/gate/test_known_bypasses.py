@@ -1,0 +1,451 @@
+"""Weaknesses that were found in other gates, each under the number or class it is known by. What is judged by the policy
+alone stands in tests/policy/test_bypasses.py; docs/design/gate.md says which is where.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from holdfast.core import (
+    AGENT,
+    PERSON,
+    ArgumentRoles,
+    Call,
+    Failed,
+    FakeClock,
+    FunctionToolset,
+    Json,
+    JsonObject,
+    Limits,
+    Nonconverged,
+    Parked,
+    Paths,
+    Performed,
+    Refused,
+    Response,
+    Returned,
+    SessionId,
+    SystemClock,
+    Tool,
+    call_id,
+)
+from holdfast.core.errors import EscalationUnknown, HoldfastError, InvalidInput
+from holdfast.core.events import (
+    CallIntended,
+    CodePosted,
+    MessagePosted,
+    Recorded,
+    SessionOpened,
+)
+from holdfast.gate import Gate, GateSettings, GrantBook, Rendezvous, audit_view, covers, describe_grant
+from holdfast.guests import script
+from holdfast.models import use
+from holdfast.policy import FixedPolicy, LexicalPaths, Policy
+from holdfast.session import Settings
+from holdfast.store import EmbeddedStore, Home, Journal, MemoryStore
+from holdfast.testing import memory_session
+from holdfast.world import WorldPaths
+
+TEXT: JsonObject = {"type": "string"}
+PATHS: JsonObject = {"type": "array", "items": TEXT}
+READ = Tool(
+    name="files.read",
+    parameters={"type": "object", "properties": {"paths": PATHS}, "required": ["paths"]},
+    roles={"paths": ArgumentRoles(default=("read-path",))},
+)
+YES = Response(verdict="approve")
+ASKS = use(
+    "execute_code",
+    {"code": script({"call": "world.write", "arguments": {"path": "a", "content": ""}})},
+)
+"""A reply of the model that ends in a question to the person."""
+
+
+def read(*paths: str, number: int = 1, turn: int = 1) -> Call:
+    return Call(id=call_id(turn, number), operation=READ.name, arguments={"paths": list(paths)})
+
+
+class Scene:
+    """A gate over one journal with one tool that reads paths, and a person who is asked."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        policy: Policy | None = None,
+        paths: Paths | None = None,
+        settings: GateSettings | None = None,
+        toolset: FunctionToolset | None = None,
+        function: Callable[[JsonObject], Json] = lambda _: "read",
+        book: GrantBook | None = None,
+    ) -> None:
+        self.journal = journal
+        self.clock = FakeClock()
+        self.tools = toolset or FunctionToolset({READ.name: (READ, function)})
+        self.gate = Gate(
+            journal=journal,
+            policy=policy or FixedPolicy(default="escalate"),
+            toolsets=[self.tools],
+            paths=paths or LexicalPaths(),
+            clock=self.clock,
+            settings=settings,
+            book=book,
+        )
+
+    async def asked(self, call: Call) -> Parked:
+        parked = await self.gate.submit(call)
+        assert isinstance(parked, Parked)
+        return parked
+
+    async def answer(self, parked: Parked, response: Response = YES) -> None:
+        await self.gate.resolve(parked.escalation, response, principal=PERSON, transport="test")
+
+
+async def record() -> Journal:
+    opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
+    journal = await MemoryStore(clock=FakeClock()).create(opened)
+    await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
+    return journal
+
+
+# -- the numbered ones
+
+
+async def test_w3_a_path_that_leads_elsewhere_than_approved_is_not_opened(tmp_path: Path) -> None:
+    for folder in ("work/a", "elsewhere"):
+        (tmp_path / folder).mkdir(parents=True)
+    scene = Scene(await record(), paths=WorldPaths(tmp_path / "work"))
+    await scene.answer(await scene.asked(read("a/x.txt")))
+    (tmp_path / "work" / "a").rmdir()
+    (tmp_path / "work" / "a").symlink_to(tmp_path / "elsewhere")
+    refused = await scene.gate.submit(read("a/x.txt"))
+    assert isinstance(refused, Refused)
+    assert "elsewhere" in refused.reason
+    assert scene.tools.performed == []
+
+
+async def test_w5_the_time_to_answer_is_the_configured_one() -> None:
+    clock = FakeClock()
+    async with memory_session(
+        [ASKS],
+        policy=FixedPolicy(default="escalate"),
+        settings=Settings(escalation_seconds=3),
+        clock=clock,
+    ) as session:
+        await session.send("go")
+        [waits] = session.escalations()
+        assert waits.expires_ms - waits.opened_ms == 3000
+        clock.advance(4)
+        with pytest.raises(EscalationUnknown, match="late"):
+            await session.resolve(waits.id, YES)
+
+
+async def test_w6_many_wait_at_once_and_each_is_seen_and_answered_by_itself(tmp_path: Path) -> None:
+    scene = Scene(await record())
+    meeting = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
+    await meeting.open()
+    parked = [await scene.asked(read(f"{number}.txt", number=number)) for number in range(1, 6)]
+    assert len(list(tmp_path.glob("request-*.json"))) == 5
+    last = parked[-1].escalation
+    (tmp_path / "draft").write_text('{"decision": "approved"}')
+    (tmp_path / "draft").rename(tmp_path / f"response-{last}.json")
+    assert (await scene.gate.wait(last)).verdict == "approve"
+    assert len(scene.gate.escalations.waiting()) == 4
+    await meeting.close()
+
+
+async def test_w7_a_request_of_a_dead_process_neither_shows_nor_blocks(tmp_path: Path) -> None:
+    (tmp_path / "request-phantom1.json").write_text('{"escalationId": "phantom1"}')
+    scene = Scene(await record())
+    meeting = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
+    await meeting.open()
+    parked = await scene.asked(read("a.txt"))
+    assert [path.name for path in tmp_path.glob("request-*")] == [f"request-{parked.escalation}.json"]
+    await meeting.close()
+
+
+async def test_w8_a_session_closes_at_once_though_a_call_waits() -> None:
+    async with memory_session(
+        [ASKS],
+        policy=FixedPolicy(default="escalate"),
+    ) as session:
+        await session.send("go")
+        assert len(session.escalations()) == 1
+        await session.close()  # the clock stands still: whoever waits for the time limit never comes here
+
+
+KILLED_IN_MID_CALL = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from holdfast.core import PERSON, Call, FunctionToolset, SystemClock, Tool, call_id
+from holdfast.core.events import MessagePosted, SessionOpened
+from holdfast.gate import Gate
+from holdfast.policy import FixedPolicy, LexicalPaths
+from holdfast.store import EmbeddedStore, Home
+
+home, effect = Home(Path(sys.argv[1])), Path(sys.argv[2])
+tool = Tool(name="mail.send", parameters={"type": "object", "properties": {}}, roles={})
+
+def send(_):
+    effect.write_text("sent")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+async def main():
+    home.prepare()
+    store = await EmbeddedStore.start(home, clock=SystemClock())
+    opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
+    journal = await store.create(opened, session="killed")
+    await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
+    gate = Gate(
+        journal=journal, policy=FixedPolicy(default="allow"), paths=LexicalPaths(), clock=SystemClock(),
+        toolsets=[FunctionToolset({tool.name: (tool, send)})],
+    )
+    await gate.submit(Call(id=call_id(1, 1), operation=tool.name, arguments={}))
+
+asyncio.run(main())
+"""
+
+
+async def test_w10_a_process_killed_in_mid_call_leaves_its_intent_and_the_call_is_not_made_again(
+    tmp_path: Path,
+) -> None:
+    effect = tmp_path / "effect"
+    program = [sys.executable, "-c", KILLED_IN_MID_CALL, str(tmp_path / "home"), str(effect)]
+    killed = await asyncio.to_thread(subprocess.run, program, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert effect.read_text() == "sent", "the effect took place"
+    effect.unlink()
+    store = await EmbeddedStore.start(Home(tmp_path / "home"), clock=SystemClock())
+    journal = await store.open(SessionId("killed"))
+    assert isinstance(journal.recorded[-1].event, CallIntended), "and its intent was on disk before"
+    tool = Tool(name="mail.send", parameters={"type": "object", "properties": {}}, roles={})
+    tools = FunctionToolset({tool.name: (tool, lambda _: effect.write_text("sent again"))})
+    scene = Scene(journal, policy=FixedPolicy(default="allow"), toolset=tools)
+    answer = await scene.gate.submit(Call(id=call_id(1, 1), operation=tool.name, arguments={}))
+    assert isinstance(answer, Failed)
+    assert answer.error == "unknown"
+    assert not effect.exists()
+    await store.close()
+
+
+async def test_w13_turns_of_mere_words_are_counted_and_the_session_has_a_cap() -> None:
+    async with memory_session(["words"] * 20, limits=Limits(steps=3)) as session:
+        outcomes = [await session.send("hello") for _ in range(4)]
+        assert session.budget.spent.steps == 3
+        assert session.budget.spent.tokens > 0
+        assert isinstance(outcomes[3], Nonconverged)
+        assert not any(isinstance(outcome, Nonconverged) for outcome in outcomes[:3])
+
+
+async def test_w14_a_circuit_that_broke_in_one_turn_is_whole_in_the_next() -> None:
+    scene = Scene(await record(), policy=FixedPolicy(default="allow"), settings=GateSettings(repeats=2))
+    answers = [await scene.gate.submit(read("a.txt", number=number)) for number in (1, 2, 3)]
+    assert isinstance(answers[2], Refused)
+    await scene.journal.append(CodePosted(turn=2, code="", language="python", principal=PERSON))
+    assert isinstance(await scene.gate.submit(read("a.txt", turn=2)), Returned)
+
+
+async def test_w15_one_slow_call_holds_up_no_other() -> None:
+    class Slow(FunctionToolset):
+        async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+            if call.arguments["paths"] == ["slow"]:
+                await asyncio.Event().wait()
+            return await super().perform(call, is_staged=is_staged)
+
+    tools = Slow({READ.name: (READ, lambda _: "quick")})
+    scene = Scene(await record(), policy=FixedPolicy(default="allow"), toolset=tools)
+    slow = asyncio.create_task(scene.gate.submit(read("slow")))
+    quick = await asyncio.gather(*(scene.gate.submit(read("x", number=number)) for number in (2, 3, 4)))
+    assert quick == [Returned(value="quick")] * 3
+    assert not slow.done()
+    slow.cancel()
+    await asyncio.gather(slow, return_exceptions=True)
+
+
+async def test_w16_a_yes_that_comes_late_is_told_so_and_changes_nothing() -> None:
+    scene = Scene(await record(), settings=GateSettings(escalation_seconds=10))
+    parked = await scene.asked(read("a.txt"))
+    scene.clock.advance(11)
+    with pytest.raises(EscalationUnknown, match="came late"):
+        await scene.answer(parked)
+    assert isinstance(await scene.gate.submit(read("a.txt")), Refused)
+
+
+async def test_w17_a_response_that_is_written_half_is_a_no_and_its_files_go(tmp_path: Path) -> None:
+    scene = Scene(await record())
+    meeting = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
+    await meeting.open()
+    parked = await scene.asked(read("a.txt"))
+    (tmp_path / f"response-{parked.escalation}.json").write_text('{"decision": "approv')
+    assert (await scene.gate.wait(parked.escalation)).verdict == "deny"
+    assert isinstance(await scene.gate.submit(read("a.txt")), Refused)
+    assert list(tmp_path.iterdir()) == []
+    await meeting.close()
+
+
+async def test_w18_a_standing_yes_covers_the_very_call_and_not_its_whole_folder(tmp_path: Path) -> None:
+    book = GrantBook(tmp_path / "grants.json")
+    scene = Scene(await record(), book=book)
+    both = read("notes/a.txt", "letters/b.txt")
+    await scene.answer(await scene.asked(both), Response(verdict="approve", scope="always"))
+    assert isinstance(await scene.gate.submit(both), Returned)
+    later = Scene(await record(), book=book)
+    assert isinstance(await later.gate.submit(both), Returned), "two folders, and it covers itself"
+    assert isinstance(await later.gate.submit(read("notes/.ssh/authorized_keys", number=2)), Parked)
+    [grant] = book.grants()
+    assert "notes/a.txt" in describe_grant(grant)
+    assert book.revoke(grant.id)
+    assert isinstance(await later.gate.submit(read("notes/a.txt", "letters/b.txt", number=3)), Parked)
+
+
+async def test_w22_the_record_says_who_approved_by_which_way_and_that_it_was_asked() -> None:
+    scene = Scene(await record())
+    await scene.answer(await scene.asked(read("a.txt")))
+    await scene.gate.submit(read("a.txt"))
+    [entry] = audit_view(scene.journal.recorded)
+    assert (entry.decision.verdict, entry.approver, entry.transport) == ("escalate", PERSON, "test")
+    assert entry.escalation is not None
+    hashes = [(each.previous, each.hash) for each in scene.journal.recorded]
+    assert all(later[0] == earlier[1] for earlier, later in pairwise(hashes))
+
+
+# -- precedence
+
+
+async def test_precedence_edited_arguments_are_judged_again() -> None:
+    class OnlyOne(FixedPolicy):
+        def judge(self, request):  # type: ignore[no-untyped-def]
+            is_plain = request.call.arguments == {"paths": ["a.txt"]}
+            return FixedPolicy(default="escalate" if is_plain else "deny").judge(request)
+
+    scene = Scene(await record(), policy=OnlyOne(default="deny"))
+    edited = Response(verdict="approve", arguments={"paths": ["/etc/shadow"]})
+    await scene.answer(await scene.asked(read("a.txt")), edited)
+    assert isinstance(await scene.gate.submit(read("a.txt")), Refused)
+    assert scene.tools.performed == []
+
+
+async def test_precedence_a_policy_that_changes_while_a_call_is_on_its_way_stops_it() -> None:
+    scene = Scene(await record(), policy=FixedPolicy(default="allow"))
+
+    def tighten(entry: Recorded) -> None:
+        if isinstance(entry.event, CallIntended):
+            scene.gate.adopt(FixedPolicy(default="deny"))
+
+    scene.journal.follow(tighten)
+    answer = await scene.gate.submit(read("a.txt"))
+    assert isinstance(answer, Failed)
+    assert "policy was changed" in answer.reason
+    assert scene.tools.performed == []
+
+
+# -- the approval channel
+
+
+async def test_approval_channel_who_made_a_call_cannot_approve_it() -> None:
+    scene = Scene(await record())
+    parked = await scene.asked(read("a.txt"))
+    with pytest.raises(InvalidInput, match="cannot approve"):
+        await scene.gate.resolve(parked.escalation, YES, principal=AGENT, transport="test")
+    assert isinstance(await scene.gate.submit(read("a.txt")), Parked)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
+async def test_approval_channel_a_response_of_another_user_is_a_no(tmp_path: Path) -> None:
+    scene = Scene(await record())
+    meeting = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
+    await meeting.open()
+    parked = await scene.asked(read("a.txt"))
+    (tmp_path / "draft").write_text('{"decision": "approved"}')
+    os.chown(tmp_path / "draft", 12345, 12345)
+    (tmp_path / "draft").rename(tmp_path / f"response-{parked.escalation}.json")
+    assert (await scene.gate.wait(parked.escalation)).verdict == "deny"
+    await meeting.close()
+
+
+async def test_approval_channel_an_answer_that_is_played_again_answers_nothing_else(tmp_path: Path) -> None:
+    scene = Scene(await record())
+    meeting = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
+    await meeting.open()
+    first = await scene.asked(read("a.txt"))
+    digest = scene.gate.escalations.waiting()[0].digest
+    await scene.answer(first)
+    second = await scene.asked(read("/etc/shadow", number=2))
+    (tmp_path / "draft").write_text(json.dumps({"decision": "approved", "digest": digest}))
+    (tmp_path / "draft").rename(tmp_path / f"response-{second.escalation}.json")
+    assert (await scene.gate.wait(second.escalation)).verdict == "deny"
+    await meeting.close()
+
+
+async def test_approval_channel_one_bad_item_spoils_the_batch(tmp_path: Path) -> None:
+    paths = WorldPaths(tmp_path, protected=[tmp_path / "secret"])
+    (tmp_path / "secret").mkdir()
+    scene = Scene(await record(), policy=FixedPolicy(default="allow"), paths=paths)
+    good = [f"{number}.txt" for number in range(9)]
+    assert isinstance(await scene.gate.submit(read(*good)), Returned)
+    assert isinstance(await scene.gate.submit(read(*good, "secret/key", number=2)), Refused)
+    assert len(scene.tools.performed) == 1
+
+
+async def test_approval_channel_a_yes_to_one_call_of_many_is_a_yes_to_that_one() -> None:
+    scene = Scene(await record())
+    first, second = await scene.asked(read("a.txt")), await scene.asked(read("/etc/shadow", number=2))
+    await scene.answer(first)
+    assert isinstance(await scene.gate.submit(read("a.txt")), Returned)
+    assert await scene.gate.submit(read("/etc/shadow", number=2)) == second
+
+
+async def test_approval_channel_what_is_shown_has_the_digest_of_what_is_made() -> None:
+    scene = Scene(await record())
+    parked = await scene.asked(read("a.txt"))
+    [shown] = scene.gate.escalations.waiting()
+    await scene.answer(parked)
+    await scene.gate.submit(read("a.txt"))
+    [made] = [each.event for each in scene.journal.recorded if isinstance(each.event, CallIntended)]
+    assert shown.digest == made.digest == scene.tools.performed[0].digest
+
+
+async def test_approval_channel_arguments_that_change_after_they_were_shown_are_not_made() -> None:
+    scene = Scene(await record())
+    call = read("a.txt")
+    await scene.answer(await scene.asked(call))
+    paths = call.arguments["paths"]
+    assert isinstance(paths, list)
+    paths[0] = "/etc/shadow"
+    assert isinstance(await scene.gate.submit(call), Refused)
+    assert scene.tools.performed == []
+
+
+async def test_approval_channel_after_a_session_was_closed_no_answer_is_taken() -> None:
+    async with memory_session(
+        [ASKS],
+        policy=FixedPolicy(default="escalate"),
+    ) as session:
+        await session.send("go")
+        [waits] = session.escalations()
+        await session.close()
+        with pytest.raises(HoldfastError):
+            await session.resolve(waits.id, YES)
+        assert session.escalations() == (waits,)
+
+
+async def test_approval_channel_a_grant_is_never_wider_than_its_words() -> None:
+    scene = Scene(await record())
+    wide = Response(verdict="approve", scope="session", reach="folder")
+    await scene.answer(await scene.asked(read("notes/a.txt")), wide)
+    [grant] = scene.gate.grants.standing()
+    assert "everything in" in describe_grant(grant)
+    inside = scene.gate.submit(read("notes/b.txt", number=2))
+    assert isinstance(await inside, Returned)
+    for number, path in enumerate(("notes2/a.txt", "notes/../b.txt", "other/notes/a.txt"), start=3):
+        assert isinstance(await scene.gate.submit(read(path, number=number)), Parked), path
+    writing = Call(id=call_id(1, 9), operation="files.write", arguments={"paths": ["notes/a.txt"]})
+    assert not covers(grant, writing, ())
