@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.store.stories import asked, opened, replied, said, turn
 
-from holdfast.cli.main import COMMANDS, main
+from holdfast.cli.main import main
 from holdfast.core import SessionId, SystemClock
 from holdfast.store import EmbeddedStore, Home, resume_notice
 
@@ -154,7 +154,7 @@ def test_verify_and_rebuild_find_everything_sound(run: Run) -> None:
 
 @pytest.mark.parametrize("command", OURS)
 def test_every_command_has_help_with_an_example_and_its_exit_codes(run: Run, command: str) -> None:
-    assert command in COMMANDS
+    assert f"\n  {command}" in run("--help")[1]
     code, out, _ = run(command, "--help")
     assert code == 0
     assert re.search(rf"^ *holdfast {command}", out, re.MULTILINE)

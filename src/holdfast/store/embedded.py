@@ -34,7 +34,14 @@ from holdfast.store.naming import possible_names, the_only
 from holdfast.store.presence import Presence
 from holdfast.store.reader import Reader
 from holdfast.store.records import Redact, chained, encode_entry
-from holdfast.store.removal import bury, find_orphans, remove_files, settled_contents, sweep
+from holdfast.store.removal import (
+    bury,
+    find_orphans,
+    remove_files,
+    remove_leftovers,
+    settled_contents,
+    sweep,
+)
 from holdfast.store.rows import Head, append_records, damaged, decode_tally, read_history, read_tally
 from holdfast.store.starting import explain, prepare
 from holdfast.store.writer import Transaction, Work, Writer
@@ -170,7 +177,8 @@ class EmbeddedStore:
         await self._sweep(mentioned)
 
     async def sweep(self) -> int:
-        """Remove contents that no event mentions, such as those of an import that was refused; how many."""
+        """Remove what a crash left of deleted sessions, and contents that no event mentions; how many of those."""
+        await self.reading(partial(remove_leftovers, self._home))
         now_ms = self._clock.now_ms()
         return await self._sweep(
             await self.reading(lambda connection: settled_contents(connection, now_ms=now_ms))

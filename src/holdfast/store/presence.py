@@ -11,7 +11,7 @@ import secrets
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from holdfast.core.errors import StoreUnavailable
@@ -47,12 +47,14 @@ class Presence:
         """Remove the signs of those who are gone."""
         for path in self._folder.iterdir():
             if not path.name.startswith(".") and not _is_locked(path):
-                path.unlink(missing_ok=True)
+                with suppress(OSError):  # it says nothing, so it may as well stay until the next time
+                    path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Take the sign away. Idempotent."""
         if self._descriptor is not None:
-            self._path.unlink(missing_ok=True)
+            with suppress(OSError):  # what says that we live is the lock
+                self._path.unlink(missing_ok=True)
             os.close(self._descriptor)
             self._descriptor = None
 

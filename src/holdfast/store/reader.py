@@ -17,7 +17,7 @@ class Reader:
     def __init__(
         self,
         connect: Callable[[], sqlite3.Connection],
-        explain: Callable[[sqlite3.Error], HoldfastError],
+        explain: Callable[[sqlite3.Error | OSError], HoldfastError],
     ) -> None:
         self._connect = connect
         self._explain = explain
@@ -52,7 +52,7 @@ class Reader:
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-        except sqlite3.Error as problem:
+        except (sqlite3.Error, OSError) as problem:
             raise self._explain(problem) from problem
 
     def _disconnect(self) -> None:

@@ -48,6 +48,12 @@ def remove_files(home: Home, session: SessionId) -> None:
     wordfile.discard(home.search)
 
 
+def remove_leftovers(home: Home, connection: sqlite3.Connection) -> None:
+    """Remove the folders of sessions that are buried: a crash or a failing disk may have left some."""
+    for (session,) in connection.execute(SQL["buried_sessions"]):
+        shutil.rmtree(home.session_folder(session), ignore_errors=True)
+
+
 def settled_contents(connection: sqlite3.Connection, *, now_ms: int) -> frozenset[str]:
     """Every content whose event would be there by now, if there is one."""
     rows = connection.execute(SQL["settled_blobs"], (now_ms - FRESH_MS,))

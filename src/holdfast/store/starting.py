@@ -3,7 +3,7 @@
 import sqlite3
 
 import holdfast.store.database as database
-from holdfast.core.errors import StoreError
+from holdfast.core.errors import StoreError, StoreUnavailable
 from holdfast.store.home import Home
 from holdfast.store.presence import Presence, alone, anybody
 from holdfast.store.salvage import finish, needs_salvage, salvage, suspicion
@@ -22,17 +22,22 @@ def prepare(home: Home, now_ms: int) -> tuple[Presence, tuple[str, ...]]:
                     notices = (salvage(home, now_ms=now_ms),)
             database.prepare(home.database)
             presence = Presence(home.holders)
-    except sqlite3.Error as problem:
-        raise database.explain(problem, home.database) from problem
+    except (sqlite3.Error, OSError) as problem:
+        raise explain(home, problem) from problem
     presence.sweep()
     return presence, notices
 
 
-def explain(home: Home, problem: sqlite3.Error) -> StoreError:
-    """What a complaint of SQLite means; damage is noted down, so that the next start looks thoroughly."""
-    if database.is_damage(problem):
-        suspicion(home).touch(mode=0o600)
-    return database.explain(problem, home.database)
+def explain(home: Home, problem: sqlite3.Error | OSError) -> StoreError:
+    """What a complaint of SQLite or of the system means; damage is noted down, so that the next start looks thoroughly."""
+    if isinstance(problem, sqlite3.Error):
+        if database.is_damage(problem):
+            suspicion(home).touch(mode=0o600)
+        return database.explain(problem, home.database)
+    return StoreUnavailable(
+        f"the disk does not do what the store asks of it: {problem.strerror}, {problem.filename!r}",
+        hint="make room or mend the disk, and try again",
+    )
 
 
 def _collect_drafts(home: Home) -> None:

@@ -12,6 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -59,7 +60,7 @@ class Writer:
     def __init__(
         self,
         connect: Callable[[], sqlite3.Connection],
-        explain: Callable[[sqlite3.Error], HoldfastError],
+        explain: Callable[[sqlite3.Error | OSError], HoldfastError],
         idle: Callable[[sqlite3.Connection], None],
     ) -> None:
         self._connect = connect
@@ -131,7 +132,7 @@ class Writer:
                 job.problem = self._said(problem)
 
     def _said(self, problem: Exception) -> Exception:
-        return self._explain(problem) if isinstance(problem, sqlite3.Error) else problem
+        return self._explain(problem) if isinstance(problem, sqlite3.Error | OSError) else problem
 
     def _attempt(self, group: list[_Job[Any]], *, is_open: bool) -> None:
         """Carry out a group and commit it; one that is open takes in whatever arrives meanwhile."""
@@ -151,7 +152,9 @@ class Writer:
             step()
         self._connection.execute("COMMIT")
         for step in transaction.after_commit:
-            step()
+            # What is committed stays committed: a file that cannot be removed must not have anything done again.
+            with suppress(OSError):
+                step()
 
     def _take_arrived(self, group: list[_Job[Any]]) -> None:
         while len(group) < LARGEST_GROUP:

@@ -128,6 +128,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- name: tombstone_of
 SELECT kept_seq, parent FROM tombstone WHERE session = ?;
 
+-- name: buried_sessions
+-- Whose id nobody has taken since.
+SELECT session FROM tombstone WHERE session NOT IN (SELECT id FROM session);
+
 -- name: shrink_tombstone
 -- When a fork goes, less of its parent has to stay.
 UPDATE tombstone SET kept_seq = ? WHERE session = ?;

@@ -1,0 +1,53 @@
+"""Work on a disk until it is full, make room, and go on: `python -m tests.store.full_disk FOLDER`, alone in a small file system."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from tests.store.stories import opened, said
+
+from holdfast.core import SessionId, SystemClock
+from holdfast.core.errors import StoreUnavailable
+from holdfast.core.events import MessagePosted
+from holdfast.store import EmbeddedStore, Home, Journal, verify_all
+
+WORDS = "w" * 20_000
+
+
+async def main(folder: Path) -> None:
+    ballast = folder / "ballast"
+    ballast.write_bytes(bytes(1024 * 1024))
+    home = Home(folder / "home")
+    session = SessionId("one")
+    store = await EmbeddedStore.start(home, clock=SystemClock())
+    journal = await store.create(opened(), session=session)
+    written = await _until_full(journal)
+    other = await EmbeddedStore.start(home, clock=SystemClock())
+    assert len(await other.read(session)) == written + 1
+    await other.close()
+    ballast.unlink()
+    await journal.append(said(written, f"{written}:{WORDS}"))
+    await journal.append(said(written + 1, f"{written + 1}:{WORDS}"))
+    await store.close()
+
+    store = await EmbeddedStore.start(home, clock=SystemClock())
+    assert all(found.is_sound for found in await verify_all(store))
+    texts = [one.event.text for one in await store.read(session) if isinstance(one.event, MessagePosted)]
+    assert [text.partition(":")[0] for text in texts] == [str(number) for number in range(written + 2)]
+    await store.close()
+    print("written", written)
+
+
+async def _until_full(journal: Journal) -> int:
+    for number in range(10_000):
+        try:
+            await journal.append(said(number, f"{number}:{WORDS}"))
+        except StoreUnavailable as problem:
+            if "full" not in str(problem):
+                raise
+            return number
+    raise AssertionError("the disk was never full")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

@@ -1,0 +1,134 @@
+"""The writer: what shares a commit, what a commit costs, and what nobody has to wait for."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tests.store.stories import opened, said, turn
+from tests.store.test_crashes import copy
+
+import holdfast.store.logroom as logroom
+import holdfast.store.writer as writer
+from holdfast.core import FakeClock, SessionId
+from holdfast.core.errors import StoreUnavailable
+from holdfast.core.events import MessagePosted
+from holdfast.store import EmbeddedStore, Home, verify
+from holdfast.store.database import connect
+from holdfast.store.writer import Transaction
+
+
+def pages_of(log: Path) -> int:
+    return log.stat().st_size // (4096 + 24)
+
+
+async def test_a_turn_of_the_newest_session_writes_few_pages(disk: EmbeddedStore, home: Home) -> None:
+    journal = await disk.create(opened())
+    log = Path(f"{home.database}-wal")
+    await journal.append(*turn(1))
+    before = pages_of(log)
+    await journal.append(*turn(2))
+    assert pages_of(log) - before <= 3  # the events, their places, the line in the list
+    other = await disk.create(opened())
+    before = pages_of(log)
+    await journal.append(*turn(3))
+    assert 3 < pages_of(log) - before <= 6  # the two orders of the list as well
+    assert [line.id for line in await disk.sessions()] == [journal.session, other.session]
+
+
+async def test_a_session_that_stays_the_newest_goes_down_when_another_comes(disk: EmbeddedStore) -> None:
+    one, two = await disk.create(opened()), await disk.create(opened())
+    order = [two, one]
+    for number, (who, *together) in enumerate([[one], [one], [two], [two, one], [one], [one], [two]]):
+        await asyncio.gather(*(each.append(said(number)) for each in (who, *together)))
+        last = together[-1] if together else who
+        order = [last, *(each for each in order if each is not last)]
+        assert [line.id for line in await disk.sessions()] == [each.session for each in order]
+
+
+async def test_room_in_the_log_changes_nothing_that_is_recorded(
+    home: Home, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logroom, "SHORT_LIFE", 1)
+    store = await EmbeddedStore.start(home, clock=clock)
+    journal = await store.create(opened(), session=SessionId("one"))
+    log = Path(f"{home.database}-wal")
+    make_room, connection = logroom.LogRoom(home.database), connect(home.database)
+    used = log.stat().st_size
+    make_room(connection)
+    assert log.stat().st_size == used + logroom.STEP_BYTES
+    for number in range(30):
+        await journal.append(said(number, str(number)))
+        make_room(connection)
+    assert log.stat().st_size == used + logroom.STEP_BYTES
+    crashed = Home(tmp_path / "crashed")
+    await asyncio.to_thread(copy, home, crashed)
+    for place in (home, crashed):
+        if place is home:
+            connection.close()
+            await store.close()
+        store = await EmbeddedStore.start(place, clock=clock)
+        assert (await verify(store, SessionId("one"))).is_sound
+        assert len(await store.read(SessionId("one"))) == 31
+        await store.close()
+
+
+async def test_no_room_is_made_while_another_writes(
+    disk: EmbeddedStore, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logroom, "SHORT_LIFE", 1)
+    await disk.create(opened())
+    make_room, mine = logroom.LogRoom(home.database), connect(home.database, timeout_seconds=0)
+    theirs = connect(home.database)
+    theirs.execute("BEGIN IMMEDIATE")
+    before = Path(f"{home.database}-wal").stat().st_size
+    make_room(mine)
+    assert Path(f"{home.database}-wal").stat().st_size == before
+    theirs.execute("ROLLBACK")
+    for connection in (mine, theirs):
+        connection.close()
+
+
+async def test_who_waits_for_a_stopped_process_is_told_at_once_with_all_the_others(
+    disk: EmbeddedStore, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "LOCK_TIMEOUT_SECONDS", 0.01)
+    journal = await disk.create(opened())
+    stopped = sqlite3.connect(home.database, isolation_level=None)
+    stopped.execute("BEGIN IMMEDIATE")
+    told = await asyncio.gather(*(journal.append(said(n)) for n in range(20)), return_exceptions=True)
+    assert {type(problem) for problem in told} == {StoreUnavailable}
+    assert "locked" in str(told[0])
+    stopped.execute("ROLLBACK")
+    stopped.close()
+    monkeypatch.setattr(writer, "LOCK_TIMEOUT_SECONDS", 10.0)
+    await journal.append(said(1, "after"))
+    assert [one.event.text for one in journal.recorded if isinstance(one.event, MessagePosted)] == ["after"]
+
+
+async def test_a_file_that_cannot_be_removed_has_nothing_done_twice(disk: EmbeddedStore) -> None:
+    journal = await disk.create(opened())
+
+    def fails() -> None:
+        raise OSError("no")
+
+    def work(transaction: Transaction) -> None:
+        transaction.after_commit.append(fails)
+
+    await asyncio.gather(disk.writing(work), journal.append(said(1)), disk.writing(work))
+    assert len(await disk.read(journal.session)) == 2
+    assert len(journal.recorded) == 2
+
+
+async def test_what_a_crash_left_of_a_deleted_session_goes_with_the_next_pruning(
+    disk: EmbeddedStore, home: Home
+) -> None:
+    doomed = await disk.create(opened(), session=SessionId("doomed"))
+    alive = await disk.create(opened(), session=SessionId("alive"))
+    await doomed.release()
+    await disk.delete(doomed.session)
+    for session in (doomed.session, alive.session):
+        home.prepare_session(session)
+    await disk.sweep()
+    assert not home.session_folder(doomed.session).exists()
+    assert home.session_folder(alive.session).exists()
