@@ -1,11 +1,11 @@
 """A whole company in memory: real store, real gate, real switchboard, and members that say what they were told to."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from holdfast.core import Clock, FakeClock, SessionId, Verdict
+from holdfast.core import Clock, FakeClock, SessionId, Toolset, Verdict
 from holdfast.guests import ScriptedEngine
 from holdfast.models import Reply as ModelReply
 from holdfast.models import ScriptedModel, say
@@ -47,7 +47,7 @@ async def company(
     policy = FixedPolicy(default="allow", verdicts=verdicts or {})
     engine = ScriptedEngine()
 
-    async def open_session(session: SessionId, team: Team) -> Session:
+    async def open_session(session: SessionId, team: Team, toolsets: Sequence[Toolset]) -> Session:
         return await assemble(
             Parts(
                 journal=await kept.open(session),
@@ -59,6 +59,7 @@ async def company(
                 guest=engine.guest(),
                 settings=Settings(),
                 clock=clock,
+                toolsets=toolsets,
             )
         )
 

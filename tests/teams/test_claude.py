@@ -15,7 +15,7 @@ from holdfast.core import Error, SystemClock
 from holdfast.core.events import MemberBound, MessagePosted, SessionOpened
 from holdfast.models.stub import StubServer
 from holdfast.store import MemoryStore
-from holdfast.teams import Caller, Callers, Roster, introduction, serving_http
+from holdfast.teams import Caller, Callers, Roster, serving_http
 
 
 @pytest.fixture
@@ -280,13 +280,13 @@ async def test_a_member_asks_another_team_in_its_turn_and_its_question_is_counte
             on,
             clock=SystemClock(),
             environ=environ(stub),
-            introduce=lambda pair, session: introduction(
-                urls[0], callers.admit(Caller(team=pair.receiver, within=session))
+            introduce=lambda pair, session: callers.introduce(
+                urls[0], Caller(team=pair.receiver, within=session)
             ),
         ) as board,
         serving_http(board, callers) as urls[0],
     ):
         reply = await board.ask("external", "beta", ask)
-        (inner,) = board.report("beta", "alpha")
+        (inner,) = await board.report("beta", "alpha")
     assert "echo[1]: who is there" in reply.text
     assert inner.hops == 1

@@ -42,7 +42,7 @@ async def test_no_member_has_heard_what_was_said_to_another(tmp_path: Path, memb
         await asyncio.gather(*(board.ask(a, b, f"secret {a} {b} {t}", thread=t) for a, b, t in pairs))
         for a, b, t in pairs:
             reply = await board.ask(a, b, "recall", thread=t)
-            assert reply.text == f'recall: ["secret {a} {b} {t}"]'
+            assert reply.text == f'recall: ["secret {a} {b} {t}"]', reply
 
 
 async def test_two_first_messages_at_once_make_one_session_and_both_are_answered(tmp_path: Path) -> None:
@@ -180,15 +180,15 @@ async def test_word_that_was_left_goes_with_the_next_letter_and_has_a_receipt(tm
 
 async def test_a_send_without_waiting_is_found_in_the_report(tmp_path: Path) -> None:
     async with company(tmp_path, roster(*NAMES, project=str(tmp_path))) as board:
-        sent = board.send("alpha", "beta", "no hurry")
+        sent = await board.send("alpha", "beta", "no hurry")
         assert sent.state == "queued"
         await board.ask("alpha", "beta", "second")
-        first, second = board.report("alpha", "beta")
+        first, second = await board.report("alpha", "beta")
         assert (first.state, first.message) == ("answered", sent.message)
         assert first.reply is not None
         assert first.reply.text == "echo[1]: no hurry"
         assert second.state == "answered"
-        assert board.report("gamma", "beta") == []
+        assert await board.report("gamma", "beta") == []
 
 
 async def test_the_gate_judges_what_a_foreign_member_wants_to_do(tmp_path: Path) -> None:

@@ -343,6 +343,10 @@ class RestorePointMade(Event):
 
     turn: int
     manifest: str
+    changes: tuple[Change, ...] = ()
+    """The files that were created, modified and deleted since the point before, by whomever."""
+    more: int = 0
+    """How many of them are not listed."""
 
 
 class SessionRewound(Event):
@@ -381,6 +385,22 @@ class NoticesDelivered(Event):
 
     notices: tuple[str, ...]
     message: str
+
+
+class LetterLeft(Event):
+    """A colleague sent a message and does not wait for its answer; it is delivered also after a restart."""
+
+    message: str
+    text: str
+    principal: Principal
+    hops: int = 0
+
+
+class LetterSettled(Event):
+    """What became of a message that nobody waits for; its answer, where it got one, is in the session of the pair."""
+
+    message: str
+    outcome: Outcome
 
 
 # -- news
@@ -431,6 +451,8 @@ AnyEvent = (
     | MemberBound
     | NoticeLeft
     | NoticesDelivered
+    | LetterLeft
+    | LetterSettled
     | Noted
 )
 

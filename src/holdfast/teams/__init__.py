@@ -1,7 +1,8 @@
 """Teams: who may talk to whom, one session for each directed pair, members and their pool."""
 
-from holdfast.teams.callers import Caller, Callers, introduction
+from holdfast.teams.callers import Caller, Callers, Introduction
 from holdfast.teams.contract import Agent, Bound, Capabilities, Letter, Member, OnCall, Reply
+from holdfast.teams.correspondence import Correspondence, Posted
 from holdfast.teams.errors import (
     AskRefused,
     MemberFailed,
@@ -13,9 +14,10 @@ from holdfast.teams.errors import (
     UnknownTeam,
     WouldDeadlock,
 )
+from holdfast.teams.figures import CompanyFigures, PairFigures
 from holdfast.teams.flights import FlightReport
 from holdfast.teams.letters import written
-from holdfast.teams.loading import load_roster
+from holdfast.teams.loading import load_roster, with_team, without_team
 from holdfast.teams.mailbox import Mailbox, Notice
 from holdfast.teams.own import SessionMember
 from holdfast.teams.pairs import OUTSIDE, Pair, check_name, check_thread
@@ -36,8 +38,11 @@ __all__ = [
     "Caller",
     "Callers",
     "Capabilities",
+    "CompanyFigures",
     "CompanySettings",
+    "Correspondence",
     "FlightReport",
+    "Introduction",
     "Letter",
     "Mailbox",
     "Member",
@@ -49,8 +54,10 @@ __all__ = [
     "OnCall",
     "OpenSession",
     "Pair",
+    "PairFigures",
     "Pool",
     "PoolFull",
+    "Posted",
     "RecordedMember",
     "Reply",
     "Roster",
@@ -68,9 +75,10 @@ __all__ = [
     "check_name",
     "check_thread",
     "echo",
-    "introduction",
     "load_roster",
     "serve_stdio",
     "serving_http",
+    "with_team",
+    "without_team",
     "written",
 ]

@@ -1,6 +1,7 @@
 """Who asks: known by a token that we handed out, never by what it says of itself."""
 
 import secrets
+from collections.abc import Callable
 
 from holdfast.core import JsonObject, SessionId, Value, digest_bytes
 from holdfast.teams.pairs import OUTSIDE
@@ -30,7 +31,20 @@ class Callers:
         """Whom a token stands for; None for nobody."""
         return self._callers.get(digest_bytes(token.encode()))
 
+    def dismiss(self, token: str) -> None:
+        """A token that stands for nobody from here on."""
+        self._callers.pop(digest_bytes(token.encode()), None)
 
-def introduction(url: str, token: str) -> JsonObject:
-    """How a member reaches the desk: the entry for its configuration."""
-    return {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
+    def introduce(self, url: str, caller: Caller) -> "Introduction":
+        """How a member reaches the desk, for as long as it is awake."""
+        token = self.admit(caller)
+        entry: JsonObject = {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
+        return Introduction(entry, lambda: self.dismiss(token))
+
+
+class Introduction:
+    """The entry for a member's configuration that tells it of the desk; its token ends with the member."""
+
+    def __init__(self, entry: JsonObject, withdraw: Callable[[], None]) -> None:
+        self.entry = entry
+        self.withdraw = withdraw

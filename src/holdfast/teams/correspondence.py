@@ -19,8 +19,9 @@ from holdfast.teams.contract import Letter, Reply
 class Posted:
     """One letter and what has come of it so far."""
 
-    def __init__(self, event: MessagePosted) -> None:
+    def __init__(self, event: MessagePosted, at_ms: int) -> None:
         self.turn = event.turn
+        self.at_ms = at_ms
         self.text = event.text
         self.principal: Principal = event.principal
         self.message = event.message
@@ -42,7 +43,7 @@ class Correspondence(Fold):
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
         match event:
             case MessagePosted():
-                posted = Posted(event)
+                posted = Posted(event, entry.at_ms)
                 self.turns.append(posted)
                 if event.message:
                     self._by_message[event.message] = posted

@@ -25,6 +25,16 @@ class Spot:
         mark = self._raw.start_mark
         raise InvalidConfig(f"{self._source}:{mark.line + 1}:{mark.column + 1}: {message}", hint=hint)
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where it begins and ends, in characters of the text; what is written in blocks may end with what follows it."""
+        return self._raw.start_mark.index, self._raw.end_mark.index
+
+    @property
+    def is_flow(self) -> bool:
+        """Whether it is written between brackets, as all of JSON is."""
+        return isinstance(self._raw, yaml.CollectionNode) and bool(self._raw.flow_style)
+
     def fields(self) -> dict[str, tuple["Spot", "Spot"]]:
         """The fields of a mapping: name to key and value."""
         if not isinstance(self._raw, yaml.MappingNode):

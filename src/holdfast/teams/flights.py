@@ -3,8 +3,9 @@
 import asyncio
 from typing import Literal
 
-from holdfast.core import SessionId, Value, is_success
+from holdfast.core import Error, SessionId, Value, is_success
 from holdfast.teams.contract import Letter, Reply
+from holdfast.teams.errors import TooManyHops
 from holdfast.teams.pairs import Pair
 
 FlightState = Literal["queued", "working", "answered", "failed"]
@@ -19,6 +20,8 @@ class Flight:
         self.state: FlightState = "queued"
         self.reply: Reply | None = None
         self.task: asyncio.Task[Reply] | None = None
+        self.is_called_off = False
+        """Whether an operator stopped it, and not the end of the process."""
 
     def end(self, reply: Reply) -> None:
         """It has its answer."""
@@ -43,6 +46,15 @@ class Flights:
         self._keep = keep
         self._flights: dict[str, Flight] = {}
         self._working: dict[SessionId, Flight] = {}
+
+    @staticmethod
+    def refuse(letter: Letter, max_hops: int) -> Reply | None:
+        """The answer to a letter that was handed on too often; None for one that may go on."""
+        if letter.hops <= max_hops:
+            return None
+        message = f"this question was handed on {letter.hops} times"
+        hint = "answer with what you know; max_hops in the roster is the limit"
+        return Reply(outcome=Error(message=message, code=TooManyHops.code, hint=hint))
 
     def begin(self, letter: Letter, pair: Pair) -> Flight:
         """Take a letter in."""

@@ -1,7 +1,8 @@
-"""From a file to a roster, loading what parses it only then: YAML is slow to load, and most programs need no roster."""
+"""From a file to a roster and back, loading what parses it only then: YAML is slow to load, and most programs need no roster."""
 
 from pathlib import Path
 
+from holdfast.core import JsonObject
 from holdfast.core.errors import InvalidConfig
 from holdfast.teams.roster import Roster
 
@@ -19,3 +20,17 @@ def load_roster(path: Path) -> Roster:
     from holdfast.teams.reading import read_roster
 
     return read_roster(text, source=str(path))
+
+
+def with_team(text: str, name: str, fields: JsonObject, *, source: str) -> str:
+    """The text of a roster with one team more; nothing else of it changes. Raises InvalidInput, InvalidConfig."""
+    from holdfast.teams.editing import with_team as edited
+
+    return edited(text, name, fields, source=source)
+
+
+def without_team(text: str, name: str, *, source: str) -> str:
+    """The text of a roster with one team less. Raises UnknownTeam, InvalidConfig."""
+    from holdfast.teams.editing import without_team as edited
+
+    return edited(text, name, source=source)

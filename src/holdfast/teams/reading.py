@@ -193,6 +193,8 @@ _SETTINGS: dict[str, Read] = {
     "queue_seconds": _seconds,
     "turn_seconds": _seconds,
     "silence_seconds": _seconds,
+    "approval_seconds": _seconds,
+    "awake_at_start": lambda spot: spot.whole(0, 1000),
     "max_hops": lambda spot: spot.whole(1, 100),
     "compact_tokens": lambda spot: spot.whole(1000, 10**9),
     "archive_days": lambda spot: spot.whole(1, 36_500),

@@ -22,7 +22,7 @@ from holdfast.core import (
     call_id,
 )
 from holdfast.core.errors import BudgetExceeded, HoldfastError
-from holdfast.core.events import MemberBound, MessagePosted, ModelReplied, TurnEnded
+from holdfast.core.events import MemberBound, MessagePosted, ModelReplied, Noted, TurnEnded
 from holdfast.gate import Gate
 from holdfast.mcp import SILENT_TOOLS, written_out
 from holdfast.store import Journal
@@ -107,17 +107,22 @@ class RecordedMember:
             held = self._gate.budget.reserve(Amount(iterations=1, tokens=1))
         except BudgetExceeded as error:
             return Reply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
-        self._gate.budget.release(held)
         turn = len(self._history.turns) + 1
-        await self._journal.append(
-            MessagePosted(
-                turn=turn, text=letter.text, principal=letter.principal, transport="teams", message=letter.id
-            )
+        posted = MessagePosted(
+            turn=turn, text=letter.text, principal=letter.principal, transport="teams", message=letter.id
         )
+        try:
+            await self._journal.append(posted)
+        finally:
+            self._gate.budget.release(held)
         return await self._take_turn(turn, letter)
 
     async def compact(self, *, above_tokens: int) -> bool:
-        return await self._agent.compact(above_tokens=above_tokens)
+        if not await self._agent.compact(above_tokens=above_tokens):
+            return False
+        text = f"the conversation filled more than {above_tokens} tokens and was summarised"
+        await self._journal.append(Noted(code="compacted", text=text))
+        return True
 
     async def close(self) -> None:
         if not self._is_closed:

@@ -54,10 +54,15 @@ class CompanySettings(Value):
     """The longest a turn may take, whatever the caller allows."""
     silence_seconds: float = 600.0
     """How long a member may say nothing before it counts as lost."""
+    approval_seconds: float = 300.0
+    """How long a person has to answer what a member may not do by itself; after that it is a no."""
+    awake_at_start: int = 0
+    """So many of the busiest pairs have their members woken when the teams are first served."""
     max_hops: int = 8
     compact_tokens: int = 150_000
     """A conversation that fills more of its window is summarised before the next message."""
     archive_days: int = 90
+    """A conversation unused for so long is archived; the next message takes it up again."""
     budget: Limits = Limits()
     """Of all teams together."""
 

@@ -1,16 +1,19 @@
 """The staff: from a pair to the member that answers in it. Which program that is stands on the roster."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, assert_never
 
 from holdfast.core import Clock, SessionId, Toolset
-from holdfast.gate import Gate, GateSettings, Rendezvous
+from holdfast.gate import Gate, GateSettings, Rendezvous, Tree
 from holdfast.mcp import ForeignTools
 from holdfast.policy import Policy
 from holdfast.session import Session
 from holdfast.store import Home, Journal, Store
+from holdfast.teams.callers import Introduction
 from holdfast.teams.contract import Agent, Member
 from holdfast.teams.errors import MemberMissing
 from holdfast.teams.own import SessionMember
@@ -23,10 +26,13 @@ from holdfast.world import WorldPaths
 if TYPE_CHECKING:
     from holdfast.teams.acp.agent import AcpAgent
 
-OpenSession = Callable[[SessionId, Team], Awaitable[Session]]
-"""Takes up one of our own sessions; it is there already. Handed in, for only the composition root builds sessions."""
-Introduce = Callable[[Pair, SessionId], Mapping[str, Any] | None]
-"""How the member of a session reaches the teams' server in its turn: the entry for its configuration, None for not at all."""
+OpenSession = Callable[[SessionId, Team, Sequence[Toolset]], Awaitable[Session]]
+"""Takes up one of our own sessions with these tools besides its own; it is there already. Handed in, for only the
+composition root builds sessions."""
+Introduce = Callable[[Pair, SessionId], Introduction | None]
+"""How the foreign member of a session reaches the teams' server in its turn; None for not at all."""
+Equip = Callable[[Pair, SessionId], Sequence[Toolset]]
+"""The tools with which a member that is one of our own sessions reaches its colleagues."""
 
 
 class Station(TypedDict):
@@ -65,23 +71,26 @@ class Staff:
         self._environ = environ
         self._scripted = scripted or ScriptedProgram()
         self.introduce: Introduce = lambda _pair, _session: None
+        self.equip: Equip = lambda _pair, _session: ()
 
     def policy_digest(self, team: Team) -> str:
         """Names the policy that a team goes by. Raises InvalidPolicy."""
         return self._open_policy(team.policy).digest
 
-    async def wake(self, pair: Pair, session: SessionId) -> Member:
+    async def wake(self, pair: Pair, session: SessionId, *, tree: Tree) -> Member:
         """The member for a pair whose session is there. Raises MemberFailed, MemberMissing, SessionHeld."""
         team = self._roster.team(pair.receiver)
         if team.member == "holdfast":
-            return SessionMember(await self._open_session(session, team))
+            opened = await self._open_session(session, team, self.equip(pair, session))
+            opened.budget.join(tree)
+            return SessionMember(opened)
         async with AsyncExitStack() as stack:
             journal = await self._store.open(session)
             stack.push_async_callback(journal.release)
-            agent = self._agent(team, pair, session)
+            agent = self._agent(team, self._introduced(pair, session, stack), session)
             _check_gate(team, agent)
             stack.push_async_callback(agent.close)
-            gate = self._gate(journal, team)
+            gate = self._gate(journal, team, tree)
             rendezvous = Rendezvous(self._home.escalations(session), gate=gate, journal=journal)
             self._home.prepare_session(session)
             await rendezvous.open()
@@ -99,14 +108,28 @@ class Staff:
             stack.pop_all()
         return member
 
-    def _gate(self, journal: Journal, team: Team) -> Gate:
+    async def copy_quarters(self, session: SessionId, branch: SessionId) -> None:
+        """Give the member of another session what the program of this one has kept; it has to be asleep."""
+        kept, fresh = (self._folder / "pairs" / each for each in (session, branch))
+        if kept.is_dir():
+            await asyncio.to_thread(shutil.copytree, kept, fresh, symlinks=True, ignore=_passing)
+
+    def _introduced(self, pair: Pair, session: SessionId, stack: AsyncExitStack) -> Mapping[str, Any] | None:
+        introduction = self.introduce(pair, session)
+        if introduction is None:
+            return None
+        stack.callback(introduction.withdraw)
+        return introduction.entry
+
+    def _gate(self, journal: Journal, team: Team, tree: Tree) -> Gate:
         return Gate(
             journal=journal,
             policy=self._open_policy(team.policy),
             toolsets=[self._tools(team)],
             paths=WorldPaths(Path(team.project), protected=(self._home.root,), guest_root=None),
             clock=self._clock,
-            settings=GateSettings(),
+            settings=GateSettings(escalation_seconds=self._roster.settings.approval_seconds),
+            tree=tree,
         )
 
     def _tools(self, team: Team) -> Toolset:
@@ -116,14 +139,14 @@ class Staff:
             return AgentTools()
         return ForeignTools(self._scripted.kind if team.member == "scripted" else team.member)
 
-    def _agent(self, team: Team, pair: Pair, session: SessionId) -> Agent:
+    def _agent(self, team: Team, server: Mapping[str, Any] | None, session: SessionId) -> Agent:
         match team.member:
             case "claude":
                 from holdfast.teams.claude.agent import ClaudeAgent
 
-                return ClaudeAgent(**self._station(team, pair, session))
+                return ClaudeAgent(**self._station(team, server, session))
             case "acp":
-                return _acp_agent()(**self._station(team, pair, session))
+                return _acp_agent()(**self._station(team, server, session))
             case "scripted":
                 return self._scripted.agent()
             case "holdfast":
@@ -131,14 +154,19 @@ class Staff:
             case _:
                 assert_never(team.member)
 
-    def _station(self, team: Team, pair: Pair, session: SessionId) -> Station:
+    def _station(self, team: Team, server: Mapping[str, Any] | None, session: SessionId) -> Station:
         return {
             "team": team,
             "folder": self._folder / "pairs" / session,
             "environ": self._environ,
             "silence_seconds": self._roster.settings.silence_seconds,
-            "teams_server": self.introduce(pair, session),
+            "teams_server": server,
         }
+
+
+def _passing(folder: str, names: list[str]) -> list[str]:
+    """What is not worth copying: what the program left for the moment, and our own word to it."""
+    return [name for name in names if name in ("tmp", "servers.json")]
 
 
 def _acp_agent() -> "type[AcpAgent]":

@@ -1,43 +1,36 @@
 """Teams of agents that ask each other, each pair in a session of its own.
 
 holdfast teams init                   begin a roster: teams.yaml in the home of Holdfast
+holdfast teams add backend /srv/api   one team more; --member, --policy and the rest as in the roster
+holdfast teams remove backend         one team less; what was said with it is kept
 holdfast teams check                  read the roster and say what is wrong with it, line by line
 holdfast teams list                   who is on it
 holdfast teams ask backend "why?"     ask a team; --from TEAM asks in a team's name
 holdfast teams status                 every pair that ever talked, with messages, tokens and last use
+holdfast teams log [backend]          what was said; --from and --thread name one conversation
+holdfast teams usage                  messages, tokens, cost and times of every pair, the busiest first
 holdfast teams serve                  as an MCP server over stdio; --http 0 on this machine, with a token a team
 """
 
 import argparse
-import asyncio
-import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-from holdfast.app import Runtime
 from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
-from holdfast.config import load_config
-from holdfast.core import Error, SessionId, SystemClock, digest, is_success
-from holdfast.core.errors import InvalidInput
-from holdfast.policy import load_policy
-from holdfast.session import Session
-from holdfast.store import Home
-from holdfast.teams import (
-    OUTSIDE,
-    Caller,
-    Callers,
-    Reply,
-    Roster,
-    Staff,
-    Switchboard,
-    Team,
-    introduction,
-    load_roster,
-    serve_stdio,
-    serving_http,
+from holdfast.cli.console import Console
+from holdfast.cli.team_board import opened_board, serve_board
+from holdfast.cli.team_tables import (
+    LogLine,
+    log_lines,
+    show_figures,
+    show_log,
+    show_pairs,
+    show_reply,
+    show_roster,
 )
+from holdfast.core import JsonObject
+from holdfast.core.errors import InvalidConfig, InvalidInput
+from holdfast.store import Home, replace_private
+from holdfast.teams import OUTSIDE, Caller, Pair, Switchboard, load_roster
 
 _TEMPLATE = """\
 settings:
@@ -47,11 +40,12 @@ teams: {}
 #   backend:
 #     project: /absolute/path
 #     description: what it knows
-#     member: claude            # or holdfast
+#     member: claude            # or holdfast, or acp
 #     policy: project
 #     environment: [ANTHROPIC_API_KEY]
 #     asked_by: [external]
 """
+_FIELDS = ("member", "policy", "description", "model", "program", "mode", "gate", "color")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,8 +53,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--file", metavar="FILE", help="default: teams.yaml in the home of Holdfast")
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("init", help="begin a roster")
+    add = verbs.add_parser("add", help="one team more")
+    add.add_argument("name", help="what it is called")
+    add.add_argument("project", help="the folder it works in")
+    for field in _FIELDS:
+        add.add_argument(f"--{field}", help=f"{field} in the roster")
+    for field in ("arguments", "environment", "asked-by"):
+        add.add_argument(
+            f"--{field}", nargs="*", metavar="WORD", help=f"{field.replace('-', '_')} in the roster"
+        )
+    verbs.add_parser("remove", help="one team less").add_argument("name", help="which one")
     verbs.add_parser("check", help="read the roster")
-    for name, what in (("list", "who is on the roster"), ("status", "every pair that ever talked")):
+    for name, what in (
+        ("list", "who is on the roster"),
+        ("status", "every pair that ever talked"),
+        ("usage", "figures of every pair"),
+    ):
         verbs.add_parser(name, help=what).add_argument("--json", action="store_true", help="JSON on stdout")
     ask = verbs.add_parser("ask", help="ask a team")
     ask.add_argument("team", help="who is asked")
@@ -69,6 +77,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     ask.add_argument("--thread", default="", help="a conversation apart from the others")
     ask.add_argument("--seconds", type=float, help="how long to wait")
     ask.add_argument("--json", action="store_true", help="the reply as JSON on stdout")
+    log = verbs.add_parser("log", help="what was said")
+    log.add_argument("team", nargs="?", help="only with this team as the one that is asked")
+    log.add_argument("--from", dest="sender", metavar="TEAM", help="only by this team, or external")
+    log.add_argument("--thread", help="only in this thread")
+    log.add_argument("--limit", type=int, default=50, metavar="N", help="the latest N (default 50)")
+    log.add_argument("--json", action="store_true", help="whole texts as JSON on stdout")
     serve = verbs.add_parser("serve", help="serve the teams over MCP")
     serve.add_argument("--from", dest="sender", default=OUTSIDE, metavar="TEAM", help="who asks over stdio")
     serve.add_argument("--operator", action="store_true", help="give the client over stdio every tool")
@@ -79,74 +93,56 @@ async def run(arguments: argparse.Namespace) -> int:
     """Do it."""
     console, home = Console(), Home.default()
     file = Path(arguments.file).absolute() if arguments.file else home.root / "teams.yaml"
-    if arguments.verb == "init":
-        return _begin(file, home, console)
+    match arguments.verb:
+        case "init":
+            return _begin(file, home, console)
+        case "add" | "remove":
+            return _edit(file, arguments, console)
     roster = load_roster(file)
-    if arguments.verb == "check":
-        console.print(f"{file}: {len(roster.teams)} teams, nothing wrong")
-        return exits.OK
-    if arguments.verb == "list":
-        return _list(roster, console, arguments.json)
+    match arguments.verb:
+        case "check":
+            console.print(f"{file}: {len(roster.teams)} teams, nothing wrong")
+            return exits.OK
+        case "list":
+            console.json(roster) if arguments.json else show_roster(roster, console)
+            return exits.OK
     async with opened_board(roster, file, home) as (board, staff):
-        if arguments.verb == "status":
-            return await _status(board, console, arguments.json)
-        if arguments.verb == "ask":
-            reply = await board.ask(
-                arguments.sender,
-                arguments.team,
-                arguments.question,
-                thread=arguments.thread,
-                seconds=arguments.seconds,
-            )
-            return _show(reply, console, arguments.json)
-        await _serve(board, staff, arguments, console)
+        match arguments.verb:
+            case "ask":
+                reply = await board.ask(
+                    arguments.sender,
+                    arguments.team,
+                    arguments.question,
+                    thread=arguments.thread,
+                    seconds=arguments.seconds,
+                )
+                return show_reply(reply, console, is_json=arguments.json)
+            case "status":
+                lines = await board.sessions()
+                console.json(lines) if arguments.json else show_pairs(lines, console)
+            case "usage":
+                figures = await board.figures()
+                console.json(figures) if arguments.json else show_figures(figures, console)
+            case "log":
+                said = await _said(board, arguments)
+                console.json(said) if arguments.json else show_log(said, console)
+            case _:
+                caller = Caller(team=arguments.sender, is_operator=arguments.operator)
+                await serve_board(board, staff, console, caller=caller, port=arguments.http)
     return exits.OK
 
 
-@asynccontextmanager
-async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Switchboard, Staff]]:
-    """The switchboard of a roster, with everything below it."""
-    clock = SystemClock()
-    runtime = await Runtime.start(home=home.root, settings=load_config(home))
-    try:
-        name = "default" if file == home.root / "teams.yaml" else digest(str(file))[:12]
-        folder = home.root / "teams" / name
-
-        async def open_session(session: SessionId, team: Team) -> Session:
-            return await runtime.resume(session, model=team.model or None, policy=team.policy)
-
-        staff = Staff(
-            roster=roster,
-            folder=folder,
-            home=home,
-            store=runtime.store,
-            clock=clock,
-            open_policy=lambda policy: load_policy(policy, search=(home.policies,)),
-            open_session=open_session,
-            environ=os.environ,
-        )
-        board = Switchboard(roster=roster, folder=folder, store=runtime.store, staff=staff, clock=clock)
-        async with board:
-            yield board, staff
-    finally:
-        await runtime.close()
-
-
-async def _serve(board: Switchboard, staff: Staff, arguments: argparse.Namespace, console: Console) -> None:
-    if arguments.http is None:
-        if arguments.sender != OUTSIDE:
-            board.roster.team(arguments.sender)
-        await serve_stdio(board, Caller(team=arguments.sender, is_operator=arguments.operator))
-        return
-    callers = Callers()
-    tokens = {name: callers.admit(Caller(team=name)) for name in (*board.roster.teams, OUTSIDE)}
-    tokens["operator"] = callers.admit(Caller(is_operator=True))
-    async with serving_http(board, callers, port=arguments.http) as url:
-        staff.introduce = lambda pair, session: introduction(
-            url, callers.admit(Caller(team=pair.receiver, within=session))
-        )
-        console.json({"url": url, "tokens": tokens})
-        await asyncio.get_running_loop().create_future()
+async def _said(board: Switchboard, wanted: argparse.Namespace) -> list[LogLine]:
+    """The latest messages of the pairs that are asked for, oldest first."""
+    found: list[LogLine] = []
+    for line in await board.sessions():
+        pair = Pair.read(line.description)
+        if pair is None or wanted.team not in (None, pair.receiver):
+            continue
+        if wanted.sender in (None, pair.sender) and wanted.thread in (None, pair.thread):
+            found += log_lines(pair, await board.said(pair))
+    found.sort(key=lambda each: each.at_ms)
+    return found[max(0, len(found) - max(wanted.limit, 0)) :]
 
 
 def _begin(file: Path, home: Home, console: Console) -> int:
@@ -160,36 +156,29 @@ def _begin(file: Path, home: Home, console: Console) -> int:
     return exits.OK
 
 
-def _list(roster: Roster, console: Console, is_json: bool) -> int:
-    if is_json:
-        console.json(roster)
-        return exits.OK
-    for team in roster.teams.values():
-        console.print(
-            f"{team.name:<16} {team.member:<9} {team.project}  {visible(team.description)}".rstrip()
-        )
-    return exits.OK
+def _edit(file: Path, wanted: argparse.Namespace, console: Console) -> int:
+    from holdfast.teams import with_team, without_team
 
-
-async def _status(board: Switchboard, console: Console, is_json: bool) -> int:
-    lines = await board.sessions()
-    if is_json:
-        console.json(lines)
-        return exits.OK
-    for line in lines:
-        console.print(f"{line.description:<40} {line.turns:>6} messages {line.tokens:>10,} tokens  {line.id}")
-    return exits.OK
-
-
-def _show(reply: Reply, console: Console, is_json: bool) -> int:
-    if is_json:
-        console.json(reply)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidConfig(
+            f"{file}: cannot be read: {error}", hint="make one with: holdfast teams init"
+        ) from None
+    if wanted.verb == "remove":
+        edited = without_team(text, wanted.name, source=str(file))
     else:
-        for note in reply.notes:
-            console.say(f"note: {note}", "ask")
-        console.print(visible(reply.text))
-        if isinstance(reply.outcome, Error):
-            console.say(f"holdfast: {reply.outcome.message}", "bad")
-            if reply.outcome.hint:
-                console.say(f"hint: {reply.outcome.hint}")
-    return exits.OK if is_success(reply.outcome) else exits.ERROR
+        edited = with_team(text, wanted.name, _fields(wanted), source=str(file))
+    replace_private(file, edited.encode())
+    console.print(f"{file}: {wanted.name} {'removed' if wanted.verb == 'remove' else 'added'}")
+    return exits.OK
+
+
+def _fields(wanted: argparse.Namespace) -> JsonObject:
+    """What a new team has in the roster: what was given, and nothing else."""
+    fields: JsonObject = {"project": str(Path(wanted.project).absolute())}
+    for field in (*_FIELDS, "arguments", "environment", "asked_by"):
+        given = getattr(wanted, field)
+        if given is not None:
+            fields[field] = given
+    return fields

@@ -1,0 +1,122 @@
+"""Teams for people: the roster, the pairs, what was said, and figures; as a table, or as JSON."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from holdfast.cli import exits
+from holdfast.cli.console import Console, visible
+from holdfast.core import Error, Outcome, Value, is_success
+from holdfast.store import SessionSummary
+from holdfast.teams import CompanyFigures, Correspondence, Pair, PairFigures, Reply, Roster
+
+_WORDS = 60
+
+
+class LogLine(Value):
+    """One message of a pair and what came of it."""
+
+    pair: str
+    at_ms: int
+    message: str
+    text: str
+    answer: str
+    outcome: Outcome | None
+    """None while it is being answered, or where a crash cut it off."""
+    seconds: float
+    tokens: int
+
+
+def log_lines(pair: Pair, history: Correspondence) -> list[LogLine]:
+    """What was said in a pair, oldest first."""
+    return [
+        LogLine(
+            pair=str(pair),
+            at_ms=turn.at_ms,
+            message=turn.message,
+            text=turn.text,
+            answer=turn.answer,
+            outcome=turn.ended.outcome if turn.ended is not None else None,
+            seconds=turn.ended.wall_seconds if turn.ended is not None else 0.0,
+            tokens=turn.usage.input_tokens + turn.usage.output_tokens,
+        )
+        for turn in history.turns
+    ]
+
+
+def show_roster(roster: Roster, console: Console) -> None:
+    """Who is on it."""
+    for team in roster.teams.values():
+        console.print(
+            f"{team.name:<16} {team.member:<9} {team.project}  {visible(team.description)}".rstrip()
+        )
+
+
+def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
+    """Every pair that ever talked."""
+    for line in lines:
+        rest = " archived" if line.lifecycle == "paused" else ""
+        console.print(
+            f"{line.description:<40} {line.turns:>6} messages {line.tokens:>10,} tokens  {line.id}{rest}"
+        )
+
+
+def show_log(lines: Sequence[LogLine], console: Console) -> None:
+    """What was said, a message a line and its answer below it."""
+    for line in lines:
+        at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        console.print(f"{at}  {line.pair}  {_short(line.text)}")
+        if isinstance(line.outcome, Error):
+            console.print(f"{'':21}! {line.outcome.code}: {_short(line.outcome.message)}")
+        elif line.outcome is None:
+            console.print(f"{'':21}… not answered")
+        else:
+            console.print(f"{'':21}> {_short(line.answer)}  ({line.seconds:.1f} s, {line.tokens:,} tokens)")
+
+
+def show_figures(figures: CompanyFigures, console: Console) -> None:
+    """The busiest pairs first, and all together at the end."""
+    head = (
+        f"{'pair':<40} {'messages':>8} {'failed':>6} {'tokens':>12} {'cost':>9} {'median s':>9} {'95 % s':>8}"
+    )
+    console.print(head)
+    for each in figures.pairs:
+        console.print(_figures_row(each))
+    console.print(
+        f"{f'{len(figures.pairs)} pairs, {figures.messages_a_pair:g} messages each':<40} "
+        f"{figures.messages:>8} {figures.failed:>6} {figures.tokens:>12,} {_price(figures.cost_usd):>9}"
+    )
+
+
+def show_reply(reply: Reply, console: Console, *, is_json: bool) -> int:
+    """The answer to stdout, what else has to be known to stderr."""
+    if is_json:
+        console.json(reply)
+    else:
+        for note in reply.notes:
+            console.say(f"note: {note}", "ask")
+        console.print(visible(reply.text))
+        if isinstance(reply.outcome, Error):
+            console.say(f"holdfast: {reply.outcome.message}", "bad")
+            if reply.outcome.hint:
+                console.say(f"hint: {reply.outcome.hint}")
+    return exits.OK if is_success(reply.outcome) else exits.ERROR
+
+
+def _figures_row(each: PairFigures) -> str:
+    return (
+        f"{each.pair:<40} {each.messages:>8} {each.failed:>6} {each.tokens:>12,} {_price(each.cost_usd):>9} "
+        f"{_time(each.median_seconds):>9} {_time(each.slow_seconds):>8}"
+    )
+
+
+def _price(cost: object) -> str:
+    return "?" if cost is None else f"${cost:.2f}"
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.2f}"
+
+
+def _short(text: str) -> str:
+    words = " ".join(visible(text).split())
+    return words if len(words) <= _WORDS else f"{words[: _WORDS - 1]}…"
