@@ -126,7 +126,7 @@ async def large_workspace(folder: Path) -> None:
     home.prepare()
     store = await EmbeddedStore.start(home, clock=SystemClock())
     try:
-        points = RestorePoints(root, keep=store.put_blob, fetch=store.blob)
+        points = RestorePoints(root, store=store)
         git = _Git(root, folder / "shadow.git")
         first = await _row(
             "first point", lambda: shutil.copytree(root, folder / "copy-0"), git.save, points.make
@@ -152,7 +152,7 @@ async def large_workspace(folder: Path) -> None:
         await _row("the same by git", None, git.restore, None)
         await _row("bring everything back by copy", copy_back, None, None)
         (folder / "fork").mkdir()
-        fork = RestorePoints(folder / "fork", keep=store.put_blob, fetch=store.blob)
+        fork = RestorePoints(folder / "fork", store=store)
         await _row(
             "fork",
             lambda: shutil.copytree(folder / "copy-0", folder / "copy-2"),

@@ -149,7 +149,7 @@ async def test_proposals_are_shown_committed_and_rejected(
 async def turns(home: Home, project: Path) -> None:
     """A start and two turns; the second sent a message away."""
     store, journal = await opened(home, project)
-    points = RestorePoints(project, keep=store.put_blob, fetch=store.blob)
+    points = RestorePoints(project, store=store)
     (project / "a").write_bytes(b"start")
     await journal.append(RestorePointMade(turn=0, manifest=(await points.make()).manifest))
     for turn in (1, 2):

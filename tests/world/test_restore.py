@@ -138,25 +138,6 @@ async def test_a_small_change_in_a_large_workspace_costs_a_small_blob(root: Path
     assert blobs.kept_bytes - kept < 500
 
 
-async def test_where_the_changed_paths_are_known_only_they_are_looked_at(root: Path) -> None:
-    blobs = Blobs()
-    (root / "seen").write_bytes(b"1")
-    (root / "unseen").write_bytes(b"1")
-    points = blobs.points(root)
-    await points.make()
-    (root / "new" / "deep").mkdir(parents=True)
-    (root / "new" / "deep" / "file").write_bytes(b"2")
-    (root / "seen").unlink()
-    (root / "unseen").write_bytes(b"2")
-    point = await points.make(["new/deep/file", "seen"])
-    assert [(change.path, change.kind) for change in point.changes] == [
-        ("new/deep/file", "created"),
-        ("seen", "deleted"),
-    ]
-    assert (await points.make([])).manifest == point.manifest
-    assert [change.path for change in (await points.make()).changes] == ["unseen"]
-
-
 async def test_a_new_process_goes_on_from_the_last_point(root: Path, tmp_path: Path) -> None:
     blobs = Blobs()
     (root / "a").write_bytes(b"1")
@@ -174,14 +155,25 @@ async def test_a_new_process_goes_on_from_the_last_point(root: Path, tmp_path: P
     assert (await blobs.points(root, last=first.manifest, cache=cache).make()).changes
 
 
-async def test_a_fork_is_the_same_point_in_another_folder(root: Path, tmp_path: Path) -> None:
+async def test_a_fork_is_the_same_point_in_another_folder_and_its_next_point_reads_nothing_again(
+    root: Path, tmp_path: Path
+) -> None:
     blobs = Blobs()
     (root / "d").mkdir()
-    (root / "d" / "a").write_bytes(b"1")
+    for number in range(20):
+        (root / "d" / f"f{number}").write_bytes(b"%d" % number)
+    (root / "link").symlink_to("d")
     point = await blobs.points(root).make()
     (tmp_path / "fork").mkdir()
-    await blobs.points(tmp_path / "fork").restore(point.manifest)
+    fork = blobs.points(tmp_path / "fork", cache=tmp_path / "signs")
+    await fork.fill(point.manifest)
     assert everything(tmp_path / "fork") == everything(root)
+    fork.save()
+    again = blobs.points(tmp_path / "fork", last=point.manifest, cache=tmp_path / "signs")
+    assert (await again.make()).manifest == point.manifest
+    (tmp_path / "fork" / "d" / "f7").write_bytes(b"changed in the fork")
+    assert [change.path for change in (await again.make()).changes] == ["d/f7"]
+    assert (root / "d" / "f7").read_bytes() == b"7"
 
 
 async def test_a_large_file_is_kept_in_pieces_and_an_append_costs_one(

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from holdfast.app.secrets import handed_out
 from holdfast.core import Clock, SessionId
+from holdfast.gate import Tree
 from holdfast.guests import Engines
 from holdfast.mcp import McpToolset, ServerSpec, Shelf
-from holdfast.session import Parts, Place, Settings, Terms, workspace_of
+from holdfast.session import Parts, Place, Settings, Terms, signs_file, workspace_of
 from holdfast.store import Home, Journal, Store
 from holdfast.world import FolderWorld, RestorePoints, StagedWorld, UndoJournal, WorldPaths
 
@@ -25,7 +26,12 @@ class Ground:
     servers: Sequence[ServerSpec] = ()
 
     def parts(
-        self, journal: Journal, terms: Terms, *, on_close: Callable[[SessionId], None]
+        self,
+        journal: Journal,
+        terms: Terms,
+        *,
+        on_close: Callable[[SessionId], None],
+        tree: Tree | None = None,
     ) -> tuple[Parts, tuple[McpToolset, ...]]:
         """What a session is joined from, and the servers among it, which are not started yet."""
         root = Path(workspace_of(journal.recorded) or self.home.workspace(journal.session))
@@ -51,6 +57,7 @@ class Ground:
             toolsets=[*terms.toolsets, *servers],
             language=self.engines.toolsets(terms.sandbox),
             secrets=handed_out(self.servers),
+            tree=tree,
             approver=terms.approver,
             can_ask=terms.can_ask,
             place=Place(home=self.home, root=root, view=FolderWorld(view)),
@@ -63,7 +70,9 @@ class Ground:
         """Fill a session's own folder with the files of a restore point."""
         root = self.home.workspace(session)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        await RestorePoints(root, keep=self.store.put_blob, fetch=self.store.blob).restore(manifest)
+        points = RestorePoints(root, store=self.store, cache=signs_file(self.home, session))
+        await points.fill(manifest)
+        points.save()
 
     def _toolsets(self, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:
         if not self.servers:

@@ -14,6 +14,7 @@ def report(outcome: Outcome, session: Session, is_json: bool, console: Console) 
                 "session": session.id,
                 "outcome": outcome,
                 "spent": session.budget.spent,
+                "files": _files(session),
                 "proposals": [{"path": p.path, "kind": p.kind, "diff": p.diff} for p in session.proposals()],
                 "audit": session.audit(),
             }
@@ -24,6 +25,15 @@ def report(outcome: Outcome, session: Session, is_json: bool, console: Console) 
     if isinstance(outcome, Error) and was_refused(session):
         return exits.DENIED
     return exit_code(outcome)
+
+
+def _files(session: Session) -> dict[str, list[str]]:
+    """What the turn left behind in the workspace."""
+    changes = session.history()[-1].changes if session.history() else ()
+    return {
+        kind: [change.path for change in changes if change.kind == kind]
+        for kind in ("created", "modified", "deleted")
+    }
 
 
 def was_refused(session: Session) -> bool:

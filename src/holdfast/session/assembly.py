@@ -7,7 +7,7 @@ import msgspec
 from holdfast.agent import Asking, CodeRun, Conversation, Turn
 from holdfast.core import PERSON, Toolset
 from holdfast.core.events import ProposalsCommitted
-from holdfast.gate import AuditFile, Gate, GateSettings, GrantBook, Rendezvous, Results, audit_view
+from holdfast.gate import AuditFile, Gate, GateSettings, GrantBook, Inbox, Rendezvous, Results, audit_view
 from holdfast.guests import GuestLimits
 from holdfast.models import ModelToolset
 from holdfast.session.parts import Parts
@@ -88,7 +88,9 @@ def _gate(parts: Parts, status: Status) -> Gate:
         paths=parts.paths,
         clock=parts.clock,
         turn_limits=settings.turn_budget,
+        tree=parts.tree,
         book=book,
+        inbox=Inbox(parts.place.home.inbox(parts.journal.session)) if parts.place is not None else None,
         settings=GateSettings(
             call_seconds=settings.call_seconds,
             escalation_seconds=settings.escalation_seconds,
@@ -117,7 +119,7 @@ def _turn(parts: Parts, conversation: Conversation, gate: Gate, asking: Asking) 
         asking=asking,
         code=code,
         clock=parts.clock,
-        proposals=lambda: tuple(proposal.path for proposal in parts.staged.proposals()),
+        proposals=parts.staged.staged_paths,
     )
 
 
@@ -145,15 +147,14 @@ async def _points(parts: Parts, resources: AsyncExitStack) -> TurnPoints:
         )
     if points is not None:
         resources.callback(points.save)
-    return TurnPoints(parts.journal, points, has_outside_tools=bool(parts.toolsets))
+    return TurnPoints(parts.journal, points)
 
 
 async def _record_lost_commit(staged: StagedWorld, journal: Journal) -> None:
     """Record a commit that was made just before the process died, so that it is not taken for a conflict."""
     made = made_already(staged, staged_changes(journal.recorded))
     if made:
-        waiting = {proposal.path for proposal in staged.proposals()}
-        if gone := [change.path for change in made if change.path in waiting]:
+        if gone := [change.path for change in made if change.path in staged.staged_paths()]:
             staged.reject(gone)
         changes = tuple(msgspec.structs.replace(change, is_staged=False) for change in made)
         await journal.append(ProposalsCommitted(changes=changes, principal=PERSON))

@@ -1,55 +1,43 @@
-"""Restore points: the workspace as it was after each turn, made by reading what may have changed."""
+"""Restore points: the workspace as it was after each turn, and what changed in it, whoever changed it."""
 
+import asyncio
 import contextlib
 import os
 from pathlib import Path
 
-from holdfast.core import Change
-from holdfast.core.events import (
-    AnyEvent,
-    CallSettled,
-    Noted,
-    ProposalsCommitted,
-    Recorded,
-    RestorePointMade,
-)
+from holdfast.core import Change, SessionId
+from holdfast.core.events import AnyEvent, Noted, Recorded, RestorePointMade
 from holdfast.core.fold import Fold
 from holdfast.session.rewinding import RewindPlan, last_point
 from holdfast.session.settings import Settings
 from holdfast.store import Home, Journal, Store
 from holdfast.world import RestorePoints
 
-MAX_QUICK_FILES = 5_000
-MAX_QUICK_BYTES = 200_000_000
-"""Up to here the first restore point takes a moment and not a minute."""
+MAX_QUICK_FILES = 50_000
+MAX_QUICK_BYTES = 2_000_000_000
+"""Up to here the first restore point takes seconds and not minutes, and what it keeps is of a size nobody minds."""
+MAX_TOLD = 1_000
+"""So many changed files are listed on the record; the restore point has them all."""
 
 
 class Marks(Fold):
-    """The newest restore point that counts, and the files that calls and commits changed since."""
+    """The newest restore point that counts."""
 
     def reset(self) -> None:
         self.last: RestorePointMade | None = None
-        self.touched: set[str] = set()
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
-        match event:
-            case RestorePointMade():
-                self.last, self.touched = event, set()
-            case CallSettled() | ProposalsCommitted():
-                self.touched.update(change.path for change in event.changes if not change.is_staged)
-            case _:
-                pass
+        if isinstance(event, RestorePointMade):
+            self.last = event
 
 
 class TurnPoints:
     """Keeps a restore point for the end of every turn; where there is no folder to keep, it does nothing."""
 
-    def __init__(self, journal: Journal, points: RestorePoints | None, *, has_outside_tools: bool) -> None:
+    def __init__(self, journal: Journal, points: RestorePoints | None) -> None:
         self._journal = journal
         self._points = points
         self._marks = Marks(journal)
-        self._has_outside_tools = has_outside_tools
-        """Whether tools may change files without telling us."""
 
     async def mark_missing(self, turns: int) -> None:
         """Make the point before the first turn, or the one that a cancelled or cut-off turn did not come to make."""
@@ -58,22 +46,16 @@ class TurnPoints:
             await self.mark(turns)
 
     async def mark(self, turn: int) -> None:
-        """Make the point of a turn; where nothing can have changed, the last one stands for it too."""
+        """Make the point of a turn: of the workspace as it is now, whoever changed it."""
         if self._points is None:
             return
-        last, touched = self._marks.last, self._marks.touched
-        if last is not None and not touched and not self._has_outside_tools:
-            manifest = last.manifest
-        else:
-            look_at = sorted(touched) if last is not None and not self._has_outside_tools else None
-            manifest = (await self._points.make(look_at)).manifest
-        await self._journal.append(RestorePointMade(turn=turn, manifest=manifest))
-
-    async def keep(self, turn: int) -> None:
-        """Make a point of the workspace as it is now, whoever changed it."""
-        if self._points is not None:
-            manifest = (await self._points.make()).manifest
-            await self._journal.append(RestorePointMade(turn=turn, manifest=manifest))
+        point = await self._points.make()
+        # The first point has nothing before it: what it found was there already.
+        changes = point.changes if self._marks.last is not None else ()
+        told = changes[:MAX_TOLD]
+        await self._journal.append(
+            RestorePointMade(turn=turn, manifest=point.manifest, changes=told, more=len(changes) - len(told))
+        )
 
     async def preview(self, plan: RewindPlan) -> tuple[Change, ...]:
         """What would happen to files."""
@@ -92,15 +74,19 @@ async def restore_points(
     if settings.restore_points == "never":
         return None
     last = last_point(journal.recorded)
-    if last is None and settings.restore_points == "auto" and _is_large(root):
+    if last is None and settings.restore_points == "auto" and await asyncio.to_thread(_is_large, root):
         text = (
             "this folder is large: turns cannot be gone back to here unless restore_points is set to always"
         )
         await journal.append(Noted(code="no-restore-points", text=text))
         return None
     manifest = last.event.manifest if last is not None and isinstance(last.event, RestorePointMade) else None
-    cache = home.cache / "signs" / journal.session
-    return RestorePoints(root, keep=store.put_blob, fetch=store.blob, last=manifest, cache=cache)
+    return RestorePoints(root, store=store, last=manifest, cache=signs_file(home, journal.session))
+
+
+def signs_file(home: Home, session: SessionId) -> Path:
+    """Where it is remembered what a session's files looked like at their last reading."""
+    return home.cache / "signs" / session
 
 
 def _is_large(root: Path) -> bool:

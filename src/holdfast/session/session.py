@@ -100,10 +100,16 @@ class Session:
         """What may still be spent."""
         return self._gate.budget
 
-    async def raise_budget(self, limits: Limits, *, principal: Principal = PERSON) -> None:
-        """Put these limits in the place of the session's; a turn that ran out of budget can go on with `advance`."""
+    async def raise_budget(
+        self, limits: Limits, *, added: Limits | None = None, principal: Principal = PERSON
+    ) -> None:
+        """Put these limits in the place of the session's; a turn that ran out of budget can go on with `advance`.
+
+        The turn at hand and the tree get as much more: `added`, which is the difference unless it is given.
+        """
         self._turnstile.check_live()
-        await self._journal.append(BudgetRaised(limits=limits, principal=principal))
+        added = limits.above(self.budget.limits) if added is None else added
+        await self._journal.append(BudgetRaised(limits=limits, added=added, principal=principal))
 
     def unknown_calls(self) -> tuple[Call, ...]:
         """Calls that were begun and cut off: whether they happened nobody knows, so look before you ask for them again."""
@@ -148,6 +154,7 @@ class Session:
     async def advance(self) -> Outcome | None:
         """Carry on a turn that a crash cut off, that waited, or that a raised budget lets go on; None where there is none."""
         self._turnstile.check_live()
+        await self._gate.heed()  # a limit may have been raised from elsewhere
         if not self.status.has_open_turn and not self.status.can_go_on:
             return None
         if self._turnstile.holder is not None:
@@ -225,7 +232,7 @@ class Session:
     async def keep_files(self) -> None:
         """Make a restore point of the workspace as it is now, whoever changed it."""
         async with self._turnstile.place():
-            await self._points.keep(len(self.status.turns))
+            await self._points.mark(len(self.status.turns))
 
     # -- the record
 
@@ -274,7 +281,7 @@ class Session:
         """End the session for good and drop what is staged."""
         self._turnstile.check_live()
         await self.cancel()
-        if self._staged.proposals():
+        if self._staged.staged_paths():
             await self.reject()
         await self._journal.append(SessionClosed(how="aborted", reason=reason))
         await self.close()
@@ -313,10 +320,16 @@ class Session:
         except asyncio.CancelledError:
             if self.status.has_open_turn and not self._turnstile.is_closed:
                 await asyncio.shield(self._end_cancelled())
+            elif self.status.has_open_turn:
+                await asyncio.shield(self._turn.put_aside())
             raise
 
     async def _end_cancelled(self) -> None:
         for escalation in self.escalations():
             await self._gate.escalations.expire(escalation.id, "the turn was cancelled")
-        outcome = Nonconverged(reason="cancelled")
-        await self._journal.append(TurnEnded(turn=self._conversation.turn, outcome=outcome))
+        ended = TurnEnded(
+            turn=self._conversation.turn,
+            outcome=Nonconverged(reason="cancelled"),
+            wall_seconds=self._turn.take_worked_seconds(),
+        )
+        await self._journal.append(ended)

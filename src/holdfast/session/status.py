@@ -5,10 +5,11 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.core import EscalationId, Nonconverged, Outcome, Value
+from holdfast.core import Change, EscalationId, Nonconverged, Outcome, Value
 from holdfast.core.events import (
     AnyEvent,
     BudgetRaised,
+    CallSettled,
     CodePosted,
     EscalationAnswered,
     EscalationExpired,
@@ -16,6 +17,7 @@ from holdfast.core.events import (
     MessagePosted,
     Noted,
     Recorded,
+    RestorePointMade,
     SessionClosed,
     SessionOpened,
     SessionPaused,
@@ -26,6 +28,7 @@ from holdfast.core.events import (
     TurnReopened,
 )
 from holdfast.core.fold import Fold
+from holdfast.session.turn_changes import summed_up
 
 Lifecycle = Literal["open", "paused", "completed", "aborted", "failed"]
 MAX_NOTES = 1000
@@ -40,6 +43,9 @@ class TurnRecord(Value):
     began_ms: int
     ended_ms: int | None = None
     outcome: Outcome | None = None
+    changes: tuple[Change, ...] = ()
+    """The files that were created, modified and deleted since the turn before: by whomever where there are restore
+    points, else by the turn's own calls."""
 
 
 def workspace_of(recorded: Iterable[Recorded]) -> str:
@@ -93,17 +99,13 @@ class Status(Fold):
                 )
             case TurnEnded() if self.turns:
                 self._is_raised = False
-                last = self.turns[-1]
-                self.turns[-1] = TurnRecord(
-                    number=last.number,
-                    asked=last.asked,
-                    is_code=last.is_code,
-                    began_ms=last.began_ms,
-                    ended_ms=entry.at_ms,
-                    outcome=event.outcome,
-                )
+                self._amend(ended_ms=entry.at_ms, outcome=event.outcome)
+            case CallSettled() if self.turns and event.changes:
+                self._amend(changes=summed_up((*self.turns[-1].changes, *event.changes)))
+            case RestorePointMade() if self.turns and event.turn == self.turns[-1].number:
+                self._amend(changes=event.changes)
             case TurnReopened():
-                self.turns[-1] = msgspec.structs.replace(self.turns[-1], ended_ms=None, outcome=None)
+                self._amend(ended_ms=None, outcome=None)
             case BudgetRaised():
                 self._is_raised = True
             case EscalationOpened():
@@ -114,6 +116,9 @@ class Status(Fold):
                 self.notes = [*self.notes, event][-MAX_NOTES:]
             case _:
                 pass
+
+    def _amend(self, **fields: object) -> None:
+        self.turns[-1] = msgspec.structs.replace(self.turns[-1], **fields)
 
     @property
     def has_open_turn(self) -> bool:

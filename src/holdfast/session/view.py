@@ -65,6 +65,10 @@ class ViewToolset:
         return VIEW_TOOLS
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        if call.operation == "session.rollback_proposals":
+            # With its changes, so that a restart does not build the proposals again.
+            withdrawn = self._staged.withdraw()
+            return Performed(result=[change.path for change in withdrawn], changes=withdrawn)
         return Performed(result=self._answer(call))
 
     def _answer(self, call: Call) -> Json:
@@ -89,8 +93,6 @@ class ViewToolset:
                 return len(self._audit())
             case "proposals":
                 return [{"path": each.path, "kind": each.kind} for each in self._staged.proposals()]
-            case "rollback_proposals":
-                return list(self._staged.reject())
             case _:
                 raise ToolFailed("only the person commits proposals; say what you propose and end the turn")
 

@@ -5,9 +5,7 @@ repeat, which is what to do after it was cut off.
 """
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from holdfast.core import Change, Value
 from holdfast.store import Contents
@@ -23,9 +21,8 @@ from holdfast.world.manifests import (
     pack,
     readable,
 )
-from holdfast.world.names import is_within
 from holdfast.world.rebuilding import Rebuild
-from holdfast.world.scan import Look, look_at, look_everywhere
+from holdfast.world.scan import Look, look_everywhere
 from holdfast.world.signs import Signs
 
 MANY_CHANGES = 1000
@@ -55,14 +52,11 @@ class RestorePoints:
         self,
         root: Path,
         *,
-        store: Contents | None = None,
-        keep: Any = None,
-        fetch: Any = None,
+        store: Contents,
         last: str | None = None,
         cache: Path | None = None,
     ) -> None:
         self._root = Root(root)
-        store = store or keep.__self__
         self._store = store
         self._keeper = Keeper(self._root, store.intake)
         self._signs = Signs(cache)
@@ -71,12 +65,10 @@ class RestorePoints:
         self._tree: Tree | None = None if last else {}
         self._skipped: tuple[str, ...] = ()
 
-    async def make(self, paths: Sequence[str] | None = None) -> RestorePoint:
-        """A restore point of now. `paths` are all that can have changed, where that is known; else everything is looked at."""
+    async def make(self) -> RestorePoint:
+        """A restore point of now; where nothing changed it is the last one."""
         before = await self._known()
-        if self._last is not None and paths is not None and not paths:
-            return RestorePoint(manifest=self._last, skipped=self._skipped)
-        delta = await self._look(before, paths, self._keeper)
+        delta = await self._look(before, self._keeper)
         if self._last is not None and not delta:
             return RestorePoint(manifest=self._last, skipped=self._skipped)
         tree = _applied(before, delta)
@@ -94,6 +86,16 @@ class RestorePoints:
         await Rebuild(self._root, self._store).apply(now, delta)
         self._set(target, manifest, chain)
         return Restored(changes=changes_in(delta, now), before=point.manifest)
+
+    async def fill(self, manifest: str) -> None:
+        """Lay a restore point out in an empty folder that nobody else has in hand yet, such as that of a fork."""
+        target, chain = await load(manifest, self._store.blob)
+        await Rebuild(self._root, self._store).apply({}, difference({}, target))
+        self._set(target, manifest, chain)
+        # Nobody was here between writing a file and this look at it, so it is as it was written.
+        for look in await asyncio.to_thread(list, look_everywhere(self._root)):
+            if look.path in target:
+                self._signs.note(look, target[look.path])
 
     async def preview(self, manifest: str) -> tuple[Change, ...]:
         """What bringing back a restore point would change. It keeps nothing."""
@@ -123,15 +125,15 @@ class RestorePoints:
     async def _now(self) -> Tree:
         """The tree as it is, with nothing kept."""
         known = await self._known()
-        return _applied(known, await self._look(known, None, Keeper(self._root, only_names)))
+        return _applied(known, await self._look(known, Keeper(self._root, only_names)))
 
     def _set(self, tree: Tree, manifest: str, chain: int) -> None:
         self._tree, self._last, self._chain = tree, manifest, chain
         self._skipped = tuple(sorted(readable(path) for path, entry in tree.items() if entry.kind == "other"))
 
-    async def _look(self, before: Tree, paths: Sequence[str] | None, keeper: Keeper) -> Delta:
+    async def _look(self, before: Tree, keeper: Keeper) -> Delta:
         """What is different now from the tree before; only what may have changed is read."""
-        seen, unread = await asyncio.to_thread(self._compare, before, paths)
+        seen, unread = await asyncio.to_thread(self._compare, before)
         delta: Delta = {}
         entries = await keeper.entries(unread)
         for look in unread:
@@ -140,17 +142,16 @@ class RestorePoints:
                 self._signs.note(look, entry)
             if before.get(look.path) != entry:
                 delta[look.path] = entry
-        looked_for = before if paths is None else _below(before, paths)
-        delta.update({path: None for path in looked_for if path not in seen})
+        delta.update({path: None for path in before if path not in seen})
         if len(unread) >= MANY_CHANGES:
             await asyncio.to_thread(self._signs.save)
         return delta
 
-    def _compare(self, before: Tree, paths: Sequence[str] | None) -> tuple[set[str], list[Look]]:
+    def _compare(self, before: Tree) -> tuple[set[str], list[Look]]:
         """All that is there, and what of it has to be read."""
         seen: set[str] = set()
         unread: list[Look] = []
-        for look in look_everywhere(self._root) if paths is None else look_at(self._root, paths):
+        for look in look_everywhere(self._root):
             seen.add(look.path)
             known = before.get(look.path)
             if known is None or not self._signs.vouch_for(look, known):
@@ -164,12 +165,3 @@ def _applied(tree: Tree, delta: Delta) -> Tree:
         if entry is None:
             after.pop(path, None)
     return after
-
-
-def _below(tree: Tree, paths: Sequence[str]) -> set[str]:
-    """What a tree has at these paths and in the folders among them."""
-    found = {path for path in paths if path in tree}
-    folders = [path for path in found if tree[path].kind == "folder"]
-    if folders:
-        found.update(path for path in tree if any(is_within(path, folder) for folder in folders))
-    return found

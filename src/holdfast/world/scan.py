@@ -5,15 +5,14 @@ before it was looked at could be changed again within the same grain, so such a 
 """
 
 import os
-import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from holdfast.world.descent import LinkInTheWay, Root
+from holdfast.world.descent import Root
 from holdfast.world.files import PlainFiles
-from holdfast.world.names import SCRATCH_PREFIX, folders_above, parent_and_name
+from holdfast.world.names import SCRATCH_PREFIX
 from holdfast.world.scratch import is_abandoned
 from holdfast.world.walk import walk
 
@@ -57,21 +56,6 @@ def look_everywhere(root: Root) -> Iterator[Look]:
         except FileNotFoundError:
             continue
         yield _look(found.path, seen, began_ns)
-
-
-def look_at(root: Root, paths: Iterable[str]) -> Iterator[Look]:
-    """These paths, the folders above them and everything below them."""
-    began_ns = time.time_ns()
-    above = {folder for path in paths for folder in folders_above(path)}
-    for path in (*sorted(above), *paths):
-        with suppress(FileNotFoundError, NotADirectoryError, LinkInTheWay):
-            parent, name = parent_and_name(path)
-            with root.folder(parent) as folder:
-                seen = os.lstat(name, dir_fd=folder)
-            yield _look(path, seen, began_ns)
-            if path not in above and stat.S_ISDIR(seen.st_mode):
-                for found in walk(root, path):
-                    yield _look(found.path, found.entry.stat(follow_symlinks=False), began_ns)
 
 
 def _look(path: str, seen: os.stat_result, began_ns: int) -> Look:
