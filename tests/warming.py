@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.caching import NotInstalled, cache_folder
 from tests.guests.wasi.running import KEY
 from tests.mcp import installed as npm
+from tests.teams import goose
 from tests.teams import installed as claude
 
 from holdfast.core.errors import HoldfastError
@@ -19,6 +20,7 @@ def main() -> None:
         ("the WASI component", _component),
         ("npm's filesystem server", npm.install),
         ("the claude program", claude.install),
+        ("the goose program", goose.install),
     ):
         _get(what, get)
 

@@ -1,0 +1,67 @@
+"""The real goose program, an agent of other people's that speaks ACP, from npm in a cache of its own."""
+
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.caching import NotInstalled, cache_folder, skip_loudly
+from tests.teams.companies import roster
+
+from holdfast.models.stub import StubServer
+from holdfast.teams import Roster
+
+_MACHINE = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+PACKAGE, VERSION = f"@aaif/goose-binary-linux-{_MACHINE}", "1.52.0"
+CACHE = cache_folder("goose")
+PROGRAM = CACHE / "node_modules" / PACKAGE / "bin" / "goose"
+
+
+def goose_program() -> str:
+    """The program; a test that needs it is skipped, loudly, where it is not installed."""
+    if not PROGRAM.exists():
+        skip_loudly(f"{PACKAGE}@{VERSION}")
+    return str(PROGRAM)
+
+
+def install() -> None:
+    """Have npm fetch it, once. Raises NotInstalled."""
+    if PROGRAM.exists():
+        return
+    if not shutil.which("npm"):
+        raise NotInstalled("npm is not there")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    command = ["npm", "install", "--prefix", str(CACHE), "--no-audit", "--no-fund", "--ignore-scripts"]
+    try:
+        done = subprocess.run(
+            [*command, f"{PACKAGE}@{VERSION}"], capture_output=True, text=True, check=False, timeout=300
+        )
+    except subprocess.TimeoutExpired:
+        raise NotInstalled("npm install did not come to an end") from None
+    if done.returncode or not PROGRAM.exists():
+        raise NotInstalled(f"npm install failed: {done.stderr.strip().splitlines()[-1:]}")
+
+
+def of_goose(project: Path, stub: StubServer, settings: Mapping[str, Any] | None = None) -> Roster:
+    """Teams whose members are goose, asking before every tool and talking to the stub alone."""
+    project.mkdir(exist_ok=True)
+    return roster(
+        "alpha",
+        "beta",
+        project=str(project),
+        settings=settings,
+        member="acp",
+        program=goose_program(),
+        arguments=("acp", "--with-builtin", "developer"),
+        gate="asks",
+        mode="approve",
+        environment=("ANTHROPIC_API_KEY",),
+        variables={
+            "ANTHROPIC_HOST": stub.url,
+            "GOOSE_PROVIDER": "anthropic",
+            "GOOSE_MODEL": "claude-sonnet-4-5",
+            "GOOSE_DISABLE_KEYRING": "1",
+        },
+    )
