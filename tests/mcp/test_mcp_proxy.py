@@ -365,6 +365,16 @@ async def test_http_answers_only_with_the_token(stand: Stander) -> None:
             assert (await http.post(address, json=body, headers=rebound)).status_code in (403, 421)
 
 
+async def test_http_takes_no_body_without_measure(stand: Stander) -> None:
+    import httpx
+
+    it = await stand()
+    async with it.proxy.serving_http() as (address, token), httpx.AsyncClient() as http:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        large = await http.post(address, content=b" " * (5 << 20), headers=headers)
+    assert large.status_code == 413
+
+
 @era
 async def test_http_serves_both_eras(stand: Stander, era: str) -> None:
     from mcp.client.streamable_http import streamable_http_client

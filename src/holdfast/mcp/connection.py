@@ -14,8 +14,6 @@ import anyio
 import mcp_types
 from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 
@@ -27,6 +25,7 @@ from holdfast.mcp.environment import arguments_for, environment_for, headers_for
 from holdfast.mcp.listening import NEWER_ERA, Listening, Tell
 from holdfast.mcp.process import run
 from holdfast.mcp.ration import Ration
+from holdfast.mcp.remote import reach
 from holdfast.mcp.sandbox import confined
 from holdfast.mcp.specs import ServerSpec
 from holdfast.mcp.ward import Ward
@@ -209,10 +208,7 @@ async def connect(
     async def streams() -> AsyncIterator[Any]:
         nonlocal ward
         if spec.url:
-            async with (
-                create_mcp_http_client(headers=headers_for(spec, environ)) as http,
-                streamable_http_client(spec.url, http_client=http) as pair,
-            ):
+            async with reach(spec.url, headers_for(spec, environ)) as pair:
                 yield pair
             return
         async with run(

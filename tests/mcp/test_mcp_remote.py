@@ -1,0 +1,113 @@
+"""Servers reached over HTTP that mean harm: a body without end, and one that unpacks to more than it is."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+from tests.mcp.bench import Bench, Opener
+
+from holdfast.core.errors import ToolError
+from holdfast.mcp import ServerSpec
+
+MEBIBYTE = b"x" * (1 << 20)
+Answer = Callable[[asyncio.StreamWriter, Any], Awaitable[None]]
+
+
+@asynccontextmanager
+async def serving(answer_call: Answer) -> AsyncIterator[str]:
+    """An address where a server of the older era answers by hand, and calls as it is told to."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+                length = head.partition("content-length: ")[2].partition("\r\n")[0]
+                message = json.loads(await reader.readexactly(int(length))) if length else {}
+                await answer(writer, message)
+        writer.close()
+
+    async def answer(writer: asyncio.StreamWriter, message: Any) -> None:
+        match message.get("method"):
+            case "initialize":
+                info = {"name": "far", "version": "1"}
+                reply: dict[str, object] = {"protocolVersion": "2025-11-25", "serverInfo": info}
+                reply["capabilities"] = {"tools": {}}
+                await respond(writer, message, reply)
+            case "tools/list":
+                tool = {"name": "work", "inputSchema": {"type": "object"}}
+                await respond(writer, message, {"tools": [tool]})
+            case "tools/call":
+                await answer_call(writer, message)
+            case "notifications/initialized":
+                writer.write(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+            case _:
+                writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+
+
+async def respond(writer: asyncio.StreamWriter, message: Any, result: object, *headers: str) -> None:
+    """A JSON body with a result."""
+    body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+    await send(writer, body, *headers)
+
+
+async def send(writer: asyncio.StreamWriter, body: bytes, *headers: str) -> None:
+    """A whole response."""
+    lines = ("HTTP/1.1 200 OK", "Content-Type: application/json", f"Content-Length: {len(body)}", *headers)
+    writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+    await writer.drain()
+
+
+def far(opened: Opener, address: str) -> Bench:
+    """The toolset of that server."""
+    return opened(ServerSpec(name="far", url=address, call_seconds=20.0))
+
+
+async def test_a_body_without_end_is_cut_off(opened: Opener) -> None:
+    sent = 0
+
+    async def endless(writer: asyncio.StreamWriter, message: Any) -> None:
+        nonlocal sent
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        while True:
+            writer.write(f"{len(MEBIBYTE):x}\r\n".encode() + MEBIBYTE + b"\r\n")
+            await writer.drain()
+            sent += 1
+
+    async with serving(endless) as address:
+        bench = far(opened, address)
+        with pytest.raises(ToolError, match="more than 16 MiB"):
+            await bench.call("work")
+        await bench.toolset.close()
+    assert sent < 40
+
+
+async def test_a_body_is_not_unpacked(opened: Opener) -> None:
+    async def bomb(writer: asyncio.StreamWriter, message: Any) -> None:
+        await send(writer, gzip.compress(MEBIBYTE * 20), "Content-Encoding: gzip")
+
+    async with serving(bomb) as address:
+        bench = far(opened, address)
+        with pytest.raises(ToolError):
+            await bench.call("work")
+        await bench.toolset.close()
+
+
+async def test_an_ordinary_body_is_an_answer(opened: Opener) -> None:
+    async def good(writer: asyncio.StreamWriter, message: Any) -> None:
+        await respond(writer, message, {"content": [{"type": "text", "text": "well"}]})
+
+    async with serving(good) as address:
+        bench = far(opened, address)
+        assert await bench.call("work") == "well"
+        await bench.toolset.close()
