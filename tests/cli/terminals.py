@@ -76,22 +76,17 @@ class Typist:
 
 
 @contextlib.contextmanager
-def terminal(
-    *words: str, home: Path, rows: int = 40, columns: int = 120, **environment: str
-) -> Iterator[Typist]:
-    """Start holdfast at a terminal."""
-    command = [sys.executable, "-m", "holdfast", *words]
-    with at_terminal(command, home=home, rows=rows, columns=columns, **environment) as typist:
+def terminal(*words: str, home: Path, **environment: str) -> Iterator[Typist]:
+    """Start holdfast at a terminal of 120 by 40."""
+    with at_terminal([sys.executable, "-m", "holdfast", *words], home=home, **environment) as typist:
         yield typist
 
 
 @contextlib.contextmanager
-def at_terminal(
-    command: Sequence[str], *, home: Path, rows: int = 40, columns: int = 120, **environment: str
-) -> Iterator[Typist]:
-    """Start any program at a terminal, in a home of its own."""
+def at_terminal(command: Sequence[str], *, home: Path, **environment: str) -> Iterator[Typist]:
+    """Start any program at a terminal of 120 by 40, in a home of its own."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     process = subprocess.Popen(
         command,
         env={

@@ -68,10 +68,8 @@ def test_a_project_can_only_narrow_what_may_be_spent(run: Run, tmp_path: Path) -
     home = written(tmp_path, "[budget]\ntokens = 100\n")
     project = tmp_path / ".holdfast" / "config.toml"
     project.parent.mkdir()
-    project.write_text("[budget]\ntokens = 5000\ncalls = 7\n[turn_budget]\nsteps = 60\n")
-    settings = load_config(home, {}, project=tmp_path)
-    assert settings.budget == Limits(tokens=100, calls=7)
-    assert settings.turn_budget == Limits(steps=50, calls=1000)
+    project.write_text("[budget]\ntokens = 5000\ncalls = 7\n")
+    assert load_config(home, {}, project=tmp_path).budget == Limits(tokens=100, calls=7)
     done = run("config", "-w", ".")
     assert re.search(rf"budget\.calls +7 +{project}:3:9", done.out)
     assert re.search(r"budget\.tokens +100 +.*holdfast/config\.toml:2:10", done.out)

@@ -6,6 +6,8 @@ from typing import Literal, Protocol, TextIO
 
 import msgspec
 
+from holdfast.cli.progress import covered, is_linear
+
 Tone = Literal["plain", "good", "bad", "ask", "dim", "strong"]
 _CODES: dict[Tone, str] = {"plain": "", "good": "32", "bad": "31", "ask": "33", "dim": "2", "strong": "1"}
 
@@ -35,12 +37,14 @@ class Console:
 
     def print(self, text: str = "") -> None:
         """Data, for whoever reads stdout."""
-        print(text, file=self._out, flush=True)
+        with covered():
+            print(text, file=self._out, flush=True)
 
     def write(self, text: str) -> None:
         """A piece of data without a line end."""
-        self._out.write(text)
-        self._out.flush()
+        with covered():
+            self._out.write(text)
+            self._out.flush()
 
     def json(self, value: object) -> None:
         """One JSON document on stdout."""
@@ -48,17 +52,21 @@ class Console:
 
     def say(self, text: str = "", tone: Tone = "plain", *, end: str = "\n") -> None:
         """News, for the person at stderr."""
-        print(text if self._is_plain else paint(text, tone, self._err), end=end, file=self._err, flush=True)
+        shown = text if self._is_plain else paint(text, tone, self._err)
+        with covered():
+            print(shown, end=end, file=self._err, flush=True)
 
     def tell(self, text: str = "", tone: Tone = "plain") -> None:
         """What a command shows a person on stdout."""
-        print(paint(text, tone, self._out), file=self._out, flush=True)
+        with covered():
+            print(paint(text, tone, self._out), file=self._out, flush=True)
 
 
-def wants_plain() -> bool:
-    """Whether this terminal, or the person at it, wants linear text: no redraws, no colour."""
-    is_simple = os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get("NO_COLOR"))
-    return is_simple or not (sys.stdin.isatty() and sys.stdout.isatty())
+def wants_plain(said: bool | None = None) -> bool:
+    """Whether to write linear text, without redraws and colour: `said` by the person, else by the terminal and NO_COLOR."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    return is_linear() if said is None else said
 
 
 def paint(text: str, tone: Tone, stream: TextIO) -> str:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from holdfast.cli.approvals import show_escalation
+from holdfast.cli.approval_view import show_escalation
 from holdfast.cli.console import Console
 from holdfast.core import Escalation, Response
 from holdfast.models import ScriptedModel, use

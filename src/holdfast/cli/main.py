@@ -4,11 +4,13 @@ import asyncio
 import os
 import sys
 from collections.abc import Coroutine, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from holdfast.cli.catalogue import COMMANDS, GROUPS
 from holdfast.cli.console import Console
 from holdfast.cli.exits import ERROR, INTERRUPTED, NO_MODEL, OK, USAGE
+from holdfast.cli.progress import Progress
 
 _USAGE = """\
 holdfast gives an AI agent real tools and keeps you in charge.
@@ -87,15 +89,18 @@ def _run_command(name: str, words: list[str]) -> int:
     from holdfast.cli.manual import load
 
     command = load(name)
-    return _guarded(command.module.run(command.parser.parse_args(words)))
+    # A command that may take long and asks nothing says so; others show themselves what they do.
+    working: str = getattr(command.module, "WORKING", "")
+    return _guarded(command.module.run(command.parser.parse_args(words)), working)
 
 
-def _guarded(work: Coroutine[Any, Any, int]) -> int:
+def _guarded(work: Coroutine[Any, Any, int], working: str) -> int:
     from holdfast.core.errors import HoldfastError, InvalidInput, ModelMissing
 
     console = Console()
     try:
-        return asyncio.run(work)
+        with Progress(lambda: working) if working else nullcontext():
+            return asyncio.run(work)
     except (KeyboardInterrupt, asyncio.CancelledError):
         console.say("stopped")
         return INTERRUPTED

@@ -23,7 +23,7 @@ class Left:
 
 
 async def left_behind(
-    store: Store, reference: str | Literal[True] | None, console: Console, *, is_plain: bool
+    store: Store, reference: str | Literal[True] | None, console: Console, *, is_plain: bool | None
 ) -> Left | None:
     """The session to go on with: the one referred to, the one the person picks (True), or the last of this folder.
 
@@ -52,7 +52,7 @@ async def _last_here(store: Store) -> SessionId:
     return found[0].id
 
 
-async def _picked(store: Store, console: Console, *, is_plain: bool) -> SessionId | None:
+async def _picked(store: Store, console: Console, *, is_plain: bool | None) -> SessionId | None:
     if not console.is_interactive:
         raise InvalidInput(
             "say which session", hint="holdfast sessions lists them, and holdfast -r NAME goes on with one"
@@ -63,7 +63,7 @@ async def _picked(store: Store, console: Console, *, is_plain: bool) -> SessionI
 
     now_ms = SystemClock().now_ms()
     choices = [_choice(line, now_ms) for line in found]
-    key = await pick(choices, title="go on with", teller=console, is_plain=is_plain or wants_plain())
+    key = await pick(choices, title="go on with", teller=console, is_plain=wants_plain(is_plain))
     return SessionId(key) if key is not None else None
 
 

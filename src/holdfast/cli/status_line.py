@@ -1,57 +1,12 @@
 """The status line: model, tokens, cost, what is left, how full the context is, what runs and what waits."""
 
-import time
 from decimal import Decimal
 
+from holdfast.cli.activity import Activity
 from holdfast.core import DIMENSIONS, Dimension
-from holdfast.core.events import (
-    CallIntended,
-    CallSettled,
-    CodePosted,
-    MessagePosted,
-    ModelAsked,
-    ModelReplied,
-    Recorded,
-    RunEnded,
-    RunStarted,
-    TurnEnded,
-)
 from holdfast.session import Session
 
 _SPINNER = "|/-\\"
-
-
-class Activity:
-    """What the session does at the moment, from its events."""
-
-    def __init__(self) -> None:
-        self.doing = ""
-        self.context_tokens = 0
-        self._since = time.monotonic()
-
-    def __call__(self, entry: Recorded) -> None:
-        match event := entry.event:
-            case MessagePosted() | CodePosted():
-                self._since, self.doing = time.monotonic(), "starts"
-            case ModelAsked():
-                self.doing = "thinks"
-            case ModelReplied():
-                self.doing, self.context_tokens = "acts", event.usage.input_tokens + event.usage.output_tokens
-            case RunStarted():
-                self.doing = "runs code"
-            case CallIntended():
-                self.doing = event.call.operation
-            case CallSettled() | RunEnded():
-                self.doing = "goes on"
-            case TurnEnded():
-                self.doing = ""
-            case _:
-                pass
-
-    @property
-    def seconds(self) -> float:
-        """Since the turn began."""
-        return time.monotonic() - self._since
 
 
 def status_line(session: Session, activity: Activity, *, queued: int, window_tokens: int | None) -> str:

@@ -5,6 +5,7 @@ from collections import deque
 
 from holdfast.app import Runtime
 from holdfast.cli import exits
+from holdfast.cli.activity import Activity
 from holdfast.cli.answer_stream import AnswerStream
 from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.console import Console, visible
@@ -14,7 +15,7 @@ from holdfast.cli.narrator import Narrator
 from holdfast.cli.outcomes import say_how_it_ended
 from holdfast.cli.screen import Screen
 from holdfast.cli.slash import perform
-from holdfast.cli.status_line import Activity, status_line
+from holdfast.cli.status_line import status_line
 from holdfast.core import Outcome
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ModelReplied, Recorded
@@ -138,7 +139,7 @@ class Talk:
         while True:
             await self._more.wait()
             self._more.clear()
-            if self.session.status.has_open_turn:
+            if self.session.status.has_open_turn or self.session.status.can_go_on:
                 self.screen.say("  the last turn was cut off or waits; going on with it")
                 await self._one(asyncio.create_task(self.session.advance()))
             while self.queue and not self._left.is_set():

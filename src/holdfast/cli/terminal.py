@@ -12,9 +12,9 @@ from holdfast.cli.talk import Talk
 from holdfast.session import Session
 
 
-async def talk_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool = False) -> int:
+async def talk_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool | None = None) -> int:
     """Talk with a session until the person leaves."""
-    if is_plain or wants_plain():
+    if wants_plain(is_plain):
         lines = LineKeyboard(write=lambda text: print(text, end="", file=sys.stderr, flush=True))
         talk = Talk(runtime=runtime, screen=PlainScreen(), keyboard=lines)
         talk.source = PlainLines(lines)

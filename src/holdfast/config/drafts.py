@@ -12,6 +12,8 @@ _EXAMPLES: dict[str, object] = {
     "model": "anthropic:claude-sonnet-5-5",
     "max_tokens": 8000,
     "max_history_messages": 200,
+    "workspace_bytes": 1_000_000_000,
+    "workspace_files": 20_000,
     "asking.base_url": "https://gateway.example.com/v1",
     "asking.key_variable": "COMPANY_KEY",
     "asking.max_tokens": 8000,
@@ -38,9 +40,6 @@ PROJECT_CONFIG_TEXT = """\
 [budget]  # of a session
 # cost_usd = 2
 # tokens = 500000
-
-[turn_budget]  # of one turn
-# steps = 30
 """
 
 PROJECT_POLICY_TEXT = """\

@@ -22,9 +22,7 @@ class ProjectSettings(Value, forbid_unknown_fields=True):
     """What a project may say for itself. It comes with the files, so it can only narrow: it is never trusted to widen."""
 
     budget: Limits = Limits()
-    """Of a session; the stricter of this and your own holds."""
-    turn_budget: Limits = Limits()
-    """Of one turn; the stricter of this and your own holds."""
+    """Of a session that works in it; the stricter of this and your own holds."""
 
 
 class Configured(Value):
@@ -63,15 +61,10 @@ def read_config(
 def _narrowed(settings: Settings, sources: dict[str, str], path: Path) -> Settings:
     narrower, places = _read(path, ProjectSettings)
     budget = settings.budget.narrowed(narrower.budget)
-    turn_budget = settings.turn_budget.narrowed(narrower.turn_budget)
-    for name, before, after in (
-        ("budget", settings.budget, budget),
-        ("turn_budget", settings.turn_budget, turn_budget),
-    ):
-        for dimension in DIMENSIONS:
-            if getattr(before, dimension) != getattr(after, dimension):
-                sources[f"{name}.{dimension}"] = places[f"{name}.{dimension}"]
-    return msgspec.structs.replace(settings, budget=budget, turn_budget=turn_budget)
+    for dimension in DIMENSIONS:
+        if getattr(settings.budget, dimension) != getattr(budget, dimension):
+            sources[f"budget.{dimension}"] = places[f"budget.{dimension}"]
+    return msgspec.structs.replace(settings, budget=budget)
 
 
 def check_config(text: str, path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from holdfast.app import Runtime
 from holdfast.cli import exits
+from holdfast.cli.activity import progress_of
 from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.audit_table import audit_table
 from holdfast.cli.console import Console, visible
@@ -41,7 +42,8 @@ async def run(arguments: argparse.Namespace) -> int:
         session.follow(Narrator(console.tell, after=1, shows_code=True))
         session.approver = TerminalApprover(console, session=session) if is_asked else DemoAnswers(console)
         session.approver_name = "terminal" if is_asked else DEMO_ANSWERS
-        await session.send(TASK, transport="demo")
+        with progress_of(session):
+            await session.send(TASK, transport="demo")
         await _decide_proposals(session, console, is_asked)
         _show_record(session, runtime, console, project)
     except (PersonLeft, EOFError):

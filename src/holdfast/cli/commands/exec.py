@@ -11,6 +11,7 @@ from pathlib import Path
 
 from holdfast.app import Runtime
 from holdfast.cli import exits
+from holdfast.cli.activity import progress_of
 from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.console import Console, visible
 from holdfast.cli.narrator import Narrator
@@ -73,7 +74,8 @@ async def run(arguments: argparse.Namespace) -> int:
         if console.is_interactive and can_ask:
             session.approver = TerminalApprover(console, session=session)
             session.approver_name = "terminal"
-        outcome = await session.execute(code, language=arguments.lang or "python")
+        with progress_of(session):
+            outcome = await session.execute(code, language=arguments.lang or "python")
         return report(outcome, session, arguments.json, console)
     except PersonLeft:
         console.say("it goes on waiting; answer it with: holdfast waiting")

@@ -17,6 +17,8 @@ from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core import SystemClock
 from holdfast.store import export_session
 
+WORKING = "writes the session"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which session, and where to."""

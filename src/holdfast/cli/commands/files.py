@@ -13,9 +13,12 @@ from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
+from holdfast.cli.progress import covered
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core.errors import InvalidInput
 from holdfast.world import FolderWorld, copy_in, copy_out
+
+WORKING = "copies files"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -66,8 +69,9 @@ def _do(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> 
         case "ls":
             _list(arguments, world, console)
         case "cat":
-            sys.stdout.buffer.write(world.read(arguments.path))
-            sys.stdout.buffer.flush()
+            with covered():
+                sys.stdout.buffer.write(world.read(arguments.path))
+                sys.stdout.buffer.flush()
         case "get":
             local = Path(arguments.local or Path(arguments.path).name)
             target = local / Path(arguments.path).name if local.is_dir() else local

@@ -14,6 +14,8 @@ from holdfast.cli.storage import opened_store
 from holdfast.core import SystemClock
 from holdfast.store import import_session
 
+WORKING = "checks the file"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which file."""

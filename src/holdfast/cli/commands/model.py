@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.progress import Progress
 from holdfast.config import load_config
 from holdfast.core import UserMessage
 from holdfast.core.errors import InvalidInput, ModelMissing
@@ -123,10 +124,9 @@ async def _check(console: Console, given: str | None) -> int:
     try:
         console.say(f"asking {model.name} ...", "dim")
         request = UserMessage(text="Use the tool to add 19 and 23.")
-        reply = await model.ask(
-            Prompt(system="Use the tools you have.", messages=(request,), tools=(_TOOL,), max_tokens=500),
-            lambda _: None,
-        )
+        prompt = Prompt(system="Use the tools you have.", messages=(request,), tools=(_TOOL,), max_tokens=500)
+        with Progress(lambda: f"asks {model.name}"):
+            reply = await model.ask(prompt, lambda _: None)
     finally:
         await model.close()
     usage = reply.usage

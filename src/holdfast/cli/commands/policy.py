@@ -37,6 +37,8 @@ from holdfast.policy import (
 )
 from holdfast.store import EmbeddedStore, Home
 
+WORKING = "judges"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """A word for what to do, and what it needs."""

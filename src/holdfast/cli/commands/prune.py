@@ -20,6 +20,8 @@ from holdfast.store import prune
 
 _UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
+WORKING = "removes sessions"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What is old."""

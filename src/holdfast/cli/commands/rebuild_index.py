@@ -12,6 +12,8 @@ from holdfast.cli.console import Console
 from holdfast.cli.storage import opened_store
 from holdfast.store import rebuild_index
 
+WORKING = "reads the journals"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Nothing to choose but the form."""

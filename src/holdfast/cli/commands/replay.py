@@ -15,6 +15,8 @@ from holdfast.models import MODEL_TOOLS
 from holdfast.session import ASK_PERSON, VIEW_TOOLS, replay
 from holdfast.world import WORLD_TOOLS
 
+WORKING = "runs the code again"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which session."""

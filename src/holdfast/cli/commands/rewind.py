@@ -18,6 +18,8 @@ from holdfast.core.events import MessagePosted, Recorded, RestorePointMade
 from holdfast.core.fold import effective
 from holdfast.session import RewindPlan
 
+WORKING = "brings the files back"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """How far back."""

@@ -16,6 +16,8 @@ from holdfast.store import Home
 
 SANDBOXES: tuple[Sandbox, ...] = ("python", "wasi", "lisp")
 
+WORKING = "tries the sandboxes"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to do."""

@@ -16,6 +16,8 @@ from holdfast.cli.storage import opened_store
 from holdfast.core import SystemClock
 from holdfast.store import MATCH_BEGINS, MATCH_ENDS, search
 
+WORKING = "searches"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to look for."""

@@ -13,9 +13,11 @@ Exit codes: 0 done, 1 error, 2 usage, 3 denied, 4 budget, 5 waits for a person, 
 import argparse
 import asyncio
 import sys
+from pathlib import Path
 
 from holdfast.app import Runtime
 from holdfast.cli import exits
+from holdfast.cli.activity import progress_of
 from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.console import Console, visible
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
@@ -71,7 +73,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-escalations", action="store_true", help="whatever needs a person's yes is a no")
     parser.add_argument(
-        "--plain", action="store_true", help="linear text, for screen readers and simple terminals"
+        "--plain",
+        action=argparse.BooleanOptionalAction,
+        help="linear text, for screen readers and simple terminals; also by TERM=dumb or NO_COLOR",
     )
 
 
@@ -86,7 +90,9 @@ async def run(arguments: argparse.Namespace) -> int:
         )
     if not await is_trusted(arguments.workspace, home, console, is_given=arguments.trust):
         return exits.DENIED
-    runtime = await Runtime.start(home=home.root, settings=load_config(home), servers=_servers(home))
+    project = Path(arguments.workspace) if arguments.workspace else None
+    settings = load_config(home, project=project)
+    runtime = await Runtime.start(home=home.root, settings=settings, servers=_servers(home))
     try:
         say_notices(runtime.store, console)
         left: Left | None = None
@@ -164,7 +170,8 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
     # A task of its own, so that one that a person stopped can be told from our own end.
     work = asyncio.create_task(_do(session, task, arguments.yes_to, console))
     try:
-        await asyncio.wait({work})
+        with progress_of(session, is_plain=arguments.plain):
+            await asyncio.wait({work})
     finally:
         work.cancel()
     if work.cancelled():

@@ -16,6 +16,8 @@ from holdfast.cli.storage import opened_store
 from holdfast.core import SystemClock
 from holdfast.store import SessionSummary
 
+WORKING = "reads the list"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """How many, of which folder, and in what form."""

@@ -28,6 +28,8 @@ from holdfast.core.events import (
 )
 from holdfast.core.fold import effective
 
+WORKING = "reads the journal"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which session, and how much of it."""

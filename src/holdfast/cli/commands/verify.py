@@ -13,6 +13,8 @@ from holdfast.cli.console import Console
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.store import verify, verify_all
 
+WORKING = "checks the journals"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which session, or all."""

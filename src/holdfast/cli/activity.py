@@ -1,0 +1,58 @@
+"""What a session does at the moment, told from its events."""
+
+import time
+
+from holdfast.cli.progress import Progress
+from holdfast.core.events import (
+    CallIntended,
+    CallSettled,
+    CodePosted,
+    MessagePosted,
+    ModelAsked,
+    ModelReplied,
+    Recorded,
+    RunEnded,
+    RunStarted,
+    TurnEnded,
+)
+from holdfast.session import Session
+
+
+class Activity:
+    """Follows a session; `doing` is empty while it rests."""
+
+    def __init__(self) -> None:
+        self.doing = ""
+        self.context_tokens = 0
+        self._since = time.monotonic()
+
+    def __call__(self, entry: Recorded) -> None:
+        match event := entry.event:
+            case MessagePosted() | CodePosted():
+                self._since, self.doing = time.monotonic(), "starts"
+            case ModelAsked():
+                self.doing = "thinks"
+            case ModelReplied():
+                self.doing, self.context_tokens = "acts", event.usage.input_tokens + event.usage.output_tokens
+            case RunStarted():
+                self.doing = "runs code"
+            case CallIntended():
+                self.doing = event.call.operation
+            case CallSettled() | RunEnded():
+                self.doing = "goes on"
+            case TurnEnded():
+                self.doing = ""
+            case _:
+                pass
+
+    @property
+    def seconds(self) -> float:
+        """Since the turn began."""
+        return time.monotonic() - self._since
+
+
+def progress_of(session: Session, *, is_plain: bool | None = None) -> Progress:
+    """Progress that says what a session does, for as long as its turn runs."""
+    activity = Activity()
+    session.follow(activity)
+    return Progress(lambda: activity.doing, is_plain=is_plain)

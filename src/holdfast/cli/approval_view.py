@@ -1,0 +1,60 @@
+"""A question on the screen: the call, why it asks, what else waits, and what may be chosen."""
+
+from collections.abc import Sequence
+
+from holdfast.cli.approval_text import (
+    can_be_undone,
+    cost_so_far,
+    exact_call,
+    is_question,
+    shortened,
+    standing_rule,
+    what_happens,
+    where_from,
+    why_it_asks,
+)
+from holdfast.cli.console import Console
+from holdfast.core import Escalation
+from holdfast.session import Session
+
+
+def show_escalation(console: Console, escalation: Escalation, session: Session | None = None) -> bool:
+    """What will happen, the exact call, and why it asks; returns whether all of it could be shown."""
+    lines, is_whole = shortened(exact_call(escalation.call, session))
+    console.say()
+    console.say(f"  {what_happens(escalation)}", "ask")
+    for line in lines:
+        console.say(f"    {line}")
+    if is_question(escalation):
+        return is_whole
+    console.say(f"  why it asks:   {why_it_asks(escalation)}")
+    console.say(f"  values from:   {where_from(escalation)}")
+    console.say(f"  can be undone: {can_be_undone(escalation)}")
+    if session is not None:
+        console.say(f"  spent so far:  {cost_so_far(session)}")
+    return is_whole
+
+
+def show_waiting(console: Console, waiting: Sequence[Escalation], current: Escalation) -> None:
+    """Everything that waits, numbered as `/approve N` and `/deny N` count, where it is more than one thing."""
+    if len(waiting) < 2:
+        return
+    console.say()
+    console.say(f"  {len(waiting)} calls wait for you; this is about the one marked *", "ask")
+    for number, each in enumerate(waiting, start=1):
+        mark = "*" if each.id == current.id else " "
+        console.say(f"  {mark} {number}  {what_happens(each)}")
+
+
+def show_choices(
+    console: Console, escalation: Escalation, offered: Sequence[tuple[str, str]], *, how: str, now_ms: int
+) -> None:
+    """What may be said, digit by digit, and what a standing yes would cover."""
+    standing = [digit for digit, _ in offered if digit in "2345"]
+    if standing:
+        rule = standing_rule(escalation, now_ms=now_ms)
+        console.say(f"  a standing yes ({standing[0]} to {standing[-1]}) covers: {rule}")
+    for digit, words in offered:
+        console.say(f"    {digit}  {words}")
+    commands = "" if is_question(escalation) else ", or type /approve or /deny REASON"
+    console.say(f"  {how}{commands}; Enter alone does nothing", "ask")

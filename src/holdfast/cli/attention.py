@@ -1,0 +1,76 @@
+"""What a person typed since a question appeared: one key that counts, or a command that begins with a slash."""
+
+from holdfast.cli.console import Console
+from holdfast.cli.keyguard import QUIET_SECONDS, SETTLE_SECONDS, KeyGuard
+from holdfast.core import Clock
+
+MIN_TYPING_SECONDS = 0.3
+"""A command that arrives faster than this was not typed by a person who read the question."""
+INTERRUPT, LEAVE = "\x03", "\x04"
+
+
+class Attention:
+    """Takes keys in, and gives out what was surely meant."""
+
+    def __init__(self, clock: Clock, console: Console, *, is_by_line: bool) -> None:
+        self._clock = clock
+        self._console = console
+        self._is_by_line = is_by_line
+        self._line = ""
+        self._began = 0.0
+        self._said: str | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """The question appears at this moment: nothing that was typed before it is an answer."""
+        self._guard = KeyGuard(self._clock)
+        self._appeared = self._ticked = self._clock.monotonic()
+
+    def press(self, key: str) -> None:
+        """A key came in, or a whole line in plain mode."""
+        now = self._clock.monotonic()
+        if key in (INTERRUPT, LEAVE):
+            self._said = key
+            return
+        self._guard.press(key if not self._line else "")
+        if now - self._appeared < SETTLE_SECONDS:
+            return
+        if self._is_by_line:
+            if key.startswith("/"):
+                self._said = key
+        elif self._line or key == "/":
+            self._type(key, now)
+
+    def said(self, digits: set[str]) -> str | None:
+        """What the person said, once it is sure; asked again every tick."""
+        now, before = self._clock.monotonic(), self._ticked
+        self._ticked = now
+        if self._said is not None:
+            said, self._said = self._said, None
+            return said
+        if now - before >= QUIET_SECONDS:
+            # We were held up, so nobody knows when the keys that came meanwhile were pressed.
+            self.begin()
+            return None
+        key = self._guard.chosen()
+        return key if key in digits and not self._line else None
+
+    def _type(self, key: str, now: float) -> None:
+        if not self._line:
+            self._began = now
+        if key in ("\r", "\n"):
+            line, self._line = self._line, ""
+            self._console.say()
+            if now - self._began < MIN_TYPING_SECONDS and not line.startswith("/deny"):
+                self._console.say("  that came too fast to have been typed; nothing was done")
+            else:
+                self._said = line
+        elif key in ("\x7f", "\b"):
+            self._line = self._line[:-1]
+            self._console.say("\b \b", end="")
+        elif key in ("\x15", "\x1b"):
+            self._line = ""
+            self._console.say()
+        elif key.isprintable():
+            self._line += key
+            self._console.say(key, end="")

@@ -1,0 +1,112 @@
+"""Progress: what runs and for how long, on stderr, once it takes longer than half a second; nothing where nobody looks.
+
+At an ordinary terminal it is one line that is drawn again and wiped away before anything else is written. In plain mode it is
+a line now and then, below the others. A thread draws it, so that it moves also while the program computes.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self, TextIO
+
+SHOWN_AFTER_SECONDS = 0.5
+_DRAWN_EVERY_SECONDS = 0.15
+_TOLD_EVERY_SECONDS = 15.0
+_SPINNER = "|/-\\"
+_WIPE = "\r\x1b[K"
+_WIDEST = 79
+
+
+class Progress:
+    """Shows what `describe` says, for as long as the block runs."""
+
+    def __init__(
+        self, describe: Callable[[], str], *, stream: TextIO | None = None, is_plain: bool | None = None
+    ) -> None:
+        self._describe = describe
+        self._stream = stream or sys.stderr
+        self._is_plain = is_linear() if is_plain is None else is_plain
+        self._begun = time.monotonic()
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._covers = 0
+        self._is_drawn = False
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        if self._stream.isatty() and not _shown:
+            _shown.append(self)
+            self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._thread is not None:
+            self._over.set()
+            self._thread.join()
+            _shown.remove(self)
+            with self._lock:
+                self._wipe()
+
+    @contextmanager
+    def covered(self) -> Iterator[None]:
+        """Out of sight, for as long as something else is written or asked."""
+        with self._lock:
+            self._covers += 1
+            self._wipe()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._covers -= 1
+
+    def _run(self) -> None:
+        if self._over.wait(SHOWN_AFTER_SECONDS):
+            return
+        while True:
+            with self._lock:
+                if not self._covers and (doing := self._describe()):
+                    self._show(doing)
+            if self._over.wait(_TOLD_EVERY_SECONDS if self._is_plain else _DRAWN_EVERY_SECONDS):
+                return
+
+    def _show(self, doing: str) -> None:
+        seconds = time.monotonic() - self._begun
+        if self._is_plain:
+            self._stream.write(f"  works   {doing}, {seconds:.0f}s\n")
+        else:
+            turn = _SPINNER[int(seconds * 4) % len(_SPINNER)]
+            self._stream.write(f"{_WIPE}{turn} {seconds:.0f}s {doing}"[: _WIDEST + len(_WIPE)])
+            self._is_drawn = True
+        self._stream.flush()
+
+    def _wipe(self) -> None:
+        if self._is_drawn:
+            self._stream.write(_WIPE)
+            self._stream.flush()
+            self._is_drawn = False
+
+
+_shown: list[Progress] = []
+"""The one on the screen, if any: a process has one terminal, and whoever writes to it has to wipe the line first."""
+
+
+@contextmanager
+def covered() -> Iterator[None]:
+    """Whatever is shown is out of sight for as long as the block runs."""
+    if not _shown:
+        yield
+        return
+    with _shown[0].covered():
+        yield
+
+
+def is_linear() -> bool:
+    """Whether the person at this terminal wants text that is never drawn again."""
+    return os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get("NO_COLOR"))

@@ -1,0 +1,63 @@
+"""Answering what waits, and the standing yeses that came of it."""
+
+from holdfast.cli.approval_text import what_happens
+from holdfast.cli.console import visible
+from holdfast.cli.slash.contract import Talking
+from holdfast.core import Escalation, Grant, Response, SystemClock
+from holdfast.core.errors import InvalidInput
+
+
+async def approve(talk: Talking, rest: str) -> None:
+    """Say yes, once."""
+    waiting = talk.session.escalations()
+    chosen = waiting if rest == "all" else (_chosen(waiting, rest),)
+    for escalation in chosen:
+        await talk.session.resolve(escalation.id, Response(verdict="approve"), transport=talk.name)
+
+
+async def deny(talk: Talking, rest: str) -> None:
+    """Say no, with a reason for the agent."""
+    number, _, reason = rest.partition(" ")
+    if not number.isdigit():
+        number, reason = "", rest
+    escalation = _chosen(talk.session.escalations(), number)
+    response = Response(verdict="deny", reason=reason.strip() or None)
+    await talk.session.resolve(escalation.id, response, transport=talk.name)
+
+
+def _chosen(waiting: tuple[Escalation, ...], number: str) -> Escalation:
+    if not waiting:
+        raise InvalidInput("nothing waits for you")
+    if not number and len(waiting) == 1:
+        return waiting[0]
+    if number.isdigit() and 1 <= int(number) <= len(waiting):
+        return waiting[int(number) - 1]
+    listed = "; ".join(f"{place} {what_happens(each)}" for place, each in enumerate(waiting, 1))
+    raise InvalidInput(f"{len(waiting)} wait: {listed}", hint="say which by its number")
+
+
+async def grants(talk: Talking, rest: str) -> None:
+    """List what stands."""
+    from holdfast.gate import GrantBook, describe_grant
+
+    grants = [*GrantBook(talk.runtime.home.grants).grants(), *_given(talk)]
+    for grant in {grant.id: grant for grant in grants}.values():
+        talk.screen.say(f"  {grant.id}  {visible(describe_grant(grant))}")
+    if not grants:
+        talk.screen.say("  no grants stand")
+
+
+def _given(talk: Talking) -> list[Grant]:
+    from holdfast.core.events import GrantGiven, GrantRevoked, Recorded
+
+    given: dict[str, Grant] = {}
+
+    def take(entry: Recorded) -> None:
+        if isinstance(entry.event, GrantGiven):
+            given[entry.event.grant.id] = entry.event.grant
+        elif isinstance(entry.event, GrantRevoked):
+            given.pop(entry.event.grant, None)
+
+    talk.session.follow(take)
+    now_ms = SystemClock().now_ms()
+    return [grant for grant in given.values() if grant.expires_ms is None or grant.expires_ms > now_ms]
