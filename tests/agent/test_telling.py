@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agent.telling import MAX_RETURN_CHARACTERS, told
-from holdfast.core import JsonObject, Limits, ToolMessage
+from holdfast.core import JsonObject, Limits, Nonconverged, Ok, ToolMessage
 from holdfast.core.events import RunEnded
 from holdfast.guests import script
 from holdfast.models import Prompt, Reply, say, use, use_all
@@ -41,7 +41,7 @@ def test_of_a_long_output_beginning_and_end_are_kept_and_the_gap_is_said() -> No
     assert "characters left out" in text
 
 
-async def heard_after(reply: Reply, mode: str, policy: FixedPolicy, limits: Limits | None = None) -> str:
+async def heard_after(reply: Reply, mode: str, policy: FixedPolicy) -> str:
     heard: list[Prompt] = []
 
     def listen(prompt: Prompt) -> Reply:
@@ -49,7 +49,7 @@ async def heard_after(reply: Reply, mode: str, policy: FixedPolicy, limits: Limi
         return say("ok")
 
     settings = Settings(mode="code" if mode == "code" else "tools")
-    async with memory_session([reply, listen], policy=policy, settings=settings, limits=limits) as session:
+    async with memory_session([reply, listen], policy=policy, settings=settings) as session:
         await session.send("go")
     last = heard[0].messages[-1]
     assert isinstance(last, ToolMessage)
@@ -74,10 +74,14 @@ async def test_wrong_arguments_may_be_corrected() -> None:
     assert "(rule invalid-arguments). Correct the arguments." in content
 
 
-async def test_a_spent_budget_ends_the_turn_in_words() -> None:
+async def test_a_spent_budget_ends_the_turn_and_the_call_is_made_once_there_is_more() -> None:
     both = use_all(("world__list", {}), ("world__list", {}))
-    content = await heard_after(both, "tools", FixedPolicy(default="allow"), Limits(calls=1))
-    assert "(rule budget-calls). End the turn" in content
+    settings = Settings(mode="tools")
+    async with memory_session([both, say("ok")], settings=settings, limits=Limits(calls=1)) as session:
+        assert await session.send("go") == Nonconverged(value="", reason="budget", dimension="calls")
+        await session.raise_budget(Limits(calls=2))
+        assert await session.advance() == Ok(value="ok")
+        assert [entry.result for entry in session.audit()] == ["ok", "ok"]
 
 
 async def test_a_tool_that_nobody_has_is_refused_and_the_turn_goes_on() -> None:

@@ -8,7 +8,7 @@ import base64
 from collections.abc import Awaitable, Callable
 
 from holdfast.agent.conversation import Conversation
-from holdfast.agent.refusals import explained
+from holdfast.agent.refusals import explained, within_budget
 from holdfast.core import (
     Answer,
     Call,
@@ -71,6 +71,8 @@ class CodeRun:
         self._state: str | None = None
         """Which recorded state the guest is in now; None is a fresh one."""
         self._waits_for: tuple[CallId, EscalationId] | None = None
+        self._too_much: Refused | None = None
+        """The call of this run that the budget had no room for."""
         self._touched: set[str] = set()
 
     async def start(self, code: str, *, tool_call: str | None, seed: int) -> Ended | None:
@@ -97,7 +99,7 @@ class CodeRun:
         assert started is not None, "go_on is only called while a run is open"
         if parked is None or parked.snapshot is None:
             return await self._run(started)
-        answer = explained(await self._gate.submit(self._waiting_call(parked.call)))
+        answer = explained(within_budget(await self._gate.submit(self._waiting_call(parked.call))))
         if isinstance(answer, Parked):
             return None
         self._state = _UNKNOWN
@@ -113,6 +115,7 @@ class CodeRun:
     async def _run(self, started: RunStarted) -> Ended | None:
         await self._bring_to(started.state)
         self._touched.clear()
+        self._too_much = None
         self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest anywhere
         on_call = self._numbered(started.turn, started.first_call - 1)
         return await self._record(started, await self._guest.run(self._request(started), on_call), on_call)
@@ -120,11 +123,13 @@ class CodeRun:
     async def _record(
         self, started: RunStarted, run: Run, on_call: OnCall, printed: str = ""
     ) -> Ended | None:
+        self._check_budget()
         # A run that waits reports its changes in pieces; they are put before the gate when it is over.
         self._touched |= {change.path for change in run.changes}
         refusals: str | None = ""
         if run.status != "parked" and self._touched:
             refusals = await self._submit_changes(on_call)
+            self._check_budget()
         if run.status == "parked" or refusals is None:
             assert self._waits_for is not None, "a guest parks only when a call was answered with Parked"
             waiting_call, escalation = self._waits_for
@@ -197,12 +202,21 @@ class CodeRun:
             nonlocal number
             number += 1
             call = Call(id=call_id(turn, number), operation=operation, arguments=arguments)
-            answer = explained(await self._gate.submit(call))
+            answer = await self._gate.submit(call)
             if isinstance(answer, Parked):
                 self._waits_for = call.id, answer.escalation
-            return answer
+            if isinstance(answer, Refused) and answer.ran_out is not None:
+                # The guest is put down as if it waited; once there is more budget it is run again up to this call.
+                self._too_much = answer
+                return Parked(escalation=EscalationId(""))
+            return explained(answer)
 
         return on_call
+
+    def _check_budget(self) -> None:
+        refused, self._too_much = self._too_much, None
+        if refused is not None:
+            within_budget(refused)
 
     def _waiting_call(self, id: CallId) -> Call:
         call = self._gate.escalations.call(id)

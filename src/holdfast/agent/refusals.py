@@ -1,6 +1,7 @@
 """A refusal in words: what stood against it, the one rule, and what may be done instead."""
 
 from holdfast.core import Answer, Refused
+from holdfast.core.errors import BudgetExceeded
 
 _DEFAULT_WAY = "Do not try it another way: do without it, or tell the person what you need."
 
@@ -12,9 +13,12 @@ def explained(answer: Answer) -> Answer:
     return Refused(reason=f"{answer.reason} (rule {answer.rule}). {_way_on(answer.rule)}", rule=answer.rule)
 
 
+def within_budget(answer: Answer) -> Answer:
+    """The answer, unless the budget ran out: that ends the turn, which can go on once there is more."""
+    if isinstance(answer, Refused) and answer.ran_out is not None:
+        raise BudgetExceeded(answer.reason, dimension=answer.ran_out)
+    return answer
+
+
 def _way_on(rule: str) -> str:
-    if rule == "invalid-arguments":
-        return "Correct the arguments."
-    if rule.startswith("budget-"):
-        return "End the turn and say how far you came."
-    return _DEFAULT_WAY
+    return "Correct the arguments." if rule == "invalid-arguments" else _DEFAULT_WAY

@@ -11,7 +11,7 @@ from holdfast.agent.coderun import CodeRun, Ended
 from holdfast.agent.conversation import Conversation
 from holdfast.agent.endings import done, ended_by, trace_of, waits_for
 from holdfast.agent.prompt import EXECUTE_CODE, operation_name
-from holdfast.agent.refusals import explained
+from holdfast.agent.refusals import explained, within_budget
 from holdfast.agent.telling import call_returned, returned, run_returned
 from holdfast.core import (
     Call,
@@ -26,7 +26,7 @@ from holdfast.core import (
     read_outcome,
 )
 from holdfast.core.errors import BudgetExceeded, HoldfastError, StoreError
-from holdfast.core.events import TurnEnded
+from holdfast.core.events import TurnEnded, TurnParked
 from holdfast.gate import Gate
 from holdfast.models import OnText
 from holdfast.store import Journal
@@ -53,11 +53,11 @@ class Turn:
         self._code = code
         self._clock = clock
         self._proposals = proposals
-        self._worked_seconds = 0.0
+        self._begun: float | None = None
 
     async def advance(self, on_text: OnText) -> Outcome:
         """Do the next thing until the turn is over, or waits for a person (`Needs`, with an escalation open)."""
-        begun = self._clock.monotonic()
+        self._begun = self._clock.monotonic()
         try:
             outcome = await self._within_time(on_text)
         except StoreError:
@@ -67,13 +67,24 @@ class Turn:
             if not isinstance(error, HoldfastError):
                 await self._journal.append(trace_of(error))
             outcome = ended_by(error, self._last_words())
-        self._worked_seconds += self._clock.monotonic() - begun
-        if not (isinstance(outcome, Needs) and self._gate.escalations.waiting()):
-            spent, self._worked_seconds = round(self._worked_seconds, 6), 0.0
+        if isinstance(outcome, Needs) and self._gate.escalations.waiting():
+            await self.put_aside()
+        else:
+            spent = self.take_worked_seconds()
             await self._journal.append(
                 TurnEnded(turn=self._conversation.turn, outcome=outcome, wall_seconds=spent)
             )
         return outcome
+
+    async def put_aside(self) -> None:
+        """Record how long was worked, before the turn waits for a person or the session is let go."""
+        if spent := self.take_worked_seconds():
+            await self._journal.append(TurnParked(turn=self._conversation.turn, wall_seconds=spent))
+
+    def take_worked_seconds(self) -> float:
+        """How long the turn was worked on since this was last asked; 0 where nobody works on it."""
+        begun, self._begun = self._begun, None
+        return 0.0 if begun is None else round(self._clock.monotonic() - begun, 6)
 
     async def _next(self, on_text: OnText) -> Outcome | None:
         """One thing: ask the model, carry out one of its calls, or find that the turn is over."""
@@ -95,7 +106,7 @@ class Turn:
         """One thing after another, as long as the budget has time for it."""
         self._gate.budget.check()
         left = self._gate.budget.remaining("wall_seconds")
-        limit = asyncio.timeout(None if left is None else float(left) - self._worked_seconds)
+        limit = asyncio.timeout(None if left is None else float(left))
         try:
             async with limit:
                 while (outcome := await self._next(on_text)) is None:
@@ -116,7 +127,7 @@ class Turn:
             operation=operation_name(part.tool),
             arguments=part.arguments,
         )
-        answer = explained(await self._gate.submit(call))
+        answer = explained(within_budget(await self._gate.submit(call)))
         if isinstance(answer, Parked):
             return self._waits()
         await self._journal.append(call_returned(state.turn, part, answer))

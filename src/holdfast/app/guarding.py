@@ -10,7 +10,7 @@ from holdfast.app.secrets import handed_out
 from holdfast.core import EXTERNAL, check_session_id, sanitise_name
 from holdfast.core.errors import SessionExists
 from holdfast.core.events import SessionOpened
-from holdfast.gate import Gate, GateSettings, Rendezvous, Results
+from holdfast.gate import Gate, GateSettings, Inbox, Rendezvous, Results
 from holdfast.session import Gatekeeper, Terms
 from holdfast.store import Journal
 from holdfast.world import WorldPaths
@@ -50,6 +50,7 @@ async def guarded(
             toolsets=terms.toolsets,
             paths=WorldPaths(folder, protected=(ground.home.root,), guest_root=None),
             clock=ground.clock,
+            inbox=Inbox(ground.home.inbox(journal.session)),
             settings=settings,
             results=Results(secrets=(*handed_out(ground.servers), *secrets)),
         )

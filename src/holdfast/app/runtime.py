@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.app.ground import Ground
 from holdfast.app.guarding import guarded
+from holdfast.app.purses import purse_of
 from holdfast.app.secrets import redactor
 from holdfast.core import PERSON, Clock, Limits, SystemClock, Toolset, check_session_id, sanitise_name
 from holdfast.core.errors import InvalidInput
@@ -213,7 +214,8 @@ class Runtime:
     async def _open(self, journal: Journal, terms: Terms) -> Session:
         """One live session; where it cannot be joined, nothing stays open."""
         try:
-            parts, servers = self._ground.parts(journal, terms, on_close=self.host.dismiss)
+            purse = await purse_of(journal, home=self.home, store=self.store)
+            parts, servers = self._ground.parts(journal, terms, on_close=self.host.dismiss, tree=purse)
             session = await assemble(parts)
         except BaseException:
             for close in (*terms.closers, journal.release):

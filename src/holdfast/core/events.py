@@ -208,7 +208,7 @@ class TurnEnded(Event):
 
 
 class TurnParked(Event):
-    """A turn waits for a person; `wall_seconds` is what it was worked on since it began or was last parked."""
+    """A turn waits for a person, or the session was let go; `wall_seconds` is what it was worked on since it last began to be."""
 
     turn: int
     wall_seconds: float

@@ -50,6 +50,10 @@ class Limits(Value):
         """These limits with as much more; where there is no bound, or nothing is added, all stays as it is."""
         return Limits(**{each: _sum(getattr(self, each), getattr(added, each)) for each in DIMENSIONS})
 
+    def above(self, other: "Limits") -> "Limits":
+        """By how much these are higher than others, where both have a bound."""
+        return Limits(**{each: _difference(getattr(self, each), getattr(other, each)) for each in DIMENSIONS})
+
     def shares(self, weights: Sequence[int]) -> tuple["Limits", ...]:
         """These limits dealt out by weight, rounded down so that the shares together never pass the whole."""
         whole = sum(weights)
@@ -120,6 +124,10 @@ def _share(bound: _Number | None, weight: int, whole: int) -> _Number | None:
 
 def _sum(bound: _Number | None, added: _Number | None) -> _Number | None:
     return bound if bound is None or added is None else bound + added
+
+
+def _difference(higher: _Number | None, lower: _Number | None) -> _Number | None:
+    return higher - lower if higher is not None and lower is not None and higher > lower else None
 
 
 def _least(one: _Number | None, other: _Number | None) -> _Number | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.core import Clock, Paths, SessionId, Toolset
+from holdfast.gate import Tree
 from holdfast.guests import Guest
 from holdfast.models import Model
 from holdfast.policy import Policy
@@ -45,6 +46,8 @@ class Parts:
     """Operations of the guest's own language."""
     secrets: tuple[str, ...] = ()
     """What no result may show."""
+    tree: Tree | None = None
+    """What it may spend together with its forks."""
     approver: Approver | None = None
     can_ask: bool = True
     place: Place | None = None
