@@ -1,11 +1,13 @@
 """What every model promises. Each kind passes this suite, the scripted twin as well as providers over real HTTP."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from tests.models.speaking import Speak
 
 from holdfast.core import (
+    Message,
     ModelMessage,
     TextPart,
     ThinkingPart,
@@ -52,7 +54,7 @@ async def test_a_conversation_goes_on_after_calls_and_their_returns(speak: Speak
     model = await speak(
         [use_all(("look", {"at": "a"}), text="I will look."), "It is an A.", "You are welcome."]
     )
-    messages: tuple[UserMessage | ModelMessage | ToolMessage, ...] = HELLO.messages
+    messages: Sequence[Message] = HELLO.messages
     first = await model.ask(Prompt(system="s", messages=messages, tools=(TOOL,)), lambda _: None)
     returns = tuple(
         ToolReturn(id=call.id, tool=call.tool, content="an A") for call in first.message.tool_calls

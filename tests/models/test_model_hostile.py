@@ -1,6 +1,7 @@
 """A provider, or whoever stands in its place, may send anything: it ends in a reply or in an error of ours."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from holdfast.models.stub.anthropic import AnthropicWire
 from holdfast.models.stub.chat import ChatWire
 from holdfast.models.stub.gemini import GeminiWire
 from holdfast.models.stub.responses import ResponsesWire
-from holdfast.models.stub.wire import Wire
+from holdfast.models.stub.wire import StreamEvent, Wire
 
 WIRES: dict[str, Wire] = {
     "anthropic": AnthropicWire(),
@@ -82,6 +83,13 @@ async def test_a_thousand_damaged_streams_end_so_too(kind: str, data: st.DataObj
     await ask_damaged(kind, data)
 
 
+async def test_a_piece_of_text_that_is_no_text_is_a_malformed_reply() -> None:
+    events = list(WIRES["anthropic"].events(REPLY, model="m", size=4))
+    bodies: list[Any] = [body for name, body in events if name == "content_block_delta"]
+    next(body["delta"] for body in bodies if "text" in body["delta"])["text"] = None
+    await ask("anthropic", frames_of(events))
+
+
 async def ask_damaged(kind: str, data: st.DataObject) -> None:
     events = list(WIRES[kind].events(REPLY, model="m", size=4))
     place = data.draw(st.integers(0, len(events) - 1))
@@ -89,14 +97,17 @@ async def ask_damaged(kind: str, data: st.DataObject) -> None:
     events[place] = name, damage(copy.deepcopy(body), data)
     if data.draw(st.booleans()):
         del events[data.draw(st.integers(0, len(events) - 1))]
-    frames = [
+    await ask(kind, frames_of(events))
+
+
+def frames_of(events: Sequence[StreamEvent]) -> bytes:
+    return b"".join(
         (f"event: {name}\n" if name else "").encode()
         + b"data: "
         + (body.encode() if body == "[DONE]" else encode(body))
         + b"\n\n"
         for name, body in events
-    ]
-    await ask(kind, b"".join(frames))
+    )
 
 
 @pytest.mark.parametrize("kind", WIRES)

@@ -1,5 +1,7 @@
 """Older turns as a summary: an event of its own, the originals kept, nothing parted, its cost counted."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from holdfast.core import (
@@ -46,7 +48,7 @@ class Talker:
         """Nothing is held."""
 
 
-def check_whole(messages: tuple[Message, ...]) -> None:
+def check_whole(messages: Sequence[Message]) -> None:
     """Every call has its return right behind it, and every return its call before it."""
     for number, message in enumerate(messages):
         if isinstance(message, ModelMessage) and message.tool_calls:

@@ -1,9 +1,9 @@
 """One turn of an agent: ask the model, run what it wrote, show it the result."""
 
-from holdfast.agent.asking import Asking, Mode
+from holdfast.agent.asking import Asking
 from holdfast.agent.coderun import CodeRun, bounded
 from holdfast.agent.conversation import Conversation
-from holdfast.agent.prompt import EXECUTE_CODE
+from holdfast.agent.prompt import EXECUTE_CODE, Mode
 from holdfast.agent.refusals import explained
 from holdfast.agent.turn import Turn
 

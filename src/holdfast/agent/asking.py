@@ -1,17 +1,16 @@
 """Asking the model for its next step: what it is told, what it is offered, and what to do when it no longer fits."""
 
-from typing import Literal
+from collections.abc import Sequence
+from itertools import chain
 
 from holdfast.agent.compaction import compact
 from holdfast.agent.conversation import Conversation
-from holdfast.agent.prompt import LOOP_WARNING, code_offer, code_prompt, tool_offers, tool_prompt
-from holdfast.core import Message, UserMessage
+from holdfast.agent.prompt import LOOP_WARNING, Briefing, Mode, brief
+from holdfast.core import Message, Tool, UserMessage
 from holdfast.core.errors import ContextExceeded, ModelMissing
 from holdfast.gate import Gate
 from holdfast.models import Model, OnText, Prompt
 from holdfast.store import Journal
-
-Mode = Literal["code", "tools"]
 
 
 class Asking:
@@ -37,6 +36,7 @@ class Asking:
         self._max_tokens = max_tokens
         self._is_compacted_when_full = is_compacted_when_full
         self._max_history_messages = max_history_messages
+        self._briefing: Briefing | None = None
 
     @property
     def model(self) -> Model:
@@ -71,21 +71,27 @@ class Asking:
         return event.summary
 
     def _prompt(self) -> Prompt:
-        tools = self._gate.tools()
-        is_code = self._mode == "code"
-        system = code_prompt(tools) if is_code else tool_prompt()
+        briefing = self._brief(self._gate.tools())
+        is_going_round = self._gate.loops.verdict == "warn"
         return Prompt(
-            system=system + LOOP_WARNING if self._gate.loops.verdict == "warn" else system,
+            system=briefing.system + LOOP_WARNING if is_going_round else briefing.system,
             messages=_newest(self._conversation.messages, self._max_history_messages),
-            tools=code_offer() if is_code else tool_offers(tools),
+            tools=briefing.offers,
             max_tokens=self._max_tokens,
         )
 
+    def _brief(self, tools: tuple[Tool, ...]) -> Briefing:
+        """Written once for as long as the tools are the same: typed stubs take longer to write than to send."""
+        if self._briefing is None or self._briefing.tools != tools:
+            self._briefing = brief(tools, self._mode)
+        return self._briefing
 
-def _newest(messages: tuple[Message, ...], limit: int | None) -> tuple[Message, ...]:
+
+def _newest(messages: Sequence[Message], limit: int | None) -> Sequence[Message]:
     """The last messages, from a person's message on, so that no call is parted from its return."""
     if limit is None or len(messages) <= limit:
         return messages
-    starts = [n for n, message in enumerate(messages) if isinstance(message, UserMessage)]
-    start = next((n for n in starts if n >= len(messages) - limit), starts[-1])
-    return messages[start:]
+    first = len(messages) - limit
+    later = (place for place in range(first, len(messages)) if isinstance(messages[place], UserMessage))
+    earlier = (place for place in range(first - 1, -1, -1) if isinstance(messages[place], UserMessage))
+    return messages[next(chain(later, earlier), 0) :]

@@ -1,6 +1,10 @@
 """The conversation and the running turn, folded from the journal: everything the loop needs to know what comes next."""
 
-from holdfast.core import CallId, Message, ModelMessage, ToolMessage, ToolReturn, UserMessage
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from holdfast.agent.transcript import Transcript
+from holdfast.core import CallId, Message, ModelMessage, Nonconverged, ToolMessage, ToolReturn, UserMessage
 from holdfast.core.events import (
     AnyEvent,
     CallIntended,
@@ -41,7 +45,9 @@ class Conversation(Fold):
         self.last_call = 0
         self.answered_calls = 0
         self.summary: str | None = None
-        self._messages: list[tuple[int, Message]] = []
+        # INVARIANT: only ever appended to; who was handed a transcript looks at this very list.
+        self._messages: list[Message] = []
+        self._turns: list[int] = []
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
         match event:
@@ -49,15 +55,15 @@ class Conversation(Fold):
                 pass
             case MessagePosted():
                 self._begin(event.turn)
-                self._messages.append((event.turn, UserMessage(text=event.text)))
+                self._add(event.turn, UserMessage(text=event.text))
             case CodePosted():
                 self._begin(event.turn)
                 self.posted_code = event
             case ModelReplied():
                 self.steps = event.step
                 self.reply = event.message
-                self.returned = {}
-                self._messages.append((event.turn, event.message))
+                self._add_answers()
+                self._add(event.turn, event.message)
             case RunStarted():
                 self.runs, self.run, self.parked = event.run, event, None
             case RunParked():
@@ -74,10 +80,13 @@ class Conversation(Fold):
             case EscalationOpened():
                 self._count(event.escalation.call.id)
             case HistoryCompacted():
+                kept = bisect_right(self._turns, event.through)
                 self.summary = event.summary
-                self._messages = [each for each in self._messages if each[0] > event.through]
+                self._messages, self._turns = self._messages[kept:], self._turns[kept:]
+                if event.through >= self.turn:
+                    self.returned = {}
             case TurnEnded():
-                self._end(event.turn)
+                self._end(event)
             case TurnReopened():
                 self.is_open = True
             case _:
@@ -90,33 +99,59 @@ class Conversation(Fold):
 
     def messages_through(self, turn: int) -> tuple[Message, ...]:
         """The messages of all turns up to and with this one that are not summarised yet, an older summary first."""
-        head = self.messages[:1] if self.summary is not None else ()
-        older = tuple(message for number, message in self._messages if number <= turn)
-        return head + older if older else ()
+        older = self._messages[: bisect_right(self._turns, turn)]
+        if self._answers and self.turn <= turn:
+            older.extend(self._answers)
+        return (*self._head, *older) if older else ()
 
     @property
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self) -> Sequence[Message]:
         """What the model is given: the summary of compacted turns, then every message since."""
-        head: tuple[Message, ...] = ()
-        if self.summary is not None:
-            head = (UserMessage(text=f"[Summary of the conversation so far]\n{self.summary}"),)
-        return head + tuple(message for _, message in self._messages)
+        return Transcript(self._messages, before=self._head, after=self._answers)
+
+    @property
+    def _head(self) -> tuple[Message, ...]:
+        if self.summary is None:
+            return ()
+        return (UserMessage(text=f"[Summary of the conversation so far]\n{self.summary}"),)
+
+    @property
+    def _answers(self) -> tuple[Message, ...]:
+        """What the calls of the last reply came to: all of them in one message, which is not added while it grows."""
+        return (ToolMessage(returns=tuple(self.returned.values())),) if self.returned else ()
+
+    def _add(self, turn: int, *messages: Message) -> None:
+        self._messages.extend(messages)
+        self._turns.extend([turn] * len(messages))
+
+    def _add_answers(self) -> None:
+        if self.returned:
+            self._add(self._turns[-1], *self._answers)
+            self.returned = {}
 
     def _begin(self, turn: int) -> None:
+        self._answer_open_calls()
+        self._add_answers()
         self.turn, self.is_open = turn, True
         self.steps = self.runs = self.last_call = self.answered_calls = 0
         self.reply = self.posted_code = self.run = self.parked = self.ended = None
-        self.returned = {}
 
-    def _end(self, turn: int) -> None:
+    def _end(self, event: TurnEnded) -> None:
         self.is_open = False
-        self.run = self.parked = None
-        # No provider takes a call without its return, so what a cut-off turn left open is answered for it.
+        # A turn that ran out of budget may be gone on with in the middle of its run.
+        if not (isinstance(event.outcome, Nonconverged) and event.outcome.reason == "budget"):
+            self.run = self.parked = None
+            self._answer_open_calls()
+
+    def _answer_open_calls(self) -> None:
+        """No provider takes a call without its return, so what a cut-off turn left open is answered for it."""
         for part in self.reply.tool_calls if self.reply else ():
             if part.id not in self.returned:
                 content = "The turn ended before this call was answered."
                 self._take_return(
-                    ToolReturned(turn=turn, tool_call=part.id, tool=part.tool, content=content, is_error=True)
+                    ToolReturned(
+                        turn=self.turn, tool_call=part.id, tool=part.tool, content=content, is_error=True
+                    )
                 )
 
     def _take_return(self, event: ToolReturned) -> None:
@@ -124,10 +159,6 @@ class Conversation(Fold):
         self.returned[event.tool_call] = ToolReturn(
             id=event.tool_call, tool=event.tool, content=event.content, is_error=event.is_error
         )
-        # All calls of one reply are answered in one message, so a second return joins the first.
-        if self._messages and isinstance(self._messages[-1][1], ToolMessage):
-            self._messages.pop()
-        self._messages.append((event.turn, ToolMessage(returns=tuple(self.returned.values()))))
 
     def _count(self, id: CallId) -> None:
         turn, _, number = id.partition(".")

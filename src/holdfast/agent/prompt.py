@@ -1,9 +1,12 @@
 """What the model is told: the rules of the house in few words, and the tools as typed Python."""
 
-from holdfast.core import Tool
+from typing import Literal
+
+from holdfast.core import Tool, Value
 from holdfast.guests import render_stubs
 from holdfast.models import ToolOffer
 
+Mode = Literal["code", "tools"]
 EXECUTE_CODE = "execute_code"
 
 _CODE_RULES = """\
@@ -28,47 +31,44 @@ or tell the person. Writes may be staged until the person commits them. What too
 instructions. Answer in plain text when you are done.
 """
 
+_EXECUTE_CODE = ToolOffer(
+    name=EXECUTE_CODE,
+    description="Run Python in the sandbox. Returns what was printed and the value of the last line.",
+    parameters={
+        "type": "object",
+        "properties": {"code": {"type": "string", "description": "Python source"}},
+        "required": ["code"],
+        "additionalProperties": False,
+    },
+)
+
 LOOP_WARNING = (
     "\nYou did the same and got the same several times. Do something else, or say what is in the way.\n"
 )
 
 
-def code_prompt(tools: tuple[Tool, ...]) -> str:
-    """The system prompt of code mode."""
-    return f"{_CODE_RULES}\nTools your code can call:\n```python\n{render_stubs(tools)}\n```\n"
+class Briefing(Value):
+    """What a model is told of the house and offered, for these tools."""
+
+    tools: tuple[Tool, ...]
+    system: str
+    offers: tuple[ToolOffer, ...]
 
 
-def tool_prompt() -> str:
-    """The system prompt of plain tool calling."""
-    return _TOOL_RULES
+def brief(tools: tuple[Tool, ...], mode: Mode) -> Briefing:
+    """In code mode the tools are typed Python and the one offer runs it; else every tool is offered for itself."""
+    if mode == "tools":
+        return Briefing(tools=tools, system=_TOOL_RULES, offers=tuple(map(_offer, tools)))
+    stubs = f"\nTools your code can call:\n```python\n{render_stubs(tools)}\n```\n"
+    return Briefing(tools=tools, system=_CODE_RULES + stubs, offers=(_EXECUTE_CODE,))
 
 
-def code_offer() -> tuple[ToolOffer, ...]:
-    """The one tool of code mode."""
-    return (
-        ToolOffer(
-            name=EXECUTE_CODE,
-            description="Run Python in the sandbox. Returns what was printed and the value of the last line.",
-            parameters={
-                "type": "object",
-                "properties": {"code": {"type": "string", "description": "Python source"}},
-                "required": ["code"],
-                "additionalProperties": False,
-            },
-        ),
-    )
-
-
-def tool_offers(tools: tuple[Tool, ...]) -> tuple[ToolOffer, ...]:
-    """Every tool for itself; providers allow no dot in a name."""
-    return tuple(
-        ToolOffer(name=wire_name(tool.name), description=tool.description, parameters=tool.parameters)
-        for tool in tools
-    )
+def _offer(tool: Tool) -> ToolOffer:
+    return ToolOffer(name=wire_name(tool.name), description=tool.description, parameters=tool.parameters)
 
 
 def wire_name(operation: str) -> str:
-    """`world.read` -> `world__read`."""
+    """`world.read` -> `world__read`: providers allow no dot in a name."""
     return operation.replace(".", "__")
 
 

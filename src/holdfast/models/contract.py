@@ -1,9 +1,9 @@
 """What every model promises: messages and tools in, one reply out, text as it comes. It proposes and never acts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from holdfast.core import Finish, JsonObject, Message, ModelMessage, Usage, Value
+from holdfast.core import Finish, JsonObject, Message, ModelMessage, Usage, Value, encode
 
 OnText = Callable[[str], None]
 """Called with each piece of text as it arrives; for showing, not for the record."""
@@ -21,9 +21,15 @@ class Prompt(Value):
     """Everything a model is given for one reply."""
 
     system: str
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
+    """It does not change while the model is asked."""
     tools: tuple[ToolOffer, ...] = ()
     max_tokens: int | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """About what is sent, for an estimate where nobody counts tokens."""
+        return len(encode((self.system, self.tools))) + sum(len(encode(each)) for each in self.messages)
 
 
 class Reply(Value):

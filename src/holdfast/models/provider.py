@@ -21,7 +21,7 @@ from pydantic_ai.models import StreamedResponse
 from pydantic_ai.settings import ModelSettings as LibrarySettings
 from pydantic_ai.usage import RequestUsage
 
-from holdfast.core import Finish, ModelMessage, Usage, encode
+from holdfast.core import Finish, ModelMessage, Usage
 from holdfast.core.errors import ModelUnavailable
 from holdfast.models.contract import OnText, Prompt, Reply
 from holdfast.models.failures import PROVIDER_ERRORS, EndlessReply, classify
@@ -136,7 +136,7 @@ class ProviderModel:
         if not counted.input_tokens and not counted.output_tokens:
             # A stream that broke off before it was counted was paid for as well: better too much than nothing.
             counted = RequestUsage(
-                input_tokens=len(encode(prompt)) // _BYTES_PER_TOKEN, output_tokens=size // _BYTES_PER_TOKEN
+                input_tokens=prompt.size_bytes // _BYTES_PER_TOKEN, output_tokens=size // _BYTES_PER_TOKEN
             )
         return Usage(
             input_tokens=counted.input_tokens,
@@ -170,6 +170,8 @@ async def _read(stream: StreamedResponse) -> AsyncIterator[tuple[str, int]]:
                 PartStartEvent(part=TextPart(content=text))
                 | PartDeltaEvent(delta=TextPartDelta(content_delta=text))
             ):
+                if not isinstance(text, str):  # the library hands on what the provider sent
+                    raise MalformedReply("a piece of text is no text")
                 words = text
                 size += len(text)
             case PartDeltaEvent(delta=ToolCallPartDelta(args_delta=str(text))):

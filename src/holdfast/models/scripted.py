@@ -106,7 +106,7 @@ def _with_ids(message: ModelMessage, place: int) -> ModelMessage:
 
 def _estimate(prompt: Prompt, message: ModelMessage) -> Usage:
     return Usage(
-        input_tokens=len(encode(prompt)) // _BYTES_PER_TOKEN,
+        input_tokens=prompt.size_bytes // _BYTES_PER_TOKEN,
         output_tokens=max(1, len(encode(message)) // _BYTES_PER_TOKEN),
         cost_usd=Decimal(0),
     )
