@@ -115,10 +115,11 @@ def test_a_session_travels_by_file(run: Run, tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_fork_has_the_history_up_to_its_point(run: Run) -> None:
-    fork = data(run("fork", "first", "--at", "4", "-n", "branch", "--json"))
+    fork = data(run("fork", "first", "--event", "4", "-n", "branch", "--json"))
     assert (fork["turns"], fork["name"], fork["parent"]["seq"]) == (1, "branch", 4)
+    assert run("fork", "first", "--event", "99")[0] == 2
     assert run("fork", "first", "--at", "99")[0] == 2
-    assert run("fork", "first", "-n", "first")[0] == 1
+    assert run("fork", "first", "--event", "4", "-n", "first")[0] == 1
 
 
 def test_prune_says_what_it_would_do_and_does_it(run: Run) -> None:

@@ -9,9 +9,10 @@ from holdfast.core import Clock, SessionId
 from holdfast.gate import Tree
 from holdfast.guests import Engines
 from holdfast.mcp import McpToolset, ServerSpec, Shelf
+from holdfast.policy import narrowed_by_project
 from holdfast.session import Parts, Place, Settings, Terms, signs_file, workspace_of
 from holdfast.store import Home, Journal, Store
-from holdfast.world import FolderWorld, RestorePoints, StagedWorld, UndoJournal, WorldPaths
+from holdfast.world import FolderWorld, Quota, RestorePoints, StagedWorld, UndoJournal, WorldPaths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,8 @@ class Ground:
         own = self.home.prepare_session(journal.session)
         view = own / "view"
         view.mkdir(mode=0o700, exist_ok=True)
-        world, undo = FolderWorld(root), UndoJournal(own)
+        quota = Quota(bytes=self.settings.workspace_bytes, files=self.settings.workspace_files)
+        world, undo = FolderWorld(root, quota=quota), UndoJournal(own)
         undo.recover(world)
         staged = StagedWorld(world, undo=undo)
         paths = WorldPaths(root, protected=(self.home.root,))
@@ -49,7 +51,7 @@ class Ground:
             store=self.store,
             staged=staged,
             paths=paths,
-            policy=terms.policy,
+            policy=narrowed_by_project(terms.policy, root),
             model=terms.model,
             guest=self.engines.guest(terms.sandbox, workspace=root, view=view),
             settings=self.settings,

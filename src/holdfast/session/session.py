@@ -308,6 +308,7 @@ class Session:
     async def _drive(self, *posted: AnyEvent) -> Outcome:
         try:
             if posted:
+                self.workspace.recount()
                 await self._points.mark_missing(len(self.status.turns))
                 await self._journal.append(*posted)
             outcome = await self._turn.advance(self.on_text)

@@ -28,8 +28,12 @@ class Settings(Value, forbid_unknown_fields=True):
     max_history_messages: int | None = None
     """Give the model only so many messages, from a person's message on; None gives it all."""
     restore_points: Literal["auto", "always", "never"] = "auto"
-    """Keep the workspace after each turn so that it can be gone back to. The first one reads every file once, so `auto`
-    leaves a large folder alone and says so."""
+    """Keep the workspace after each turn so that it can be gone back to. The first one reads and keeps every file once, so
+    `auto` leaves a folder of more than 2 GB or 50,000 files alone and says so."""
+    workspace_bytes: int | None = None
+    """How much a workspace may hold. A guest that would write more meets an ordinary OSError; None is no limit."""
+    workspace_files: int | None = None
+    """How many files a workspace may hold."""
     escalation_seconds: float = 300.0
     """How long a call waits for a person."""
     call_seconds: float = 60.0

@@ -93,6 +93,10 @@ class World(Protocol):
         """Make what happened at these paths durable, where the world is on a disk."""
         ...
 
+    def recount(self) -> None:
+        """Take notice that others may have changed files: what the world holds is counted anew where that matters."""
+        ...
+
     def sweep(self) -> None:
         """Remove what a writer that was killed left half-written."""
         ...

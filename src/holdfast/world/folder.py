@@ -111,15 +111,14 @@ class FolderWorld:
     def sync(self, paths: Sequence[str]) -> None:
         sync_files(self.root, paths)
 
+    def recount(self) -> None:
+        self._meter.recount()
+
     def sweep(self) -> None:
         for found in walk(self.root):
             if is_abandoned(found.entry.name):
                 with suppress(FileNotFoundError):
                     self._files.remove(found.path)
-
-    def recount(self) -> None:
-        """Take notice that others changed the folder: the quota is counted anew."""
-        self._meter.recount()
 
     def _at(self, given: str, operation: Callable[[str], _T], *, is_name: bool = False) -> _T:
         """Do something at the place a path leads to; `is_name` where it concerns the name, so that it may be no link."""

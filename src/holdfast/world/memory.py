@@ -169,6 +169,9 @@ class MemoryWorld:
     def sync(self, paths: Sequence[str]) -> None:
         """Nothing in memory is durable."""
 
+    def recount(self) -> None:
+        """Nobody else can change what is in memory."""
+
     def sweep(self) -> None:
         """Nothing in memory is half-written."""
 

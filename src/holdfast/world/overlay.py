@@ -144,6 +144,9 @@ class Overlay:
     def sync(self, paths: Sequence[str]) -> None:
         self.base.sync(paths)
 
+    def recount(self) -> None:
+        self.base.recount()
+
     def sweep(self) -> None:
         self.base.sweep()
 

@@ -32,7 +32,8 @@ class Meter:
     """
 
     def __init__(self, quota: Quota | None, count: Callable[[], Held]) -> None:
-        self._quota = quota
+        is_bound = quota is not None and (quota.bytes is not None or quota.files is not None)
+        self._quota = quota if is_bound else None
         self._count = count
         self._held: Held | None = None
 

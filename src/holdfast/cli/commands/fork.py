@@ -1,50 +1,103 @@
-"""Begin a new session with another's history up to a point.
+"""Begin a new session that goes on from a turn of another: its chat, files, staged changes, budget and grants.
 
-holdfast fork my-session                    from where it is now
-holdfast fork my-session --at 12 -n other   from its event 12 (`holdfast show --events` numbers them)
+holdfast fork my-session                    from the end of its last turn
+holdfast fork my-session --at 3 -n other    from the end of its turn 3 (`holdfast rewind my-session` lists them)
+holdfast fork my-session --at 3 --dry-run   how its files would differ, and what was done since and cannot be undone
+holdfast fork my-session --event 12         the chat alone, up to an event (`holdfast show --events` numbers them)
 
-Files are not touched: the fork begins in a workspace of its own. Exit codes: 1 when there is no such session; 2 when it has
-no such event.
+The fork works in a folder of its own; the other session stays as it is. Exit codes: 1 when there is no such session; 2 when
+it has no such turn or event.
 """
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
+from holdfast.app import Runtime
 from holdfast.cli import exits
-from holdfast.cli.console import Console
+from holdfast.cli.console import Console, visible
 from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.core import SessionId
 from holdfast.core.events import Recorded, SessionOpened, SessionReconfigured
+from holdfast.session import RewindPlan, plan_fork
+from holdfast.store import EmbeddedStore, Home, SessionSummary
+from holdfast.world import RestorePoints
+
+WORKING = "lays the files out"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which session, from where, under which name."""
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("--at", type=int, metavar="N", help="the last event to take over (default: all)")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--at", type=int, metavar="TURN", help="the turn to go on from (default: the last)")
+    place.add_argument("--event", type=int, metavar="N", help="the chat alone, up to this event")
     parser.add_argument("-n", "--name", help="a name for the fork")
-    parser.add_argument("--json", action="store_true", help="the fork as JSON on stdout")
+    parser.add_argument("--dry-run", action="store_true", help="say how it would differ, and make nothing")
+    parser.add_argument("--json", action="store_true", help="the fork, or the plan, as JSON on stdout")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Fork it."""
+    """Fork it, or say what that would mean."""
     console = Console()
     async with opened_store() as (home, store):
         source = await chosen_session(store, arguments.session)
-        recorded = await store.read(source)
-        at = len(recorded) if arguments.at is None else arguments.at
-        opened = msgspec.structs.replace(_opening(recorded), name=arguments.name)
-        journal = await store.fork(source, at=at, opened=opened)
-        folder = str(home.workspace(journal.session))
-        await journal.append(SessionReconfigured(workspace=folder))
-        await journal.release()
-        summary = await store.summary(journal.session)
+        if arguments.dry_run:
+            _show(await _plan(home, store, source, arguments.at), arguments, console)
+            return exits.OK
+        if arguments.event is not None:
+            summary = await _fork_chat(home, store, source, arguments)
+    if arguments.event is None:
+        summary = await _fork_all(source, arguments)
     if arguments.json:
         console.json(summary)
     else:
-        console.print(journal.session)
-        console.say(f"forked from {source} at event {at}; go on with: holdfast -r {journal.session}")
+        console.print(summary.id)
+        console.say(f"forked from {source}; go on with: holdfast -r {summary.id}")
     return exits.OK
+
+
+async def _fork_all(source: SessionId, arguments: argparse.Namespace) -> SessionSummary:
+    runtime = await Runtime.start()
+    try:
+        session = await runtime.fork(source, at=arguments.at, name=arguments.name, needs_model=False)
+        return await runtime.store.summary(session.id)
+    finally:
+        await runtime.close()
+
+
+async def _fork_chat(
+    home: Home, store: EmbeddedStore, source: SessionId, arguments: argparse.Namespace
+) -> SessionSummary:
+    opened = msgspec.structs.replace(_opening(await store.read(source)), name=arguments.name)
+    journal = await store.fork(source, at=arguments.event, opened=opened)
+    await journal.append(SessionReconfigured(workspace=str(home.workspace(journal.session))))
+    await journal.release()
+    return await store.summary(journal.session)
+
+
+async def _plan(home: Home, store: EmbeddedStore, source: SessionId, at: int | None) -> RewindPlan:
+    plan, _ = plan_fork(source, await store.read(source), at)
+    folder = Path((await store.summary(source)).workspace or home.workspace(source))
+    if not folder.is_dir():
+        return plan
+    return msgspec.structs.replace(
+        plan, changes=await RestorePoints(folder, store=store).preview(plan.manifest)
+    )
+
+
+def _show(plan: RewindPlan, arguments: argparse.Namespace, console: Console) -> None:
+    if arguments.json:
+        console.json(plan)
+        return
+    for change in plan.changes:
+        console.print(f"{change.kind:<9} {visible(change.path)}")
+    if not plan.changes:
+        console.say(f"the files of turn {plan.turn} are those that are there now")
+    for effect in plan.stays:
+        console.say(f"cannot be undone: {visible(effect)}", "bad")
 
 
 def _opening(recorded: Sequence[Recorded]) -> SessionOpened:

@@ -1,0 +1,214 @@
+"""What a turn leaves in the workspace: reported file by file, bounded, and brought back whoever changed it."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import Run, run
+
+from holdfast.app import Runtime
+from holdfast.core import FakeClock, FunctionToolset, JsonObject, Ok, Tool
+from holdfast.mcp import ServerSpec
+from holdfast.policy import FixedPolicy
+from holdfast.session import Session, Settings
+
+__all__ = ["run"]
+
+ALLOW = FixedPolicy(default="allow")
+OUTSIDE = Tool(name="outside.act", parameters={"type": "object", "properties": {}}, roles={})
+SERVER = """
+from pathlib import Path
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("disk")
+
+@server.tool()
+def scribble(name: str) -> str:
+    Path(name).write_text("by the server")
+    return name
+
+server.run("stdio")
+"""
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
+    started = await Runtime.start(home=tmp_path / "home", clock=FakeClock(), settings=Settings())
+    yield started
+    await started.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "kept.txt").write_text("kept")
+    return folder
+
+
+def allowing(folder: Path) -> str:
+    policy = folder / "allow.yaml"
+    policy.write_text(
+        "policy: all\nrules:\n  - name: all\n    allow: '*'\n    because: a test\n"
+        "    examples: {matches: [{world.write: {path: a, content: b}}]}\n"
+    )
+    return str(policy)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def told(session: Session) -> dict[str, str]:
+    return {change.path: change.kind for change in session.history()[-1].changes}
+
+
+def acting(work: Callable[[], object]) -> FunctionToolset:
+    def act(_: JsonObject) -> None:
+        work()
+
+    return FunctionToolset({OUTSIDE.name: (OUTSIDE, act)})
+
+
+@pytest.mark.parametrize("restore_points", ["auto", "never"])
+async def test_a_turn_says_what_it_created_modified_and_deleted(tmp_path: Path, restore_points: str) -> None:
+    settings = Settings(restore_points=restore_points)  # type: ignore[arg-type]
+    runtime = await Runtime.start(home=tmp_path / "home", clock=FakeClock(), settings=settings)
+    try:
+        session = await runtime.create(policy=ALLOW, needs_model=False)
+        await session.execute("for name in ('a', 'b', 'c'):\n    open(name, 'w').write(name)")
+        assert told(session) == {"a": "created", "b": "created", "c": "created"}
+        code = (
+            "import os\nopen('a', 'w').write('2')\nos.remove('b')\nopen('d', 'w').write('')\nos.remove('d')"
+        )
+        await session.execute(f"{code}\nopen('c', 'w').write('c')")
+        assert told(session) == {"a": "modified", "b": "deleted"}, "what is as it was before is no change"
+        await session.execute("1")
+        assert told(session) == {}
+    finally:
+        await runtime.close()
+
+
+def test_a_program_is_told_the_files_of_a_turn(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("open('new.txt', 'w').write('x')")
+    done = run("exec", "-p", allowing(tmp_path), "--json", "code.py")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["files"] == {"created": ["new.txt"], "modified": [], "deleted": []}
+
+
+async def test_what_a_person_changes_between_turns_is_not_undone_by_going_back_to_a_later_turn(
+    runtime: Runtime, project: Path
+) -> None:
+    session = await runtime.create(workspace=project, policy=ALLOW, needs_model=False)
+    await session.execute("open('a.txt', 'w').write('one')")
+    (project / "kept.txt").write_text("edited by hand")
+    await session.execute("open('b.txt', 'w').write('two')")
+    after = tree(project)
+    await session.execute("open('b.txt', 'w').write('three')")
+    await session.rewind(2)
+    assert tree(project) == after
+    await session.rewind(0)
+    assert tree(project) == {"kept.txt": b"kept"}
+
+
+async def test_what_a_tool_changes_behind_our_back_is_reported_and_brought_back(
+    runtime: Runtime, project: Path
+) -> None:
+    def act() -> None:
+        (project / "by-tool").write_bytes(os.urandom(100_000))
+        (project / "kept.txt").unlink()
+
+    session = await runtime.create(workspace=project, policy=ALLOW, needs_model=False, toolsets=[acting(act)])
+    await session.execute("outside.act()")
+    assert told(session) == {"by-tool": "created", "kept.txt": "deleted"}
+    await session.rewind(0)
+    assert tree(project) == {"kept.txt": b"kept"}
+
+
+async def test_what_an_mcp_server_writes_is_reported_and_brought_back(tmp_path: Path, project: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    spec = ServerSpec(name="disk", command=sys.executable, args=(str(tmp_path / "server.py"),))
+    runtime = await Runtime.start(home=tmp_path / "home", servers=[spec])
+    try:
+        session = await runtime.create(workspace=project, policy=ALLOW, needs_model=False)
+        outcome = await session.execute("disk.scribble(name='note.txt')")
+        assert isinstance(outcome, Ok), outcome
+        assert told(session) == {"note.txt": "created"}
+        await session.rewind(0)
+        assert tree(project) == {"kept.txt": b"kept"}
+    finally:
+        await runtime.close()
+
+
+async def test_a_guest_meets_a_full_workspace_as_an_ordinary_error(tmp_path: Path, project: Path) -> None:
+    settings = Settings(workspace_bytes=1000, workspace_files=3)
+    runtime = await Runtime.start(home=tmp_path / "home", clock=FakeClock(), settings=settings)
+    try:
+        session = await runtime.create(
+            workspace=project,
+            policy=ALLOW,
+            needs_model=False,
+            toolsets=[acting(lambda: (project / "by-tool").write_bytes(bytes(900)))],
+        )
+        code = "try:\n    open('{0}', 'w').write('x' * {1})\n    told = 'written'\nexcept OSError as error:\n    told = 'full'\ntold"
+        assert await session.execute(code.format("big", 2000)) == Ok(value="full")
+        assert await session.execute(code.format("small", 200)) == Ok(value="written")
+        await session.execute("outside.act()")
+        assert await session.execute(code.format("small", 250)) == Ok(value="full"), "others count too"
+        assert await session.execute(code.format("third", 0)) == Ok(value="full"), "so do their files"
+        assert set(tree(project)) == {"kept.txt", "small", "by-tool"}
+    finally:
+        await runtime.close()
+
+
+async def test_chat_files_staged_changes_budget_and_grants_move_together(
+    runtime: Runtime, project: Path
+) -> None:
+    policy = FixedPolicy(default="allow", verdicts={"world.write": "stage"})
+    session = await runtime.create(workspace=project, policy=policy, needs_model=False)
+    await session.execute("open('staged.txt', 'w').write('waits')")
+    spent = session.budget.spent
+    files = tree(project)
+    await session.commit()
+    await session.execute("open('later.txt', 'w').write('later')")
+    fork = await runtime.fork(session.id, at=1, policy=policy, needs_model=False)
+    await session.rewind(1)
+    assert tree(project) == files
+    for one in (session, fork):
+        assert len(one.history()) == 1
+        assert [proposal.path for proposal in one.proposals()] == ["staged.txt"]
+        assert one.budget.spent.calls == spent.calls
+        assert one.workspace.files() == ("kept.txt",)
+    await fork.commit()
+    assert fork.workspace.files() == ("kept.txt", "staged.txt")
+    assert session.workspace.files() == ("kept.txt",)
+
+
+async def test_a_fork_is_planned_and_made_at_the_command_line(
+    run: Run, tmp_path: Path, project: Path
+) -> None:
+    runtime = await Runtime.start(home=tmp_path / "holdfast")
+    session = await runtime.create(
+        workspace=project,
+        policy=allowing(tmp_path),
+        needs_model=False,
+        name="work",
+        toolsets=[acting(lambda: None)],
+    )
+    await session.execute("open('a.txt', 'w').write('one')")
+    await session.execute("open('a.txt', 'w').write('two')\noutside.act()")
+    await runtime.close()
+    plan = await asyncio.to_thread(run, "fork", "work", "--at", "1", "--dry-run")
+    assert plan.code == 0, plan.err
+    assert plan.out == "modified  a.txt\n"
+    assert "cannot be undone: 2.2 outside.act" in plan.err
+    assert (await asyncio.to_thread(run, "sessions", "--json")).out.count('"id"') == 1, "a plan makes nothing"
+    made = await asyncio.to_thread(run, "fork", "work", "--at", "1", "-n", "other")
+    assert made.code == 0, made.err
+    read = await asyncio.to_thread(run, "files", "cat", "other", "a.txt")
+    assert read.out == "one"
+    assert (project / "a.txt").read_text() == "two"
