@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.core import SessionId
 from holdfast.core.errors import InvalidInput
-from holdfast.core.events import Parent, Recorded, SessionOpened, SessionReconfigured, TurnEnded
+from holdfast.core.events import BudgetRaised, Parent, Recorded, SessionOpened, SessionReconfigured, TurnEnded
 from holdfast.core.fold import effective
 from holdfast.session.rewinding import RewindPlan, plan_rewind
 
@@ -22,11 +22,16 @@ def plan_fork(
     plan = plan_rewind(recorded, at if at is not None else turns[-1])
     opened = [entry.event for entry in recorded if isinstance(entry.event, SessionOpened)][-1]
     for entry in counted:
-        if isinstance(entry.event, SessionReconfigured) and entry.seq <= plan.seq:
-            opened = msgspec.structs.replace(
-                opened,
-                policy=entry.event.policy or opened.policy,
-                model=entry.event.model or opened.model,
-            )
+        if entry.seq > plan.seq:
+            break
+        match event := entry.event:
+            case SessionReconfigured():
+                opened = msgspec.structs.replace(
+                    opened, policy=event.policy or opened.policy, model=event.model or opened.model
+                )
+            case BudgetRaised():
+                opened = msgspec.structs.replace(opened, limits=event.limits)
+            case _:
+                pass
     parting = Parent(session=parent, seq=plan.seq)
     return plan, msgspec.structs.replace(opened, workspace="", name=None, parent=parting)

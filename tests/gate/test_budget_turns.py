@@ -1,0 +1,231 @@
+"""Budgets as whole turns meet them: stopped in the middle, gone on with, timed, cancelled, forked."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Runtime
+from holdfast.core import (
+    Call,
+    FakeClock,
+    FunctionToolset,
+    JsonObject,
+    Limits,
+    Nonconverged,
+    Ok,
+    Performed,
+    Response,
+    Tool,
+)
+from holdfast.guests import script
+from holdfast.models import say, use
+from holdfast.policy import FixedPolicy
+from holdfast.session import Session, Settings
+from holdfast.testing import memory_session
+
+TOOL = Tool(
+    name="rope.pull", parameters={"type": "object", "properties": {"n": {"type": "integer"}}}, roles={}
+)
+
+
+def pulls(*numbers: int) -> str:
+    steps: list[JsonObject] = [{"call": TOOL.name, "arguments": {"n": number}} for number in numbers]
+    return script(*steps)
+
+
+class Rope(FunctionToolset):
+    """A tool that remembers its pulls; each takes three seconds, and the ninth never ends."""
+
+    def __init__(self, clock: FakeClock | None = None) -> None:
+        super().__init__({TOOL.name: (TOOL, lambda arguments: arguments["n"])})
+        self._clock = clock
+        self.is_stuck = asyncio.Event()
+
+    @property
+    def pulled(self) -> list[object]:
+        return [call.arguments["n"] for call in self.performed]
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        if self._clock is not None:
+            self._clock.advance(3)
+        if call.arguments["n"] == 9:
+            self.is_stuck.set()
+            await asyncio.Event().wait()
+        return await super().perform(call, is_staged=is_staged)
+
+
+# -- stopped and gone on with
+
+
+async def test_code_of_the_host_that_runs_out_is_no_error_and_goes_on_at_the_very_call() -> None:
+    rope = Rope()
+    async with memory_session(toolsets=[rope], limits=Limits(calls=2)) as session:
+        stopped = await session.execute(pulls(1, 2, 3, 4))
+        assert stopped == Nonconverged(reason="budget", dimension="calls")
+        assert rope.pulled == [1, 2], "what was done is kept"
+        assert session.status.activity == "ready"
+        await session.raise_budget(Limits(calls=4))
+        assert await session.advance() == Ok(value=4)
+        assert rope.pulled == [1, 2, 3, 4], "and not done again"
+        assert session.budget.spent.calls == 4
+
+
+async def test_code_of_the_model_that_runs_out_goes_on_at_the_very_call() -> None:
+    rope = Rope()
+    replies = [use("execute_code", {"code": pulls(1, 2, 3)}), say("pulled")]
+    async with memory_session(replies, toolsets=[rope], limits=Limits(calls=2)) as session:
+        assert isinstance(await session.send("pull"), Nonconverged)
+        await session.raise_budget(Limits(calls=3))
+        assert await session.advance() == Ok(value="pulled")
+        assert rope.pulled == [1, 2, 3]
+
+
+async def test_a_guest_that_catches_refusals_cannot_run_on_without_a_budget() -> None:
+    steps: list[JsonObject] = [
+        {"call": TOOL.name, "arguments": {"n": number}, "catch": True} for number in (1, 2, 3)
+    ]
+    async with memory_session(toolsets=[Rope()], limits=Limits(calls=1)) as session:
+        assert isinstance(await session.execute(script(*steps)), Nonconverged)
+        assert len(session.audit()) == 2, "the call that was too much, and none after it"
+
+
+async def test_after_a_run_that_ran_out_a_new_message_may_come_instead() -> None:
+    replies = [use("execute_code", {"code": pulls(1, 2)}), say("Of course.")]
+    async with memory_session(replies, toolsets=[Rope()], limits=Limits(calls=1)) as session:
+        assert isinstance(await session.send("pull"), Nonconverged)
+        assert await session.send("something else") == Ok(value="Of course.")
+
+
+@pytest.mark.parametrize(("dimension", "one"), [("calls", Limits(calls=1)), ("steps", Limits(steps=1))])
+async def test_a_turn_stopped_by_the_limit_of_one_turn_goes_on_with_what_was_added(
+    dimension: str, one: Limits
+) -> None:
+    replies = [use("execute_code", {"code": pulls(1, 2)}), say("pulled")]
+    settings = Settings(turn_budget=one)
+    async with memory_session(replies, toolsets=[Rope()], settings=settings) as session:
+        assert await session.send("pull") == Nonconverged(value="", reason="budget", dimension=dimension)
+        await session.raise_budget(Limits(), added=one)
+        assert await session.advance() == Ok(value="pulled")
+
+
+async def test_what_was_added_to_one_turn_is_not_there_in_the_next() -> None:
+    settings = Settings(turn_budget=Limits(calls=1))
+    async with memory_session(toolsets=[Rope()], settings=settings) as session:
+        await session.execute(pulls(1, 2))
+        await session.raise_budget(Limits(), added=Limits(calls=1))
+        assert isinstance(await session.advance(), Ok)
+        assert isinstance(await session.execute(pulls(3, 4)), Nonconverged)
+
+
+# -- time
+
+
+async def test_time_worked_before_a_wait_is_on_record_before_the_wait() -> None:
+    clock = FakeClock()
+    policy = FixedPolicy(default="allow", verdicts={"world.delete": "escalate"})
+    code = pulls(1, 2) + "\n" + script({"call": "world.delete", "arguments": {"path": "a"}, "catch": True})
+    async with memory_session(toolsets=[Rope(clock)], clock=clock, policy=policy) as session:
+        await session.execute(code)
+        [waits] = session.escalations()
+        assert session.budget.spent.wall_seconds == 6
+        clock.advance(100)
+        await session.resolve(waits.id, Response(verdict="deny"))
+        await session.advance()
+        assert session.budget.spent.wall_seconds == 6, "waiting for a person is not work"
+
+
+async def test_time_before_and_after_a_wait_counts_against_one_limit() -> None:
+    clock = FakeClock()
+    policy = FixedPolicy(default="allow", verdicts={"world.list": "escalate"})
+    code = "\n".join((pulls(1, 2), script({"call": "world.list", "arguments": {}}), pulls(3)))
+    settings = Settings(turn_budget=Limits(wall_seconds=5.0))
+    async with memory_session(
+        toolsets=[Rope(clock)], clock=clock, policy=policy, settings=settings
+    ) as session:
+        await session.execute(code)
+        await session.resolve(session.escalations()[0].id, Response(verdict="approve"))
+        assert await session.advance() == Nonconverged(reason="budget", dimension="wall_seconds")
+
+
+@pytest.mark.parametrize("how", ["cancel", "close"])
+async def test_a_turn_that_is_cancelled_or_put_away_is_charged_for_its_time(how: str) -> None:
+    clock = FakeClock()
+    rope = Rope(clock)
+    async with memory_session(toolsets=[rope], clock=clock) as session:
+        turn = asyncio.create_task(session.execute(pulls(1, 9)))
+        await rope.is_stuck.wait()
+        await getattr(session, how)()
+        await asyncio.gather(turn, return_exceptions=True)
+        assert session.budget.spent.wall_seconds == 6
+
+
+# -- forks
+
+
+@asynccontextmanager
+async def runtime(home: Path) -> AsyncIterator[Runtime]:
+    made = await Runtime.start(home=home)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def limited(made: Runtime, calls: int) -> Session:
+    session = await made.create(
+        policy=FixedPolicy(default="allow"), needs_model=False, sandbox="lisp", limits=Limits(calls=calls)
+    )
+    await session.execute("(world/list)", language="lisp")
+    return session
+
+
+async def listed(session: Session, times: int) -> object:
+    return await session.execute(" ".join(["(world/list)"] * times), language="lisp")
+
+
+async def test_a_session_and_its_forks_draw_on_one_purse(tmp_path: Path) -> None:
+    async with runtime(tmp_path) as made:
+        first = await limited(made, 4)
+        choices = {"policy": FixedPolicy(default="allow"), "needs_model": False, "sandbox": "lisp"}
+        fork = await made.fork(first.id, **choices)  # type: ignore[arg-type]
+        assert isinstance(await listed(first, 1), Ok)
+        assert isinstance(await listed(fork, 1), Ok)
+        assert fork.budget.remaining("calls") == 1, "of four, one before the fork and one each after it"
+        grandchild = await made.fork(fork.id, **choices)  # type: ignore[arg-type]
+        assert isinstance(await listed(grandchild, 1), Ok)
+        for each in (first, fork, grandchild):
+            assert await listed(each, 1) == Nonconverged(reason="budget", dimension="calls")
+        await fork.raise_budget(Limits(calls=6))
+        assert isinstance(await fork.advance(), Ok), "what is added to one is added to the purse"
+
+
+async def test_a_purse_outlives_the_process_and_is_made_anew_where_it_is_lost(tmp_path: Path) -> None:
+    async with runtime(tmp_path) as made:
+        first = await limited(made, 4)
+        fork = await made.fork(
+            first.id, policy=FixedPolicy(default="allow"), needs_model=False, sandbox="lisp"
+        )
+        await listed(fork, 2)
+        ids = first.id, fork.id
+    (tmp_path / "sessions" / ids[0] / "purse.json").unlink()
+    async with runtime(tmp_path) as made:
+        first = await made.resume(
+            ids[0], policy=FixedPolicy(default="allow"), needs_model=False, sandbox="lisp"
+        )
+        assert first.budget.remaining("calls") == 1
+        assert isinstance(await listed(first, 2), Nonconverged)
+
+
+async def test_a_fork_keeps_the_limits_that_were_raised_before_it(tmp_path: Path) -> None:
+    async with runtime(tmp_path) as made:
+        first = await limited(made, 1)
+        await first.raise_budget(Limits(calls=3))
+        await listed(first, 1)
+        fork = await made.fork(
+            first.id, policy=FixedPolicy(default="allow"), needs_model=False, sandbox="lisp"
+        )
+        assert fork.budget.limits == Limits(calls=3)
+        assert isinstance(await listed(fork, 1), Ok)
