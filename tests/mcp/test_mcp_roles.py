@@ -88,6 +88,28 @@ def test_every_conditional_role_is_one_of_the_default(server: str) -> None:
             assert all(set(each.roles) <= set(argument.default) for each in argument.when)
 
 
+DATA = sorted(Path(__file__).with_name("data").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", DATA, ids=lambda path: path.stem)
+def test_the_roles_that_ship_fit_what_the_real_server_lists(path: Path) -> None:
+    recorded = json.loads(path.read_text())
+    spec = ServerSpec(name="any", command="npx", args=(recorded["package"].split()[0],))
+    for name, tool in recorded["tools"].items():
+        hints = tool.get("hints", {})
+        listed = definition(name, *tool["arguments"], is_read_only=hints.get("readOnlyHint"))
+        roles = known_roles().of(spec, listed)
+        assert roles is not None, f"{path.stem}.{name}"
+        assert set(roles.arguments) == set(tool["arguments"]), f"{path.stem}.{name}"
+        if hints:
+            assert roles.is_read_only <= hints.get("readOnlyHint", False), f"{path.stem}.{name}"
+
+
+def test_a_list_was_recorded_of_every_server_whose_roles_ship() -> None:
+    roles = Path(__file__).parents[2] / "src" / "holdfast" / "mcp" / "roles"
+    assert {path.stem for path in DATA} == {path.stem for path in roles.glob("*.json")} - {"claude"}
+
+
 def test_confirmed_roles_are_written_and_read_again(tmp_path: Path) -> None:
     mine = Annotations(
         {"notes": {"save": ToolRoles(arguments={"path": ArgumentRoles(default=("write-path",))})}}
