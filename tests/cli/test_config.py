@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.commands import Run, run
+from tests.cli.test_task import holdfast, runs, script
 
 from holdfast.config import Field, config_text, fields, load_config, with_value
 from holdfast.core import Limits
@@ -157,3 +158,20 @@ def test_values_set_one_after_the_other_are_all_there(chosen: list[Field]) -> No
         for name in field.key.split("."):
             value = value[name] if isinstance(value, dict) else None
         assert value == field.default
+
+
+def test_what_a_project_forbids_is_forbidden_whatever_the_persons_policy_says(tmp_path: Path) -> None:
+    code = "try:\n    open('.env').read()\nexcept PermissionError as no:\n    print(no)\nopen('a.txt').read()"
+    model = script(tmp_path, runs(code), "Read.")
+    work = tmp_path / "work"
+    (work / ".holdfast").mkdir(parents=True)
+    (work / ".env").write_text("KEY=canary")
+    (work / "a.txt").write_text("harmless")
+    words = ("-m", model, "-w", "work", "--trust", "read it")
+    open_before = holdfast(*words, home=tmp_path)
+    assert "allow   world.read path=/workspace/.env" in open_before.stderr, open_before.stderr
+    assert holdfast("init", "--project", "work", home=tmp_path).returncode == 0
+    done = holdfast(*words, home=tmp_path)
+    assert "path=/workspace/.env\n          rule secrets: keys and passwords" in done.stderr, done.stderr
+    assert "allow   world.read path=/workspace/.env" not in done.stderr
+    assert "allow   world.read path=/workspace/a.txt" in done.stderr
