@@ -9,7 +9,7 @@ from holdfast.cli.console import Console, visible, wants_plain
 from holdfast.cli.picker import Choice, pick
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import InvalidInput, SessionNotFound
-from holdfast.store import SessionSummary, Store, resume_notice
+from holdfast.store import SessionSummary, Store, resume_notice, until_free
 
 MOST_CHOICES = 1000
 
@@ -23,11 +23,17 @@ class Left:
 
 
 async def left_behind(
-    store: Store, reference: str | Literal[True] | None, console: Console, *, is_plain: bool | None
+    store: Store,
+    reference: str | Literal[True] | None,
+    console: Console,
+    *,
+    is_plain: bool | None,
+    wait_seconds: float = 0,
 ) -> Left | None:
     """The session to go on with: the one referred to, the one the person picks (True), or the last of this folder.
 
-    None where the person picks none. Raises SessionNotFound, SessionAmbiguous, InvalidInput.
+    None where the person picks none. Another process that holds it is waited for so long and no longer; who opens it then
+    is told. Raises SessionNotFound, SessionAmbiguous, InvalidInput.
     """
     if reference is None:
         session: SessionId | None = await _last_here(store)
@@ -37,6 +43,9 @@ async def left_behind(
         session = await store.find(reference)
     if session is None:
         return None
+    if wait_seconds and (holder := await store.holder(session)):
+        console.say(f"process {holder.pid} on {holder.host} holds {session}; waiting for it", "ask")
+        await until_free(store, session, timeout_seconds=wait_seconds)
     return Left(summary=await store.summary(session), notice=await notice_of(store, session))
 
 

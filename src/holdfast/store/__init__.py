@@ -1,6 +1,6 @@
 """What survives a crash: journals, the list of sessions, search and leases. Above it, everything; below it, a disk."""
 
-from holdfast.store.company import open_when_free, read_along
+from holdfast.store.company import open_when_free, read_along, until_free
 from holdfast.store.contract import (
     ContentIntake,
     Contents,
@@ -58,6 +58,7 @@ __all__ = [
     "replace_private",
     "resume_notice",
     "search",
+    "until_free",
     "verify",
     "verify_all",
     "write_span",

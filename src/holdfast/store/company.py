@@ -11,6 +11,16 @@ from holdfast.store.contract import Journal, Store
 LOOK_AGAIN_SECONDS = 0.05
 
 
+async def until_free(store: Store, session: SessionId, *, timeout_seconds: float) -> bool:
+    """Wait until nobody holds a session; False when the time is up before that."""
+    deadline = asyncio.get_running_loop().time() + timeout_seconds
+    while await store.holder(session) is not None:
+        if asyncio.get_running_loop().time() >= deadline:
+            return False
+        await asyncio.sleep(LOOK_AGAIN_SECONDS)
+    return True
+
+
 async def open_when_free(store: Store, session: SessionId, *, timeout_seconds: float) -> Journal:
     """Take the lease as soon as its holder gives it back or is gone. Raises SessionHeld when the time is up."""
     deadline = asyncio.get_running_loop().time() + timeout_seconds

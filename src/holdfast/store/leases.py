@@ -39,7 +39,7 @@ class Leases:
         minutes = max(self._clock.now_ms() - holder.since_ms, 0) // 60_000
         raise SessionHeld(
             f"{session!r} is held by process {holder.pid} on {holder.host}, for {minutes} min",
-            hint="close it there, wait for it, or read along",
+            hint=f"close it there, wait with --wait SECONDS, or read along: holdfast show {session} --follow",
         )
 
     def take(self, transaction: Transaction, session: SessionId) -> int:

@@ -51,6 +51,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a session by id, prefix or name; without one you choose from a list",
     )
     parser.add_argument(
+        "--wait",
+        metavar="SECONDS",
+        type=float,
+        default=0,
+        help="wait so long for a session that another process holds",
+    )
+    parser.add_argument(
         "-m", "--model", metavar="PROVIDER:NAME", help="which model (see: holdfast model list)"
     )
     parser.add_argument(
@@ -97,7 +104,13 @@ async def run(arguments: argparse.Namespace) -> int:
         say_notices(runtime.store, console)
         left: Left | None = None
         if _goes_on(arguments):
-            left = await left_behind(runtime.store, arguments.resume, console, is_plain=arguments.plain)
+            left = await left_behind(
+                runtime.store,
+                arguments.resume,
+                console,
+                is_plain=arguments.plain,
+                wait_seconds=arguments.wait,
+            )
             if left is None:
                 console.say("nothing was chosen")
                 return exits.OK

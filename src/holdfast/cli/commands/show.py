@@ -3,8 +3,9 @@
 holdfast show my-session
 holdfast show 2026-11 --turn 3
 holdfast show my-session --events --json     every event as it is recorded
+holdfast show my-session --follow            read along with the process that holds it, until Ctrl-C
 
-Exit codes: 1 when there is no such session.
+Exit codes: 1 when there is no such session, 130 when reading along was stopped.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from holdfast.cli import exits
 from holdfast.cli.commands.sessions import row
 from holdfast.cli.console import Console, visible
 from holdfast.cli.storage import chosen_session, opened_store
-from holdfast.core import SystemClock
+from holdfast.core import SystemClock, encode
 from holdfast.core.events import (
     CallIntended,
     CallRefused,
@@ -27,6 +28,7 @@ from holdfast.core.events import (
     TurnEnded,
 )
 from holdfast.core.fold import effective
+from holdfast.store import read_along
 
 WORKING = "reads the journal"
 
@@ -36,7 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
     parser.add_argument("--turn", type=int, metavar="N", help="only this turn")
     parser.add_argument("--events", action="store_true", help="every event, rewound ones too")
-    parser.add_argument("--json", action="store_true", help="a JSON document on stdout")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what is still to come")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="a JSON document on stdout; with --follow one a line for each event",
+    )
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -46,19 +53,30 @@ async def run(arguments: argparse.Namespace) -> int:
         session = await chosen_session(store, arguments.session)
         summary = await store.summary(session)
         recorded: Sequence[Recorded] = await store.read(session)
-    shown = [
-        one for one in (recorded if arguments.events else effective(recorded)) if _is_of(one, arguments.turn)
-    ]
-    if arguments.json:
-        console.json({"session": summary, "events": [_plain(one) for one in shown]})
-        return exits.OK
-    console.say(row(summary, SystemClock().now_ms()), "dim")
-    for one in shown:
-        if arguments.events:
-            console.print(f"{one.seq:>5}  {type(one.event).__name__}")
-        for line in _told(one):
-            console.print(line)
+        shown = recorded if arguments.events else effective(recorded)
+        if arguments.json and not arguments.follow:
+            events = [_plain(one) for one in shown if _is_of(one, arguments.turn)]
+            console.json({"session": summary, "events": events})
+            return exits.OK
+        console.say(row(summary, SystemClock().now_ms()), "dim")
+        for one in shown:
+            _tell(one, arguments, console)
+        if arguments.follow:
+            async for one in read_along(store, session, after=recorded[-1].seq):
+                _tell(one, arguments, console)
     return exits.OK
+
+
+def _tell(one: Recorded, arguments: argparse.Namespace, console: Console) -> None:
+    if not _is_of(one, arguments.turn):
+        return
+    if arguments.json:
+        console.print(encode(_plain(one)).decode())
+        return
+    if arguments.events:
+        console.print(f"{one.seq:>5}  {type(one.event).__name__}")
+    for line in _told(one):
+        console.print(line)
 
 
 def _is_of(one: Recorded, turn: int | None) -> bool:
