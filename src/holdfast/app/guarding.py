@@ -11,6 +11,7 @@ from holdfast.core import EXTERNAL, check_session_id, sanitise_name
 from holdfast.core.errors import SessionExists
 from holdfast.core.events import SessionOpened
 from holdfast.gate import Gate, GateSettings, Inbox, Rendezvous, Results
+from holdfast.policy import narrowed_by_project
 from holdfast.session import Gatekeeper, Terms
 from holdfast.store import Journal
 from holdfast.world import WorldPaths
@@ -46,7 +47,7 @@ async def guarded(
         stack.push_async_callback(journal.release)
         gate = Gate(
             journal=journal,
-            policy=terms.policy,
+            policy=narrowed_by_project(terms.policy, folder),
             toolsets=terms.toolsets,
             paths=WorldPaths(folder, protected=(ground.home.root,), guest_root=None),
             clock=ground.clock,
