@@ -1,15 +1,16 @@
 """A whole company in memory: real store, real gate, real switchboard, and members that say what they were told to."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from holdfast.core import Clock, FakeClock, SessionId, Toolset, Verdict
+from holdfast.core import Clock, FakeClock, SessionId, Toolset, UserMessage, Verdict, encode
 from holdfast.guests import ScriptedEngine
 from holdfast.models import Reply as ModelReply
 from holdfast.models import ScriptedModel, say
-from holdfast.models.contract import Prompt
+from holdfast.models.contract import OnText, Prompt
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.session import Parts, Session, Settings, assemble
 from holdfast.store import Home, MemoryStore, Store
@@ -40,6 +41,8 @@ async def company(
     environ: Mapping[str, str] | None = None,
     introduce: Introduce | None = None,
     home: Path | None = None,
+    hanging: asyncio.Event | None = None,
+    model: Callable[[Prompt], ModelReply] | None = None,
 ) -> AsyncIterator[Switchboard]:
     """A switchboard over these parts; hand in the store and the program to keep them across two of them."""
     clock = clock or FakeClock()
@@ -55,7 +58,7 @@ async def company(
                 staged=StagedWorld(MemoryWorld()),
                 paths=LexicalPaths(),
                 policy=policy,
-                model=ScriptedModel([echo_model] * 100),
+                model=Parrot(hanging or asyncio.Event(), model or echo_model),
                 guest=engine.guest(),
                 settings=Settings(),
                 clock=clock,
@@ -84,11 +87,28 @@ async def company(
         await kept.close()
 
 
-def echo_model(prompt: Prompt) -> ModelReply:
-    """The model of our own members: the same echo and recall as the scripted program's."""
-    from holdfast.core import UserMessage, encode
+class Parrot(ScriptedModel):
+    """The model of our own members; `hang` has it say nothing more."""
 
-    letters = [_letter(each.text) for each in prompt.messages if isinstance(each, UserMessage)]
+    def __init__(self, hanging: asyncio.Event, reply: Callable[[Prompt], ModelReply]) -> None:
+        super().__init__([reply] * 100)
+        self._hanging = hanging
+
+    async def ask(self, prompt: Prompt, on_text: OnText) -> ModelReply:
+        if letters_to(prompt)[-1] == "hang":
+            self._hanging.set()
+            await asyncio.get_running_loop().create_future()
+        return await super().ask(prompt, on_text)
+
+
+def letters_to(prompt: Prompt) -> list[str]:
+    """The letters of a conversation so far."""
+    return [_letter(each.text) for each in prompt.messages if isinstance(each, UserMessage)]
+
+
+def echo_model(prompt: Prompt) -> ModelReply:
+    """The same echo and recall as the scripted program's."""
+    letters = letters_to(prompt)
     if letters[-1] == "recall":
         return say(f"recall: {encode(letters[:-1]).decode()}")
     return say(f"echo[{len(letters)}]: {letters[-1]}")

@@ -9,7 +9,7 @@ from tests.teams.brain import respond
 from tests.teams.companies import company
 from tests.teams.goose import goose_program, of_goose
 
-from holdfast.core import Error, SystemClock
+from holdfast.core import Error, SystemClock, Verdict
 from holdfast.models.stub import StubServer
 from holdfast.store import MemoryStore
 
@@ -49,7 +49,7 @@ async def test_the_gate_stands_before_the_tools_of_goose(tmp_path: Path, stub: S
     on = of_goose(project, stub)
     async with company(tmp_path, on, clock=SystemClock(), environ=KEY) as board:
         allowed = await board.ask("alpha", "beta", use % "yes.txt")
-    refused = {"acp.other": "deny", "acp.execute": "deny"}
+    refused: dict[str, Verdict] = {"acp.other": "deny", "acp.execute": "deny"}
     async with company(tmp_path / "again", on, clock=SystemClock(), environ=KEY, verdicts=refused) as board:
         denied = await board.ask("alpha", "beta", use % "no.txt")
     assert (project / "yes.txt").exists(), allowed

@@ -1,6 +1,7 @@
 """An agent that says what it was told to say: the twin of every foreign program, in this process and for nothing.
 
-Its conversations lie in a dictionary that stands for the program's own disk, so it forgets nothing when it is closed.
+Its conversations lie in a dictionary that stands for the program's own disk, so it forgets nothing when it is closed. They
+are kept by home, as the quarters of other programs are.
 """
 
 import asyncio
@@ -34,17 +35,25 @@ class ScriptedProgram:
         self.running: set[ScriptedAgent] = set()
         self.most_running = 0
 
-    def agent(self) -> "ScriptedAgent":
-        """One process of it, not yet started."""
-        return ScriptedAgent(self)
+    def agent(self, home: str = "") -> "ScriptedAgent":
+        """One process of it, not yet started; it finds the conversations of its own home alone."""
+        return ScriptedAgent(self, home)
+
+    def copy_home(self, home: str, branch: str) -> None:
+        """What it keeps under one home, under another as well."""
+        for key, heard in list(self.conversations.items()):
+            owner, _, conversation = key.partition("/")
+            if owner == home:
+                self.conversations[f"{branch}/{conversation}"] = list(heard)
 
 
 class ScriptedAgent:
     """One run of a scripted program."""
 
-    def __init__(self, program: ScriptedProgram) -> None:
+    def __init__(self, program: ScriptedProgram, home: str) -> None:
         self._program = program
-        self._conversation = ""
+        self._home = home
+        self._key = ""
         self._died = asyncio.Event()
         self.is_alive = False
 
@@ -57,17 +66,18 @@ class ScriptedAgent:
         return Capabilities(gate="every-call", is_idempotent=False)
 
     async def open(self, conversation: str | None) -> Bound:
-        is_known = conversation is not None and conversation in self._program.conversations
-        self._conversation = conversation if conversation and is_known else str(uuid4())
-        self._program.conversations.setdefault(self._conversation, [])
+        is_known = conversation is not None and f"{self._home}/{conversation}" in self._program.conversations
+        bound = conversation if conversation and is_known else str(uuid4())
+        self._key = f"{self._home}/{bound}"
+        self._program.conversations.setdefault(self._key, [])
         self._program.running.add(self)
         self._program.most_running = max(self._program.most_running, len(self._program.running))
         self.is_alive = True
         reason = "" if is_known or conversation is None else "its transcript is not there"
-        return Bound(conversation=self._conversation, is_new=not is_known, version="1", reason=reason)
+        return Bound(conversation=bound, is_new=not is_known, version="1", reason=reason)
 
     async def ask(self, letter: Letter, on_call: OnCall) -> Reply:
-        heard = self._program.conversations[self._conversation]
+        heard = self._program.conversations[self._key]
         heard.extend([*letter.notices, letter.text])
         answering = asyncio.ensure_future(self._program.answer(letter, tuple(heard), on_call))
         dying = asyncio.ensure_future(self._died.wait())
@@ -84,7 +94,7 @@ class ScriptedAgent:
         return answered(text, tokens)
 
     async def compact(self, *, above_tokens: int) -> bool:
-        heard = self._program.conversations[self._conversation]
+        heard = self._program.conversations[self._key]
         if sum(map(len, heard)) <= above_tokens:
             return False
         heard[:] = [f"summary of {len(heard)} messages"]

@@ -113,6 +113,7 @@ class Staff:
         kept, fresh = (self._folder / "pairs" / each for each in (session, branch))
         if kept.is_dir():
             await asyncio.to_thread(shutil.copytree, kept, fresh, symlinks=True, ignore=_passing)
+        self._scripted.copy_home(session, branch)
 
     def _introduced(self, pair: Pair, session: SessionId, stack: AsyncExitStack) -> Mapping[str, Any] | None:
         introduction = self.introduce(pair, session)
@@ -148,7 +149,7 @@ class Staff:
             case "acp":
                 return _acp_agent()(**self._station(team, server, session))
             case "scripted":
-                return self._scripted.agent()
+                return self._scripted.agent(session)
             case "holdfast":
                 raise AssertionError("own sessions are opened above")
             case _:

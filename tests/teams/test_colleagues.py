@@ -1,0 +1,117 @@
+"""Our own sessions as members that ask other teams: through their gate, in their own name, never more than they may."""
+
+from pathlib import Path
+
+import pytest
+from tests.teams.companies import company, echo_model, letters_to, roster
+
+from holdfast.core import FakeClock, ToolMessage
+from holdfast.core.events import CallIntended, CallRefused
+from holdfast.guests import script
+from holdfast.models import Prompt, say, use
+from holdfast.models import Reply as ModelReply
+from holdfast.store import MemoryStore
+from holdfast.teams import Roster
+
+
+def chain(prompt: Prompt) -> ModelReply:
+    """`pass TEAM rest` asks that team the rest; anything else is echoed."""
+    last = prompt.messages[-1]
+    if isinstance(last, ToolMessage):
+        return say(f"told: {last.returns[0].content}")
+    verb, _, rest = letters_to(prompt)[-1].partition(" ")
+    if verb not in ("pass", "send", "notify"):
+        return echo_model(prompt)
+    team, _, text = rest.partition(" ")
+    name, argument = {"pass": ("ask", "question")}.get(verb, (verb, "message"))
+    step = {"call": f"teams.{name}", "arguments": {"team": team, argument: text}, "catch": True}
+    return use("execute_code", {"code": script(step)})  # type: ignore[arg-type]
+
+
+def own(tmp_path: Path, **settings: object) -> Roster:
+    return roster("a", "b", "c", project=str(tmp_path), member="holdfast", settings=settings)
+
+
+async def test_a_session_asks_another_team_in_its_own_name_and_is_counted(tmp_path: Path) -> None:
+    async with company(tmp_path, own(tmp_path), model=chain) as board:
+        reply = await board.ask("external", "a", "pass b pass c who is there")
+        (middle,) = await board.report("a", "b")
+        (inner,) = await board.report("b", "c")
+        pairs = {line.description for line in await board.sessions()}
+    assert "echo[1]: who is there" in reply.text
+    assert (middle.hops, inner.hops) == (1, 2)
+    assert pairs == {"external -> a", "a -> b", "b -> c"}
+
+
+async def test_a_question_that_would_wait_for_itself_is_refused_and_the_rest_answered(tmp_path: Path) -> None:
+    async with company(tmp_path, own(tmp_path), model=chain) as board:
+        reply = await board.ask("external", "a", "pass b pass a pass b anybody")
+    assert "would-deadlock" in reply.text or "wait for its own answer" in reply.text
+
+
+async def test_the_gate_of_the_asker_judges_and_records_the_question(tmp_path: Path) -> None:
+    store = MemoryStore(clock=FakeClock())
+    on = own(tmp_path)
+    async with company(tmp_path, on, model=chain, store=store, verdicts={"teams.ask": "deny"}) as board:
+        reply = await board.ask("external", "a", "pass b hello")
+        recorded = await store.read(board.key(on.pair("external", "a")))
+        pairs = {line.description for line in await board.sessions()}
+    assert "teams.ask is fixed to deny" in reply.text
+    assert pairs == {"external -> a"}
+    refused = [entry.event for entry in recorded if isinstance(entry.event, CallRefused)]
+    assert [event.call.operation for event in refused] == ["teams.ask"]
+
+
+async def test_asking_somebody_gives_no_more_permission_than_one_has(tmp_path: Path) -> None:
+    """b may not be asked by a: that a is asked by external, who may ask b, does not change that."""
+    base = own(tmp_path)
+    on = Roster(
+        settings=base.settings,
+        teams={
+            "a": base.teams["a"],
+            "b": roster("b", project=str(tmp_path), member="holdfast", asked_by=("external",)).teams["b"],
+        },
+    )
+    async with company(tmp_path, on, model=chain) as board:
+        reply = await board.ask("external", "a", "pass b hello")
+        pairs = {line.description for line in await board.sessions()}
+    assert "a may not ask b" in reply.text
+    assert pairs == {"external -> a"}
+
+
+@pytest.mark.parametrize("verb", ["send", "notify"])
+async def test_a_session_sends_and_leaves_word_in_its_own_name(tmp_path: Path, verb: str) -> None:
+    async with company(tmp_path, own(tmp_path), model=chain) as board:
+        reply = await board.ask("external", "a", f"{verb} b no hurry")
+        if verb == "send":
+            (sent,) = await board.report("a", "b")
+            assert sent.hops == 1
+        else:
+            (notice,) = await board.notices("a", "b")
+            assert notice.text == "no hurry"
+    assert "told:" in reply.text
+
+
+async def test_a_question_has_the_same_id_when_its_call_is_made_again(tmp_path: Path) -> None:
+    from holdfast.core import Call, CallId, SessionId
+    from holdfast.teams.colleagues import Colleagues
+
+    async with company(tmp_path, own(tmp_path), model=chain) as board:
+        tools = Colleagues(board, team="a", within=SessionId("s1"))
+        call = Call(id=CallId("1.1"), operation="teams.ask", arguments={"team": "b", "question": "once"})
+        first = await tools.perform(call, is_staged=False)
+        again = await tools.perform(call, is_staged=False)
+        (line,) = await board.sessions()
+    assert isinstance(first.result, dict)
+    assert isinstance(again.result, dict)
+    assert first.result["text"] == again.result["text"] == "echo[1]: once"
+    assert line.turns == 1
+
+
+async def test_questions_are_on_record_with_the_asker(tmp_path: Path) -> None:
+    store, on = MemoryStore(clock=FakeClock()), own(tmp_path)
+    async with company(tmp_path, on, model=chain, store=store) as board:
+        await board.ask("external", "a", "pass b hello")
+        recorded = await store.read(board.key(on.pair("external", "a")))
+    intended = [entry.event for entry in recorded if isinstance(entry.event, CallIntended)]
+    assert [event.call.operation for event in intended] == ["teams.ask"]
