@@ -34,10 +34,17 @@ async def test_a_letter_that_was_acknowledged_is_delivered_by_the_next_process(t
     home.prepare()
     clock, on = SystemClock(), teams(tmp_path)
     store = await EmbeddedStore.start(home, clock=clock)
-    program = ScriptedProgram(stuck)
+    begun = asyncio.Event()
+
+    async def begin(letter: Letter, heard: object, on_call: OnCall) -> str:
+        begun.set()
+        return await stuck(letter, heard, on_call)
+
+    program = ScriptedProgram(begin)
     async with company(tmp_path, on, store=store, clock=clock, program=program) as board:
         for text in ("one", "two"):
             assert (await board.send("alpha", "beta", text)).state == "queued"
+        await begun.wait()
     await store.close()
     store = await EmbeddedStore.start(home, clock=clock)
     program.answer = echo
