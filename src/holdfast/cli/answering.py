@@ -77,7 +77,12 @@ def _chosen(found: list[tuple[SessionId, Escalation]], wanted: str | None) -> tu
     if len(matching) == 1:
         return matching[0]
     if not matching:
-        raise EscalationUnknown("nothing like that waits", hint="see: holdfast waiting")
+        what = (
+            "nothing waits"
+            if wanted is None
+            else f"{wanted!r} does not wait (any more): it was answered, or its time was up"
+        )
+        raise EscalationUnknown(what, hint="nothing was changed; see: holdfast waiting")
     raise EscalationUnknown(f"{len(matching)} calls wait; say which", hint="see: holdfast waiting")
 
 
