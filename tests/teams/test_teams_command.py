@@ -1,4 +1,4 @@
-"""The command for people: a roster is begun, checked and asked."""
+"""The command for people: a roster is begun, changed, checked and asked; what was said and what it took is shown."""
 
 import json
 from pathlib import Path
@@ -12,14 +12,20 @@ ROSTER = (
 )
 
 
-def test_a_roster_is_begun_checked_and_its_teams_are_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def roster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     assert main(["teams", "init"]) == 0
+    capsys.readouterr()
+    return tmp_path / "home" / "teams.yaml"
+
+
+def test_a_roster_is_begun_checked_and_its_teams_are_asked(
+    tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["teams", "check"]) == 0
     assert main(["teams", "init"]) == 2
-    (tmp_path / "home" / "teams.yaml").write_text(ROSTER.replace("HERE", str(tmp_path)))
+    roster.write_text(ROSTER.replace("HERE", str(tmp_path)))
     capsys.readouterr()
     assert main(["teams", "ask", "a", "hello"]) == 0
     assert capsys.readouterr().out == "echo[1]: hello\n"
@@ -32,3 +38,95 @@ def test_a_roster_is_begun_checked_and_its_teams_are_asked(
         "external -> a",
         "a -> b #t",
     }
+
+
+def test_teams_come_and_go_and_the_rest_of_the_file_stays(
+    tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roster.write_text(
+        f"teams:\n  # the first\n  a:\n    project: {tmp_path}  # here\n\n# settings below\nsettings: {{}}\n"
+    )
+    before = roster.read_text()
+    assert main(["teams", "add", "b", str(tmp_path), "--member", "scripted", "--asked-by", "a"]) == 0
+    assert main(["teams", "add", "b", str(tmp_path)]) == 2
+    assert main(["teams", "add", "c", str(tmp_path / "missing")]) == 2
+    assert main(["teams", "add", "c/d", str(tmp_path)]) == 2
+    assert "# the first" in roster.read_text()
+    capsys.readouterr()
+    assert main(["teams", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["teams"]
+    assert (listed["b"]["member"], listed["b"]["asked_by"]) == ("scripted", ["a"])
+    assert main(["teams", "remove", "a"]) == 2  # b may be asked by it
+    assert main(["teams", "remove", "b"]) == 0
+    assert main(["teams", "remove", "b"]) == 1
+    assert roster.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "teams: {}\n",
+        "teams:\n",
+        "settings: {max_hops: 3}\nteams: {}  # none yet\n",
+        'teams: {x: {project: "HERE"}}\n',
+        "teams:\n    x:\n        project: HERE\n",
+        "teams:\n  x:\n    project: HERE",
+    ],
+)
+def test_a_team_can_be_added_and_removed_however_the_roster_is_written(
+    tmp_path: Path, roster: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roster.write_text(text.replace("HERE", str(tmp_path)))
+    assert main(["teams", "add", "yes", str(tmp_path)]) == 0
+    assert main(["teams", "add", "b", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert main(["teams", "list", "--json"]) == 0
+    assert {"yes", "b"} <= set(json.loads(capsys.readouterr().out)["teams"])
+    assert main(["teams", "remove", "yes"]) == 0
+    assert main(["teams", "remove", "b"]) == 0
+    assert main(["teams", "check"]) == 0
+
+
+def test_the_older_teams_json_is_changed_in_its_own_form(tmp_path: Path, roster: Path) -> None:
+    path = tmp_path / "teams.json"
+    path.write_text('{\n\t"settings": {"maxProcesses": 3},\n\t"teams": {}\n}\n')
+    for name in ("a", "b"):
+        assert main(["teams", "--file", str(path), "add", name, str(tmp_path)]) == 0
+    assert set(json.loads(path.read_text())["teams"]) == {"a", "b"}
+    assert main(["teams", "--file", str(path), "remove", "a"]) == 0
+    assert main(["teams", "--file", str(path), "remove", "b"]) == 0
+    assert json.loads(path.read_text()) == {"settings": {"maxProcesses": 3}, "teams": {}}
+
+
+def test_what_was_said_and_what_it_took_is_shown(
+    tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roster.write_text(ROSTER.replace("HERE", str(tmp_path)))
+    for text in ("one", "two", "three"):
+        main(["teams", "ask", "b", text, "--from", "a"])
+    main(["teams", "ask", "a", "a\x1b[2Jb"])
+    capsys.readouterr()
+    assert main(["teams", "log", "b", "--limit", "2", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [(line["text"], line["answer"], line["pair"]) for line in said] == [
+        ("two", "echo[1]: two", "a -> b"),
+        ("three", "echo[1]: three", "a -> b"),
+    ]
+    assert main(["teams", "log"]) == 0
+    shown = capsys.readouterr().out
+    assert "external -> a" in shown
+    assert "\x1b" not in shown
+    assert main(["teams", "log", "--from", "a", "--thread", "none"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["teams", "usage", "--json"]) == 0
+    usage = json.loads(capsys.readouterr().out)
+    assert (usage["messages"], usage["failed"], usage["messages_a_pair"]) == (4, 0, 2.0)
+    busiest = usage["pairs"][0]
+    assert (busiest["pair"], busiest["messages"]) == ("a -> b", 3)
+    assert busiest["tokens"] > 0
+    assert busiest["median_seconds"] is not None
+    assert main(["teams", "usage"]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[0].split()[:2] == ["pair", "messages"]
+    assert table[1].startswith("a -> b")
+    assert table[-1].startswith("2 pairs, 2 messages each")

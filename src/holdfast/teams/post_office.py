@@ -1,6 +1,8 @@
 """The post office: letters that nobody waits for and word that was left. Both outlive the process that took them in."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 from holdfast.core import Clock, Error
 from holdfast.store import Store
@@ -79,14 +81,24 @@ class PostOffice:
             reply = await self._delivery.bring(flight, self.mailbox(flight.pair))
         except asyncio.CancelledError:
             if flight.is_called_off and flight.reply is not None:
-                await asyncio.shield(outbox.settle(flight.letter.id, flight.reply.outcome))
+                await _wholly(outbox.settle(flight.letter.id, flight.reply.outcome))
             raise
         if not (isinstance(reply.outcome, Error) and reply.outcome.code in PASSING):
-            await outbox.settle(flight.letter.id, reply.outcome)
+            await _wholly(outbox.settle(flight.letter.id, reply.outcome))
         return reply
 
     def _postbox(self, pair: Pair) -> Postbox:
         return Postbox(pair, store=self._store, folder=self._folder)
+
+
+async def _wholly(writing: Coroutine[Any, Any, None]) -> None:
+    """Have a receipt written, also where we are called back meanwhile."""
+    task = asyncio.ensure_future(writing)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
 
 
 def _report(sent: Sent, pair: Pair, answer: Reply | None) -> FlightReport:
