@@ -1,0 +1,188 @@
+"""`holdfast teams serve` as other programs run it: a process, over stdio and over HTTP, with the official client."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import mcp_types
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+
+TEAMS_TOOLS = {"teams_ask", "teams_send_message", "teams_notify", "teams_report"}
+OPERATORS_TOOLS = {"teams_status", "teams_threads", "teams_wake", "teams_sleep", "teams_cancel", "teams_fork"}
+
+
+class Place:
+    """A home with a roster of two teams whose members are scripted."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = root / "home"
+        self.home.mkdir(mode=0o700)
+        (self.home / "teams.yaml").write_text(
+            f"teams:\n  a: {{project: {root}, member: scripted}}\n"
+            f"  b: {{project: {root}, member: scripted, asked_by: [a]}}\n"
+        )
+        self.environment = {"PATH": os.environ["PATH"], "HOLDFAST_HOME": str(self.home), "HOME": str(root)}
+
+    def command(self, *words: str) -> list[str]:
+        return ["-m", "holdfast", "teams", "serve", *words]
+
+    def over_stdio(self, *words: str) -> Client:
+        """The official client, which starts us."""
+        return Client(
+            stdio_client(
+                StdioServerParameters(command=sys.executable, args=self.command(*words), env=self.environment)
+            )
+        )
+
+    @asynccontextmanager
+    async def over_http(self) -> AsyncIterator[tuple[str, dict[str, str]]]:
+        """We as a process; yields our address and a token for each."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *self.command("--http", "0"),
+            stdout=asyncio.subprocess.PIPE,
+            env=self.environment,
+        )
+        assert process.stdout is not None
+        try:
+            lines = bytearray()
+            while not lines.rstrip().endswith(b"}\n}") and not lines.rstrip().endswith(b"}}"):
+                lines += await process.stdout.readline()
+            told = json.loads(lines)
+            yield told["url"], told["tokens"]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            await process.communicate()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> Any:
+    result = await client.call_tool(tool, arguments)
+    content = result.content[0]
+    assert isinstance(content, mcp_types.TextContent)
+    return json.loads(content.text)
+
+
+@asynccontextmanager
+async def connected(url: str, token: str) -> AsyncIterator[Client]:
+    http = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
+    async with http, Client(streamable_http_client(url, http_client=http)) as client:
+        yield client
+
+
+async def test_over_stdio_a_client_asks_as_whom_it_was_configured(place: Place) -> None:
+    async with place.over_stdio("--from", "a") as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == TEAMS_TOOLS
+        answered = await call(client, "teams_ask", team="b", question="hi")
+        forged = await call(client, "teams_ask", team="b", question="hi", fromTeam="external")
+        unknown = await call(client, "teams_ask", team="c", question="hi")
+        waited = await call(client, "teams_send_message", toTeam="b", message="again")
+        left = await call(client, "teams_notify", toTeam="b", message="green", ttlDays=2)
+        wrong = await call(client, "teams_ask", team="b", question="hi", timeout="5")
+    assert (answered["text"], answered["status"]) == ("echo[1]: hi", "answered")
+    assert forged["code"] == "ask-refused"
+    assert unknown["code"] == "unknown-team"
+    assert waited["text"] == "echo[2]: again"
+    assert left["expires_ms"] - left["left_ms"] == 2 * 86_400_000
+    assert wrong["code"] == "invalid-input"
+
+
+async def test_over_stdio_an_operator_has_every_tool(place: Place) -> None:
+    async with place.over_stdio("--operator") as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == TEAMS_TOOLS | OPERATORS_TOOLS
+        assert await call(client, "teams_wake", team="b", fromTeam="a") == {"awake": True, "reply": None}
+        await call(client, "teams_ask", team="b", question="hi", fromTeam="a")
+        forked = await call(client, "teams_fork", team="b", fromTeam="a", toThread="aside")
+        assert forked["pair"] == "a -> b #aside"
+        asked = await call(client, "teams_ask", team="b", question="recall", fromTeam="a", thread="aside")
+        assert asked["text"] == 'recall: ["hi"]'
+        assert set(await call(client, "teams_threads", team="b", fromTeam="a")) == {
+            "a -> b",
+            "a -> b #aside",
+        }
+        assert await call(client, "teams_sleep", team="b", fromTeam="a", thread="aside") == {"asleep": True}
+        states = {line["pair"]: line["state"] for line in await call(client, "teams_status")}
+        assert states == {"a -> b": "asleep", "a -> b #aside": "asleep"}
+        assert await call(client, "teams_cancel", team="b", fromTeam="a") == {"cancelled": False}
+
+
+async def test_over_http_who_asks_is_known_by_its_token_and_nobody_else_is_heard(place: Place) -> None:
+    async with place.over_http() as (url, tokens):
+        assert set(tokens) == {"a", "b", "external", "operator"}
+        async with connected(url, tokens["a"]) as client:
+            assert {tool.name for tool in (await client.list_tools()).tools} == TEAMS_TOOLS
+            sent = await call(client, "teams_send_message", toTeam="b", message="hi", waitForResponse=False)
+            answered = await call(client, "teams_ask", team="b", question="recall")
+            report = await call(client, "teams_report", team="b")
+        async with connected(url, tokens["external"]) as client:
+            refused = await call(client, "teams_ask", team="b", question="hi")
+        async with connected(url, tokens["operator"]) as client:
+            (line,) = await call(client, "teams_status")
+        with pytest.raises(BaseExceptionGroup):
+            async with connected(url, "no such token") as client:
+                await client.list_tools()
+        host, port = url.split("/")[2].split(":")
+        assert host == "127.0.0.1"
+        with socket.socket() as other:
+            # Not on other interfaces: loopback has more addresses than the one we serve on.
+            assert other.connect_ex(("127.0.0.2", int(port))) != 0
+    assert sent["state"] in ("queued", "working", "answered")
+    assert answered["text"] == 'recall: ["hi"]'
+    assert [each["state"] for each in report["messages"]] == ["answered", "answered"]
+    assert refused["code"] == "ask-refused"
+    assert (line["pair"], line["messages"]) == ("a -> b", 2)
+
+
+async def test_what_was_sent_before_a_kill_is_delivered_by_the_next_server(place: Place) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-c", _SEND),
+        env=place.environment,
+        cwd=Path(__file__).parents[2],
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    message = output.decode().strip()
+    async with place.over_stdio("--from", "a") as client, asyncio.timeout(20):
+        while True:
+            (sent,) = (await call(client, "teams_report", team="b"))["messages"]
+            if sent["state"] not in ("queued", "working"):
+                break
+    assert (sent["message"], sent["state"]) == (message, "answered")
+    assert sent["reply"]["text"] == "echo[1]: kelp"
+
+
+_SEND = """
+import asyncio, os, signal
+from pathlib import Path
+from holdfast.cli.team_board import opened_board
+from holdfast.store import Home
+from holdfast.teams import load_roster
+
+async def main():
+    home = Home.default()
+    file = home.root / "teams.yaml"
+    async with opened_board(load_roster(file), file, home) as (board, _):
+        async with board._delivery.alone(board.key(board.roster.pair("a", "b"))):
+            sent = await board.send("a", "b", "kelp")
+            print(sent.message, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
