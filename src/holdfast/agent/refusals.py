@@ -1,5 +1,7 @@
 """A refusal in words: what stood against it, the one rule, and what may be done instead."""
 
+import msgspec
+
 from holdfast.core import Answer, Refused
 from holdfast.core.errors import BudgetExceeded
 
@@ -10,7 +12,9 @@ def explained(answer: Answer) -> Answer:
     """The answer as code and model are told it: a refusal names its rule and a way on, all else stays as it is."""
     if not isinstance(answer, Refused):
         return answer
-    return Refused(reason=f"{answer.reason} (rule {answer.rule}). {_way_on(answer.rule)}", rule=answer.rule)
+    return msgspec.structs.replace(
+        answer, reason=f"{answer.reason} (rule {answer.rule}). {_way_on(answer.rule)}"
+    )
 
 
 def within_budget(answer: Answer) -> Answer:

@@ -24,6 +24,7 @@ class Engines:
         self._cache = cache
         self._python = python_engine(key=key)
         self._workers: Workers | None = None
+        self._lisp_engine: Engine | None = None
         self._others: list[Engine] = []
 
     def guest(self, sandbox: Sandbox, *, workspace: Path, view: Path) -> Guest:
@@ -39,9 +40,7 @@ class Engines:
             case "python":
                 return self._python
             case "lisp":
-                from holdfast.guests.lisp import lisp_engine
-
-                return self._kept(lisp_engine(key=self._key))
+                return self._lisp()
             case "wasi":
                 return self._kept(self._wasi(workspace, view))
             case "auto":
@@ -75,13 +74,21 @@ class Engines:
 
     async def close(self) -> None:
         """Stop every worker. Idempotent."""
-        others, self._others = self._others, []
+        others, self._others, self._lisp_engine = self._others, [], None
         for engine in others:
             await engine.close()
         if self._workers is not None:
             await self._workers.close()
             self._workers = None
         await self._python.close()
+
+    def _lisp(self) -> Engine:
+        """One for all sessions: they share its threads."""
+        if self._lisp_engine is None:
+            from holdfast.guests.lisp import lisp_engine
+
+            self._lisp_engine = self._kept(lisp_engine(key=self._key))
+        return self._lisp_engine
 
     def _wasi(self, workspace: Path, view: Path) -> Engine:
         from holdfast.guests.wasi import Workers, wasi_engine

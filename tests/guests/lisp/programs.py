@@ -17,6 +17,8 @@ class Host:
 
     files: dict[str, str] = field(default_factory=dict)
     answers: Mapping[str, Callable[[JsonObject], Json] | Answer] = field(default_factory=dict)
+    deciding: Mapping[str, Callable[[JsonObject], Answer]] = field(default_factory=dict)
+    """Operations whose whole answer depends on their arguments."""
     refused: frozenset[str] = frozenset()
     calls: list[tuple[str, JsonObject]] = field(default_factory=list)
 
@@ -24,6 +26,8 @@ class Host:
         self.calls.append((operation, arguments))
         if operation in self.refused:
             return Refused(reason=f"Operation not allowed: {operation}", rule="allowed-operations")
+        if operation in self.deciding:
+            return self.deciding[operation](arguments)
         answer = self.answers.get(operation)
         if answer is not None:
             return Returned(value=answer(arguments)) if callable(answer) else answer
@@ -34,6 +38,8 @@ class Host:
         if operation == "world.write":
             self.files[str(arguments["path"])] = str(arguments["content"])
             return Returned()
+        if operation == "world.exists":
+            return Returned(value=arguments["path"] in self.files)
         if operation == "world.list":
             return Returned(value=list[Json](sorted(self.files)))
         if operation == "world.fingerprint":

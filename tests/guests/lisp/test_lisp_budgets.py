@@ -1,9 +1,11 @@
 """Budgets inside a program: N units are usable and never N+1; what a part spends, the whole has spent. 001's B cases."""
 
+from decimal import Decimal
+
 import pytest
 from tests.guests.lisp.programs import Host, run, value
 
-from holdfast.core import Json
+from holdfast.core import Amount, Answer, Json, JsonObject, Refused, Returned
 from holdfast.guests.contract import GuestLimits
 from holdfast.guests.lisp import outcome_of
 
@@ -23,6 +25,10 @@ CASES: dict[str, tuple[str, Json]] = {
     "B4 a negative limit is an error": ("(outcome-field (try (with-budget {:tokens -1} 1)) :code)", "type-error"),
     "B4 an unknown dimension is an error": ("(outcome-field (try (with-budget {:wishes 3} 1)) :code)", "type-error"),
     "B6 what remains": ("(with-budget {:calls 3} (world/list) (budget-remaining :calls))", 2),
+    "B7 a budget that is opened again within itself has what is left, not what it began with": (
+        "(with-budget {:calls 3} (world/list) (with-budget {:calls 3} (budget-remaining :calls)))",
+        2,
+    ),
     "B8 a part cannot have more than the whole": (
         "(with-budget {:calls 2} (with-budget {:calls 9} (budget-remaining :calls)))",
         2,
@@ -38,6 +44,27 @@ CASES: dict[str, tuple[str, Json]] = {
     "B8 a whole that is spent ends its parts": (
         "(define after 0) (list (outcome-field (with-budget {:calls 1} (with-budget {:calls 9} (world/list) (world/list)) (set! after 1)) :dimension) after)",
         ["calls", 0],
+    ),
+    "B9 a budget in four equal parts": (
+        "(budget-split {:tokens 100 :calls 10 :cost 1.0 :time nil} 4)",
+        [{"tokens": 25, "calls": 2, "cost": 0.25, "time": None}] * 4,
+    ),
+    "B9 no parts": ("(outcome-field (try (budget-split {:tokens 100} 0)) :code)", "type-error"),
+    "B9 fewer than no parts": ("(outcome-field (try (budget-split {:tokens 100} -1)) :code)", "type-error"),
+    "B9 no weights": ("(outcome-field (try (budget-allocate {:tokens 100} '())) :code)", "type-error"),
+    "B9 weights of nothing": ("(outcome-field (try (budget-allocate {:tokens 9} '(0 0))) :code)", "type-error"),
+    "B10 a budget by weights": (
+        "(budget-allocate {:tokens 100} '(1 2 1))",
+        [{"tokens": 25}, {"tokens": 50}, {"tokens": 25}],
+    ),
+    "B10 a share is a budget": (
+        "(with-budget (first (budget-split {:calls 4} 2)) (world/list) (budget-remaining :calls))",
+        1,
+    ),
+    "B11 inside, a limit can only be narrowed": (
+        "(with-budget {:calls 3 :tokens 10} (with-budget {:calls 9 :tokens 5}"
+        " (list (budget-remaining :calls) (budget-remaining :tokens))))",
+        [3, 5],
     ),
     "a try does not catch a spent budget": (
         "(outcome-tag (with-budget {:calls 0} (try (world/list)) \"went on\"))",
@@ -62,8 +89,13 @@ async def test_budget(case: str) -> None:
     assert await value(code, Host(files={"a": ""})) == expected
 
 
+def reply(*, tokens: int, cost: str = "0") -> Returned:
+    """What the host says of a model's answer: its words, and what they cost beside them."""
+    return Returned(value="reply", amount=Amount(tokens=tokens, cost_usd=Decimal(cost)))
+
+
 async def test_b2_all_tokens_can_be_used_and_the_next_call_is_not_made() -> None:
-    host = Host(answers={"llm.complete": lambda given: {"text": "reply", "tokens": 500, "cost_usd": 0.25}})
+    host = Host(answers={"llm.complete": reply(tokens=500)})
     code = """(define got '())
     (define (ask) (set! got (cons (llm/complete "why?" :max-tokens 800) got)))
     (define o (with-budget {:tokens 1000} (ask) (ask) (ask)))
@@ -74,20 +106,32 @@ async def test_b2_all_tokens_can_be_used_and_the_next_call_is_not_made() -> None
 
 
 async def test_the_cost_of_replies_is_charged() -> None:
-    host = Host(answers={"llm.complete": lambda given: {"text": "reply", "tokens": 5, "cost_usd": 0.5}})
+    host = Host(answers={"llm.complete": reply(tokens=5, cost="0.5")})
     code = '(outcome-field (with-budget {:cost 1.0} (let loop () (llm/complete "x") (loop))) :dimension)'
 
     assert await value(code, host) == "cost"
     assert host.made("llm.complete") == 2
 
 
-async def test_a_reply_that_does_not_say_its_tokens_is_charged_by_its_length() -> None:
-    host = Host(answers={"llm.complete": lambda given: "y" * 36})
+async def test_every_call_that_costs_something_is_charged() -> None:
+    host = Host(answers={"desk.search": reply(tokens=40)})
+    code = '(with-budget {:tokens 100} (call "desk.search") (budget-remaining :tokens))'
 
-    assert (
-        await value('(with-budget {:tokens 100} (llm/complete "xxxx") (budget-remaining :tokens))', host)
-        == 90
-    )
+    assert await value(code, host) == 60
+
+
+async def test_a_fixpoint_asks_the_host_for_each_round_and_ends_where_it_has_none_left() -> None:
+    def rounds(given: JsonObject) -> Answer:
+        if len(asked) == 3:
+            return Refused(reason="no iterations are left", rule="budget", ran_out="iterations")
+        asked.append(given["round"])
+        return Returned()
+
+    asked: list[Json] = []
+    code = f"{COUNT} (define o (fixpoint/outcome (body))) (list (outcome-tag o) (outcome-field o :reason) (outcome-value o) rounds)"
+
+    assert await value(code, Host(deciding={"fixpoint": rounds})) == ["nonconverged", "budget", 3, 3]
+    assert len(set(asked)) == 3
 
 
 async def test_b5_time_that_is_up_ends_the_body() -> None:

@@ -1,10 +1,9 @@
-"""Outcomes, fixpoints, facts and memos: the O cases of 001, each under its number."""
+"""Outcomes, fixpoints, facts and memos in detail; test_lisp_cases.py has each case of 001 under its number."""
 
 import pytest
 from tests.guests.lisp.programs import Host, new_guest, run, value
 
-from holdfast.core import EscalationId, Json, Parked, Returned
-from holdfast.guests.contract import RunRequest
+from holdfast.core import Json
 from holdfast.guests.lisp import outcome_of
 
 CASES: dict[str, tuple[str, Json]] = {
@@ -111,10 +110,6 @@ async def test_knowledge(case: str) -> None:
     code, expected = CASES[case]
 
     assert await value(code) == expected
-
-
-async def test_o1_a_plain_value_is_ok() -> None:
-    assert outcome_of(await run("(+ 1 2)")).value == 3  # type: ignore[union-attr]
 
 
 OUTCOMES = [
@@ -255,30 +250,6 @@ async def test_o15_a_stale_artifact_is_not_served_after_a_restore() -> None:
     host.files["a.txt"] = "two"
     await other.restore(await guest.snapshot())
     assert await value("(f)", host, guest=other) == "two"
-
-
-async def test_o16_the_least_recently_used_artifact_goes_first() -> None:
-    guest = new_guest(memo_capacity=1)
-    code = "(define (f x) (memo (list) x)) (f 1) (f 2) (f 1) (memo/stats)"
-
-    assert await value(code, guest=guest) == {
-        "size": 1,
-        "capacity": 1,
-        "hits": 0,
-        "misses": 3,
-        "evictions": 2,
-    }
-
-
-async def test_o18_a_run_that_waits_goes_on_with_the_answer() -> None:
-    guest = new_guest()
-    request = RunRequest(code='(string-append "answer: " (call "ask.person" :question "go on?"))')
-    parked = await guest.run(request, Host(answers={"ask.person": Parked(escalation=EscalationId("e"))}))
-    assert parked.status == "parked"
-    assert parked.snapshot is not None
-
-    ended = await new_guest().resume(parked.snapshot, Returned(value="yes"), request, Host())
-    assert ended.value == "answer: yes"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def finish(machine: Machine, *, steps: int = 100_000) -> Json:
         if progress == "waiting":
             answer(machine)
         elif progress == "crowded":
-            list(measure(machine))
+            measure(machine)
     return to_json(machine.value, names_procedures=True)
 
 

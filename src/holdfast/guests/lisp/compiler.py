@@ -23,7 +23,7 @@ from holdfast.guests.lisp.nodes import (
 from holdfast.guests.lisp.place import Place
 from holdfast.guests.lisp.trampoline import Deep, bounce
 
-VERSION = 1
+VERSION = 2
 """Of the instructions. A parked run points into its code, so another version cannot go on with it."""
 
 (

@@ -7,7 +7,7 @@ from holdfast.guests.lisp.data import Datum, Symbol
 from holdfast.guests.lisp.environment import Cell, Closure, Root
 from holdfast.guests.lisp.facts import FactStore
 from holdfast.guests.lisp.faults import Fault
-from holdfast.guests.lisp.language import LANGUAGE
+from holdfast.guests.lisp.language import LANGUAGE, ROUND
 from holdfast.guests.lisp.lists import PAIR_BYTES, gather
 from holdfast.guests.lisp.numbers import integer
 from holdfast.guests.lisp.operations import API, name_arguments
@@ -78,10 +78,12 @@ def _budget_remaining(machine: Registers, arguments: list[Datum]) -> None:
     machine.give(None if budget is None else budget.room(key(arguments[0])))
 
 
-def _spend_iteration(machine: Registers, arguments: list[Datum]) -> None:
+def _begin_round(machine: Registers, arguments: list[Datum]) -> None:
+    """Charge a round of a fixpoint here and to the session; #f where the session has none left."""
     if machine.context.budget is not None:
         machine.context.budget.reserve("iterations")
-    machine.give(None)
+    # Numbered, because the same call over and over would be taken for a loop that leads nowhere.
+    machine.request(ROUND, {"round": machine.meter.calls + 1})
 
 
 def _use(machine: Registers, arguments: list[Datum]) -> None:
@@ -159,7 +161,7 @@ CONTROLS = (
     Control("%define-macro", _define_macro, 2, 2),
     Control("%try", _try, 1, 1),
     Control("%with-budget", _with_budget, 2, 2),
-    Control("%spend-iteration", _spend_iteration, 0, 0),
+    Control("%begin-round?", _begin_round, 0, 0),
     Control("%use", _use, 1, 1),
     Control("%path-of", _path_of, 2, 2),
     Control("%perform", _perform, 2, 2),

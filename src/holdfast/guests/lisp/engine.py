@@ -1,6 +1,7 @@
 """The Lisp engine: pure Python, so it is always there. Its guests live in this process and can reach nothing of it."""
 
 from holdfast.guests.contract import Capabilities, Engine, Guest
+from holdfast.guests.lisp.threads import Threads
 from holdfast.guests.seal import Seal
 
 VERSION = "1"
@@ -22,6 +23,7 @@ class LispEngine:
     def __init__(self, *, key: bytes, memo_capacity: int = _MEMO_CAPACITY) -> None:
         self._seal = Seal(key)
         self._memo_capacity = memo_capacity
+        self._threads = Threads()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -31,10 +33,16 @@ class LispEngine:
         # Not at the top: most sessions never run Lisp, and the library of the language takes a moment to load.
         from holdfast.guests.lisp.guest import LispGuest
 
-        return LispGuest(capabilities=_CAPABILITIES, seal=self._seal, memo_capacity=self._memo_capacity)
+        return LispGuest(
+            capabilities=_CAPABILITIES,
+            seal=self._seal,
+            memo_capacity=self._memo_capacity,
+            threads=self._threads,
+        )
 
     async def close(self) -> None:
-        """Nothing to stop."""
+        """End the threads that programs were at work in. Idempotent."""
+        await self._threads.close()
 
 
 def lisp_engine(*, key: bytes) -> Engine:

@@ -1,4 +1,4 @@
-"""The host's garbage collector, told to wait while a program is read, expanded or compiled."""
+"""The host's garbage collector, told to wait while a program is read, expanded, compiled, saved or restored."""
 
 import gc
 from collections.abc import Iterator

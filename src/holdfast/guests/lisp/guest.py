@@ -1,7 +1,8 @@
 """Lisp as a guest: runs programs in slices, answers their calls through the gate, saves and restores what they are."""
 
-import asyncio
+import contextlib
 import time
+from collections.abc import Iterator
 from typing import Final, Literal
 
 from holdfast.core import Answer, Json, Parked
@@ -11,24 +12,28 @@ from holdfast.guests.lisp.border import to_json
 from holdfast.guests.lisp.faults import Fault, LimitReached
 from holdfast.guests.lisp.image import BadImage
 from holdfast.guests.lisp.library import fresh_state, library
-from holdfast.guests.lisp.machine import Machine
+from holdfast.guests.lisp.machine import Machine, Progress
 from holdfast.guests.lisp.memory import measure
 from holdfast.guests.lisp.meter import Meter
 from holdfast.guests.lisp.operations import tool_operations
 from holdfast.guests.lisp.reader import read
 from holdfast.guests.lisp.saving import load_machine, load_state, save_machine, save_state
+from holdfast.guests.lisp.threads import Threads
 from holdfast.guests.seal import Seal
 
-SLICE_STEPS: Final = 10_000
-"""Between two looks at the clock and at the other guests of the process: a millisecond or two."""
+SLICE_STEPS: Final = 20_000
+"""Between two looks at the clock: some milliseconds."""
 
 
 class LispGuest:
     """The Lisp programs of one session."""
 
-    def __init__(self, *, capabilities: Capabilities, seal: Seal, memo_capacity: int) -> None:
+    def __init__(
+        self, *, capabilities: Capabilities, seal: Seal, memo_capacity: int, threads: Threads
+    ) -> None:
         self._capabilities = capabilities
         self._seal = seal
+        self._threads = threads
         self._state = fresh_state(memo_capacity)
         self._has_run = False
         self._is_running = False
@@ -39,36 +44,42 @@ class LispGuest:
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
         machine = self._machine(request)
-        try:
-            machine.load(read(request.code))
-        except LimitReached as limit:
-            return Run(status="limit", error=str(limit))
-        except Fault as fault:
-            return Run(status="refused", error=str(fault))
-        return await self._drive(machine, on_call)
+        with self._at_work():
+            try:
+                await self._threads.do(lambda: machine.load(read(request.code)))
+            except LimitReached as limit:
+                return Run(status="limit", error=str(limit))
+            except Fault as fault:
+                return Run(status="refused", error=str(fault))
+            return await self._drive(machine, on_call)
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
         machine = self._machine(request)
-        image = self._seal.open(self._tag, snapshot)
-        try:
-            load_machine(machine, image, library())
-        except BadImage as error:
-            raise _refused(error) from error
-        self._state = machine.state
-        if isinstance(answer, Parked):
-            return self._ended(machine, "parked", snapshot=snapshot)
-        return await self._drive(machine, on_call, answer)
+        with self._at_work():
+            try:
+                await self._threads.do(
+                    lambda: load_machine(machine, self._seal.open(self._tag, snapshot), library())
+                )
+            except BadImage as error:
+                raise _refused(error) from error
+            self._state = machine.state
+            if isinstance(answer, Parked):
+                return self._ended(machine, "parked", snapshot=snapshot)
+            return await self._drive(machine, on_call, answer)
 
     async def snapshot(self) -> bytes:
-        return self._seal.close(self._tag, save_state(self._state)) if self._has_run else b""
+        if not self._has_run:
+            return b""
+        return await self._threads.do(lambda: self._seal.close(self._tag, save_state(self._state)))
 
     async def restore(self, state: bytes) -> None:
         if not state:
             await self.close()
             return
-        image = self._seal.open(self._tag, state)
         try:
-            self._state = load_state(image, library())
+            self._state = await self._threads.do(
+                lambda: load_state(self._seal.open(self._tag, state), library())
+            )
         except BadImage as error:
             raise _refused(error) from error
         self._has_run = True
@@ -85,13 +96,22 @@ class LispGuest:
             now_ms=request.now_ms,
         )
 
-    async def _drive(self, machine: Machine, on_call: OnCall, answer: Answer | None = None) -> Run:
-        """Run slice by slice to the end, a limit, or a call that waits for a person."""
+    @contextlib.contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """One program at a time: two would work on the same data in two threads."""
         if self._is_running:
             raise GuestError(
                 "a program of this guest is running already", hint="Await it, or use another guest."
             )
-        self._is_running = self._has_run = True
+        self._is_running = True
+        try:
+            yield
+        finally:
+            self._is_running = False
+
+    async def _drive(self, machine: Machine, on_call: OnCall, answer: Answer | None = None) -> Run:
+        """Run slice by slice to the end, a limit, or a call that waits for a person."""
+        self._has_run = True
         try:
             if answer is not None:
                 machine.answer(answer)
@@ -103,30 +123,21 @@ class LispGuest:
         except Fault as fault:
             value: Json = {"outcome": "error", "message": fault.message, "code": fault.code}
             return self._ended(machine, "error", value=value, error=str(fault))
-        finally:
-            self._is_running = False
 
     async def _run_slices(self, machine: Machine, on_call: OnCall) -> Run:
-        watch = _Watch(machine)
         while True:
-            progress = machine.advance(SLICE_STEPS)
-            watch.count()
+            progress, value = await self._threads.do(lambda: _slice(machine))
             if progress == "done":
-                return self._ended(machine, "ok", value=to_json(machine.value, names_procedures=True))
-            if progress == "crowded":
-                for _ in measure(machine):
-                    watch.count()
-                    await watch.step_aside()
-            elif progress == "waiting":
+                return self._ended(machine, "ok", value=value)
+            if progress == "waiting":
                 assert machine.waiting is not None
                 answer = await on_call(machine.waiting.operation, machine.waiting.arguments)
                 if isinstance(answer, Parked):
-                    sealed = self._seal.close(self._tag, save_machine(machine))
+                    sealed = await self._threads.do(
+                        lambda: self._seal.close(self._tag, save_machine(machine))
+                    )
                     return self._ended(machine, "parked", snapshot=sealed)
-                watch.start()
                 machine.answer(answer)
-            else:
-                await watch.step_aside()
 
     def _ended(
         self,
@@ -152,28 +163,16 @@ class LispGuest:
         return f"{self._capabilities.engine}/{self._capabilities.version}"
 
 
+def _slice(machine: Machine) -> tuple[Progress, Json]:
+    """Run for a while, in a thread; with the value of a program that ended. Raises LimitReached."""
+    own, wall = time.thread_time(), time.perf_counter()
+    progress = machine.advance(SLICE_STEPS)
+    if progress == "crowded":
+        measure(machine)
+    value = to_json(machine.value, names_procedures=True) if progress == "done" else None
+    machine.count_seconds(own=time.thread_time() - own, wall=time.perf_counter() - wall)
+    return progress, value
+
+
 def _refused(error: BadImage) -> SnapshotRefused:
     return SnapshotRefused(f"this snapshot does not fit: {error}", hint="Start the turn again.")
-
-
-class _Watch:
-    """Times a run: the processor while the program is at work, the clock while it is not waiting for a call."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self.start()
-
-    def start(self) -> None:
-        """From here on it counts."""
-        self._own, self._wall = time.thread_time(), time.perf_counter()
-
-    def count(self) -> None:
-        """Charge what has passed. Raises LimitReached."""
-        own, wall = self._own, self._wall
-        self.start()
-        self._machine.count_seconds(own=self._own - own, wall=self._wall - wall)
-
-    async def step_aside(self) -> None:
-        """Let others of this process work; that takes none of the program's own time."""
-        await asyncio.sleep(0)
-        self._own = time.thread_time()

@@ -27,10 +27,14 @@ from holdfast.guests.lisp.data import (
 )
 from holdfast.guests.lisp.environment import Cell, Closure, Level, Root, Template
 from holdfast.guests.lisp.facts import Fact, FactStore
+from holdfast.guests.lisp.faults import Fault
+from holdfast.guests.lisp.garbage import collection_paused
 from holdfast.guests.lisp.place import Place
 from holdfast.guests.lisp.registers import Control
 
 FORMAT = 1
+MAX_KEY_PARTS = 100_000
+"""Of what a memo refers to: naming it is done at each use, and at once."""
 
 _NODES: tuple[type[Any], ...] = (
     nodes.Constant,
@@ -68,26 +72,28 @@ class BadImage(Exception):
 
 def encode_image(root: object, *, natives: dict[str, Template]) -> bytes:
     """The JSON of an object and everything that hangs on it."""
-    writer = _Writer({id(template): name for name, template in natives.items()}, is_key=False)
-    return msgspec.json.encode({"format": FORMAT, "root": writer.write(root), "objects": writer.objects})
+    with collection_paused():
+        writer = _Writer({id(template): name for name, template in natives.items()}, is_key=False)
+        return msgspec.json.encode({"format": FORMAT, "root": writer.write(root), "objects": writer.objects})
 
 
 def decode_image(data: bytes, *, library: Root, natives: dict[str, Template]) -> Any:
     """What was encoded. Raises BadImage. Any: the caller knows what it put in."""
     try:
-        image = msgspec.json.decode(data)
-        if image["format"] != FORMAT:
-            raise BadImage(f"the image has format {image['format']}, this version reads {FORMAT}")
-        return _Reader(image["objects"], library, natives).read(image["root"])
+        with collection_paused():
+            image = msgspec.json.decode(data)
+            if image["format"] != FORMAT:
+                raise BadImage(f"the image has format {image['format']}, this version reads {FORMAT}")
+            return _Reader(image["objects"], library, natives).read(image["root"])
     except (msgspec.DecodeError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise BadImage(f"the image cannot be read: {type(error).__name__}") from error
 
 
-def graph_key(root: object) -> str:
-    """A digest that two objects share when they are made alike. Places and top levels do not count."""
+def graph_key(root: object) -> tuple[str, int]:
+    """A digest that two objects share when they are made alike, and of how many parts. Places and top levels do not count."""
     writer = _Writer({}, is_key=True)
     encoded = [writer.write(root), writer.objects]
-    return hashlib.sha256(msgspec.json.encode(encoded)).hexdigest()
+    return hashlib.sha256(msgspec.json.encode(encoded)).hexdigest(), len(writer.objects)
 
 
 class _Writer:
@@ -139,6 +145,8 @@ class _Writer:
         number = self._numbers.get(id(item))
         if number is None:
             number = self._numbers[id(item)] = len(self.objects)
+            if self._is_key and number >= MAX_KEY_PARTS:
+                raise Fault("too-large", f"a memo refers to at most {MAX_KEY_PARTS} parts of data")
             self.objects.append([])
             self._alive.append(item)
             self._waiting.append((number, item))

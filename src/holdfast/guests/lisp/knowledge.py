@@ -20,6 +20,9 @@ from holdfast.guests.lisp.registers import Control, Registers
 from holdfast.guests.lisp.tables import table
 from holdfast.guests.lisp.texts import text
 
+_STEPS_PER_PART = 8
+"""What a part of an expression costs to be named, in steps."""
+
 
 def _assert(machine: Registers, arguments: list[Datum]) -> None:
     """Whether the fact is new."""
@@ -103,8 +106,9 @@ def _ok_after(machine: Registers, arguments: list[Datum]) -> None:
 
 def _expression_key(machine: Registers, arguments: list[Datum]) -> None:
     """Names an expression together with the values of the names in it."""
-    machine.charge(steps=100)
-    machine.give(graph_key(arguments))
+    named, parts = graph_key(arguments)
+    machine.charge(steps=_STEPS_PER_PART * parts)
+    machine.give(named)
 
 
 def _artifact_key(expression: str, dependencies: dict[str, str]) -> str:

@@ -10,6 +10,7 @@ from holdfast.guests.lisp.context import State
 from holdfast.guests.lisp.controls import CONTROLS
 from holdfast.guests.lisp.data import Operation, Primitive
 from holdfast.guests.lisp.environment import Cell, Root
+from holdfast.guests.lisp.evidence import EVIDENCE
 from holdfast.guests.lisp.facts import FactStore
 from holdfast.guests.lisp.knowledge import KNOWLEDGE
 from holdfast.guests.lisp.lists import LISTS
@@ -31,6 +32,7 @@ _PROCEDURES: tuple[Primitive | Control | Operation, ...] = (
     *BASICS,
     *CONTROLS,
     *KNOWLEDGE,
+    *EVIDENCE,
     *MODELS,
     *API.values(),
     OPERATE,

@@ -6,7 +6,7 @@ Below it lie the instructions; above it, the guest.
 
 from typing import Literal, assert_never
 
-from holdfast.core import Answer, Failed, Parked, Refused, Returned
+from holdfast.core import Amount, Answer, Failed, Parked, Refused, Returned
 from holdfast.guests.lisp.border import from_json
 from holdfast.guests.lisp.budgets import BudgetSpent
 from holdfast.guests.lisp.context import Context
@@ -14,7 +14,7 @@ from holdfast.guests.lisp.data import Datum
 from holdfast.guests.lisp.environment import Closure, Root, Template
 from holdfast.guests.lisp.expander import expand, is_macro_definition
 from holdfast.guests.lisp.faults import Crowded, Fault
-from holdfast.guests.lisp.language import LANGUAGE
+from holdfast.guests.lisp.language import LANGUAGE, ROUND
 from holdfast.guests.lisp.memory import measure
 from holdfast.guests.lisp.natives import HALTED
 from holdfast.guests.lisp.registers import Call, Registers
@@ -135,13 +135,22 @@ class Machine(Registers):
         self.meter.is_measured = False
         return True
 
+    def _charge(self, amount: Amount) -> None:
+        """What a call spent of a model, to the budgets around it; a price that nobody knows is not counted."""
+        if self.context.budget is not None:
+            self.context.budget.settle("tokens", amount.tokens)
+            self.context.budget.settle("cost", float(amount.cost_usd or 0))
+
     def _returned(self, call: Call, answer: Answer) -> Datum:
         """The value of an answer; one that is none is a fault of the program that asked."""
         match answer:
             case Returned():
                 if call.operation in LANGUAGE:
                     self.permitted.add(call.operation)
-                return from_json(answer.value, self.meter)
+                self._charge(answer.amount)
+                return True if call.operation == ROUND else from_json(answer.value, self.meter)
+            case Refused() if call.operation == ROUND and answer.ran_out is not None:
+                return False
             case Refused():
                 message = f"{call.operation} was refused: {answer.reason} (rule: {answer.rule})"
                 raise Fault("policy-violation", message)
@@ -176,6 +185,5 @@ class _Macros:
             if progress == "done":
                 return inner.value
             if progress == "crowded":
-                for _ in measure(outer, inner):
-                    pass
+                measure(outer, inner)
         raise Fault("macro-error", f"the macros of one form took more than {MAX_MACRO_STEPS} steps")

@@ -1,7 +1,6 @@
-"""How much a run holds: a walk over everything it can reach, in pieces, so that others are served meanwhile."""
+"""How much a run holds: a walk over everything it can reach."""
 
 import sys
-from collections.abc import Iterator
 
 from holdfast.guests.lisp.artifacts import Artifact
 from holdfast.guests.lisp.budgets import Budget
@@ -11,32 +10,25 @@ from holdfast.guests.lisp.environment import Closure, Root, Template
 from holdfast.guests.lisp.facts import Fact, FactStore
 from holdfast.guests.lisp.registers import Registers
 
-_PIECE = 20_000
-"""Things looked at between two pauses: some milliseconds."""
 _OBJECT_BYTES = 64
 _INSTRUCTION_BYTES = 120
 """With its share of the tree that it was compiled from."""
 
 
-def measure(*machines: Registers) -> Iterator[None]:
-    """Look at everything reachable, pausing now and then; tells the meter at the end. Raises LimitReached."""
+def measure(*machines: Registers) -> None:
+    """Look at everything reachable and tell the meter. Raises LimitReached."""
     waiting: list[object] = []
     for machine in machines:
         waiting += _roots(machine)
     seen: set[int] = set()
-    total = work = 0
+    total = 0
     while waiting:
         item = waiting.pop()
         if item is None or item is True or item is False or id(item) in seen:
             continue
         seen.add(id(item))
         total += _size(item)
-        before = len(waiting)
         _add_parts(item, waiting)
-        work += 1 + len(waiting) - before
-        if work > _PIECE:
-            work = 0
-            yield
     machines[0].meter.found_live(total)
 
 

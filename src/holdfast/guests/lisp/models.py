@@ -1,6 +1,7 @@
-"""Asking a model from a program: a `with-budget` bounds its tokens and cost, and is charged what the reply cost."""
+"""Asking a model from a program: no more tokens are asked for than the budgets around it leave.
 
-import math
+What the reply cost comes with the host's answer, and is charged there like the cost of any call.
+"""
 
 from holdfast.guests.lisp.data import Datum
 from holdfast.guests.lisp.lists import gather
@@ -8,12 +9,8 @@ from holdfast.guests.lisp.operations import API, name_arguments
 from holdfast.guests.lisp.registers import Control, Registers
 from holdfast.guests.lisp.texts import text
 
-_CHARACTERS_PER_TOKEN = 4
-"""A guess, used only where a reply does not say what it took."""
-
 
 def _ask(machine: Registers, arguments: list[Datum]) -> None:
-    """The call itself, with no more tokens asked for than the budgets leave."""
     operation = API[text(arguments[0])]
     named = dict(name_arguments(operation.name, operation.positions, gather(machine, arguments[1])))
     budget = machine.context.budget
@@ -26,30 +23,4 @@ def _ask(machine: Registers, arguments: list[Datum]) -> None:
     machine.request(operation.operation, named)
 
 
-def _settle(machine: Registers, arguments: list[Datum]) -> None:
-    """Charge a reply and give its text. A reply is text, or a table with text, tokens and cost_usd."""
-    asked, reply = gather(machine, arguments[0]), arguments[1]
-    answer = reply.get("text", reply) if isinstance(reply, dict) else reply
-    if machine.context.budget is not None:
-        machine.context.budget.settle("tokens", _tokens(asked, reply, answer))
-        machine.context.budget.settle("cost", _number(reply, "cost_usd") or 0)
-    machine.give(answer)
-
-
-def _tokens(asked: list[Datum], reply: Datum, answer: Datum) -> float:
-    counted = _number(reply, "tokens")
-    if counted is not None:
-        return counted
-    characters = sum(len(item) for item in (*asked, answer) if isinstance(item, str))
-    return math.ceil(characters / _CHARACTERS_PER_TOKEN)
-
-
-def _number(reply: Datum, name: str) -> float | None:
-    value = reply.get(name) if isinstance(reply, dict) else None
-    return value if isinstance(value, (int, float)) and value >= 0 else None
-
-
-MODELS = (
-    Control("%ask-model", _ask, 2, 2),
-    Control("%settle-model", _settle, 2, 2),
-)
+MODELS = (Control("%ask-model", _ask, 2, 2),)

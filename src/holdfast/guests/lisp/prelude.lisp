@@ -152,10 +152,46 @@
 ;; Models
 
 (define (llm/complete . arguments)
-  (%settle-model arguments (%ask-model "llm/complete" arguments)))
+  (%ask-model "llm/complete" arguments))
 
 (define (llm/intent . arguments)
-  (%settle-model arguments (%ask-model "llm/intent" arguments)))
+  (%ask-model "llm/intent" arguments))
+
+;; Evidence: a place in a file as it was when somebody looked. A fact can carry it.
+
+(define (evidence path . span)
+  (let ((fingerprint (%fingerprint path)))
+    (%evidence path (world/read path) fingerprint span)))
+
+(define (evidence/verify evidence)
+  (let ((path (get evidence :ref)))
+    (cond ((not (world/exists? path)) 'stale)
+          ((not (equal? (%fingerprint path) (get evidence :fingerprint))) 'stale)
+          ((equal? (%evidence path (world/read path) (get evidence :fingerprint) (get evidence :span)) evidence) 'valid)
+          (else 'content-mismatch))))
+
+;; Budgets
+
+(define (%share bound weight whole)
+  (cond ((nil? bound) nil)
+        ((integer? bound) (quotient (* bound weight) whole))
+        (else (/ (* bound weight) whole))))
+
+(define (budget-allocate limits weights)
+  (let ((whole (reduce + 0 weights)))
+    (unless (and (> whole 0) (every (lambda (weight) (and (integer? weight) (>= weight 0))) weights))
+      (error 'type-error "a budget is dealt out by integers from 0 up that are not all 0"))
+    (%map-one (lambda (weight)
+                (reduce (lambda (share entry)
+                          (put share (first entry) (%share (second entry) weight whole)))
+                        (table)
+                        (entries limits)))
+              weights)))
+
+(define (budget-split limits parts)
+  (unless (and (integer? parts) (> parts 0))
+    (error 'type-error "a budget is split into a number of parts from 1 up"))
+  (budget-allocate limits (%map-one (lambda (place) 1) (range parts))))
 
 ;; Memo
 
@@ -226,23 +262,21 @@
           (else (loop (cdr items) (+ place 1))))))
 
 (define (%fixpoint-outcome thunk . options)
-  (%use "fixpoint")
   (let* ((settings (apply table options))
          (most (get settings :max 100))
          (watched (get settings :watch '(facts bindings world))))
     (unless (and (integer? most) (>= most 0))
       (error 'type-error "the :max of a fixpoint is an integer from 0 up"))
     (let loop ((round 1) (value nil) (seen (list (%state thunk watched))))
-      (if (> round most)
-          (nonconverged value most 'max-iterations)
-          (begin
-            (%spend-iteration)
-            (let* ((value (thunk))
-                   (state (%state thunk watched))
-                   (place (%place-of state seen)))
-              (cond ((not place) (loop (+ round 1) value (cons state seen)))
-                    ((= place 0) (%ok-after value round))
-                    (else (cycle value (+ place 1) (take seen (+ place 1)))))))))))
+      (cond ((> round most) (nonconverged value most 'max-iterations))
+            ((not (%begin-round?)) (nonconverged value (- round 1) 'budget))
+            (else
+             (let* ((value (thunk))
+                    (state (%state thunk watched))
+                    (place (%place-of state seen)))
+               (cond ((not place) (loop (+ round 1) value (cons state seen)))
+                     ((= place 0) (%ok-after value round))
+                     (else (cycle value (+ place 1) (take seen (+ place 1)))))))))))
 
 (define (%fixpoint thunk . options)
   (let ((outcome (apply %fixpoint-outcome thunk options)))
