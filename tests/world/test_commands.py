@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.commands import files, proposals, rewind
-from holdfast.cli.exits import OK
+from holdfast.cli.exits import DENIED, OK
 from holdfast.core import PERSON, Amount, Call, CallId, Change, Decision, Ok, call_id, digest_bytes
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import HoldfastError, InvalidInput
@@ -144,6 +144,20 @@ async def test_proposals_are_shown_committed_and_rejected(
     capsys.readouterr()
     await command(proposals, "show", "work")
     assert capsys.readouterr().out == ""
+
+
+async def test_w13_a_checked_commit_is_made_only_if_the_check_passes_on_the_changed_files(
+    home: Home, project: Path
+) -> None:
+    await staged(home, project)
+    for failing in ("false", "test ! -e b", "exit 7", "no-such-program"):
+        assert await command(proposals, "commit", "work", "--check", failing) == DENIED
+        assert (project / "a").read_bytes() == b"old\n"
+    with pytest.raises(InvalidInput):
+        await command(proposals, "commit", "work", "a", "--check", "true")
+    passing = "grep -q new a && grep -q new b && rm a"
+    assert await command(proposals, "commit", "work", "--check", passing) == OK
+    assert (project / "a").read_bytes() == (project / "b").read_bytes() == b"new\n"
 
 
 async def turns(home: Home, project: Path) -> None:

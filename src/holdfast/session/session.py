@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import msgspec
 
@@ -47,7 +48,7 @@ from holdfast.session.staging import restage
 from holdfast.session.status import Status, TurnRecord
 from holdfast.session.turnstile import Turnstile
 from holdfast.store import Journal, Store
-from holdfast.world import Proposal, StagedWorld, World
+from holdfast.world import Proposal, StagedWorld, World, copy_out
 
 
 class Session:
@@ -204,6 +205,10 @@ class Session:
         changes = self._staged.commit(paths or None)
         await self._journal.append(ProposalsCommitted(changes=changes, principal=principal))
         return tuple(change.path for change in changes)
+
+    def copy_proposed(self, folder: Path) -> None:
+        """Copy the workspace to a folder on the disk, as it would be with every staged change made: to try it there."""
+        copy_out(self._staged, ".", folder)
 
     async def reject(self, *paths: str, principal: Principal = PERSON) -> tuple[str, ...]:
         """Drop staged changes; the session goes on."""

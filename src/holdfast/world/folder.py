@@ -143,6 +143,7 @@ class FolderWorld:
         return tuple(sorted(stats, key=lambda each: each.path))
 
     def _write(self, path: str, content: bytes, *, overwrite: bool, mode: int | None = None) -> Change:
+        parent_and_name(path)
         old = self._files.find(path)
         if old is not None and stat.S_ISDIR(old.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)

@@ -2,10 +2,15 @@
 
 holdfast proposals show SESSION [PATH...]      unified diffs, to read or to pipe into git apply
 holdfast proposals commit SESSION [PATH...]    all of these or none; refused where a file changed meanwhile
+holdfast proposals commit SESSION --check 'pytest -q'   only if this succeeds on a copy that has the changes
 holdfast proposals reject SESSION [PATH...]
 """
 
 import argparse
+import asyncio
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from holdfast.app import Runtime
 from holdfast.cli import exits
@@ -20,6 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=["show", "commit", "reject"], help="what to do")
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="only these (default: all)")
+    parser.add_argument(
+        "--check", metavar="COMMAND", help="commit only if this command succeeds where the changes are made"
+    )
     parser.add_argument("--json", action="store_true", help="a JSON document on stdout")
 
 
@@ -37,6 +45,8 @@ async def run(arguments: argparse.Namespace) -> int:
         if not session.proposals():
             console.say("nothing is staged")
             return exits.OK
+        if arguments.check is not None and not await _passes(session, arguments, console):
+            return exits.DENIED
         decide = session.commit if arguments.action == "commit" else session.reject
         paths = await decide(*arguments.paths)
     finally:
@@ -47,6 +57,20 @@ async def run(arguments: argparse.Namespace) -> int:
         for path in paths:
             console.say(f"{'committed' if arguments.action == 'commit' else 'rejected'} {visible(path)}")
     return exits.OK
+
+
+async def _passes(session: Session, arguments: argparse.Namespace, console: Console) -> bool:
+    """Run the person's command in a copy of the workspace that has all staged changes."""
+    if arguments.action != "commit" or arguments.paths:
+        raise InvalidInput("--check is for committing everything", hint="leave out the paths, or the check")
+    with TemporaryDirectory(prefix="holdfast-check-") as folder:
+        await asyncio.to_thread(session.copy_proposed, Path(folder))
+        # The person's own words at their own terminal, so it runs as their shell would run it.
+        child = await asyncio.create_subprocess_shell(arguments.check, cwd=folder, stdout=sys.stderr)
+        code = await child.wait()
+    if code != 0:
+        console.say(f"nothing was committed: {visible(arguments.check)} ended with {code}", "bad")
+    return code == 0
 
 
 def _show(session: Session, arguments: argparse.Namespace, console: Console) -> None:
