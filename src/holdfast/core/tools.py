@@ -131,10 +131,14 @@ class FunctionToolset:
 
     def __init__(self, functions: dict[str, tuple[Tool, Callable[[JsonObject], Json]]]) -> None:
         self._functions = functions
+        self._tools: tuple[Tool, ...] = ()
         self.performed: list[Call] = []
 
     def tools(self) -> tuple[Tool, ...]:
-        return tuple(tool for tool, _ in self._functions.values())
+        tools = tuple(tool for tool, _ in self._functions.values())
+        if tools != self._tools:
+            self._tools = tools
+        return self._tools
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         self.performed.append(call)

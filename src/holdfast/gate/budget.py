@@ -58,16 +58,19 @@ class Budget(Fold):
         self._held: dict[int, Amount] = {}
         self._next = 0
         self._warned: set[Dimension] = set()
+        self._find_bounds()
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
         match event:
             case SessionOpened():
                 self.limits = event.limits
+                self._find_bounds()
             case BudgetRaised():
                 self.limits = event.limits
                 self.turn_limits = self.turn_limits.raised(event.added)
                 self.requests.add(event.request)
                 self._warned.clear()
+                self._find_bounds()
             case MessagePosted() | CodePosted():
                 self.turn_spent = Amount()
                 self.turn_limits = self._configured
@@ -104,7 +107,7 @@ class Budget(Fold):
 
     def reserve(self, amount: Amount) -> Reservation:
         """Hold room for something about to happen. Raises BudgetExceeded, naming the dimension without room."""
-        for dimension in DIMENSIONS:
+        for dimension in self._bounded:
             room = self._own_room(dimension)
             wanted = getattr(amount, dimension)
             if room is not None and (wanted is None or exact(wanted) > room):
@@ -131,6 +134,14 @@ class Budget(Fold):
             rooms.append(self._tree.remaining(dimension))
         return min((room for room in rooms if room is not None), default=None)
 
+    def _find_bounds(self) -> None:
+        """The dimensions that have a limit: every call looks at each of them, and most sessions have few."""
+        self._bounded = tuple(
+            each
+            for each in DIMENSIONS
+            if getattr(self.limits, each) is not None or getattr(self.turn_limits, each) is not None
+        )
+
     def _own_room(self, dimension: Dimension) -> Decimal | None:
         """What turn and session leave."""
         bounds = [
@@ -146,7 +157,7 @@ class Budget(Fold):
     def nearly_spent(self) -> list[tuple[Dimension, str, str]]:
         """Dimensions that passed four fifths of their limit since last asked: name, spent, limit."""
         found: list[tuple[Dimension, str, str]] = []
-        for dimension in DIMENSIONS:
+        for dimension in self._bounded:
             bound, spent = getattr(self.limits, dimension), getattr(self.spent, dimension)
             if not bound or spent is None or dimension in self._warned:
                 continue
@@ -154,6 +165,9 @@ class Budget(Fold):
                 self._warned.add(dimension)
                 found.append((dimension, plain(spent), plain(bound)))
         return found
+
+
+_ONE_CALL = Amount(calls=1)
 
 
 def cost_of(event: AnyEvent) -> Amount | None:
@@ -164,7 +178,7 @@ def cost_of(event: AnyEvent) -> Amount | None:
         case ModelReplied() | ModelFailed() | HistoryCompacted():
             return Amount.of(event.usage)
         case CallSettled():
-            return event.amount.plus(Amount(calls=1))
+            return event.amount.plus(_ONE_CALL)
         case TurnEnded() | TurnParked():
             return Amount(wall_seconds=event.wall_seconds)
         case _:

@@ -24,10 +24,10 @@ class Calls(Fold):
                 # Out of budget is for now and not for good: once there is more, the call is judged anew.
                 if ran_out(event.decision) is None:
                     self._refused[event.call.id] = event
-                self._count(event.call)
+                self._count(event.call, event.call.digest)
             case CallIntended():
                 self._intended[event.call.id] = event
-                self._count(event.call)
+                self._count(event.call, event.digest)
             case CallSettled():
                 self._settled[event.call] = event
             case _:
@@ -53,12 +53,12 @@ class Calls(Fold):
         """Every call that was begun and has no outcome."""
         return tuple(intended for call, intended in self._intended.items() if call not in self._settled)
 
-    def repeats(self, call: Call) -> int:
-        """How often the same operation with the same arguments was asked for in the call's turn."""
-        return self._repeats.get((call.turn, call.digest), 0)
+    def repeats(self, turn: int, digest: str) -> int:
+        """How often the same operation with the same arguments was asked for in a turn."""
+        return self._repeats.get((turn, digest), 0)
 
-    def _count(self, call: Call) -> None:
-        key = (call.turn, call.digest)
+    def _count(self, call: Call, digest: str) -> None:
+        key = (call.turn, digest)
         self._repeats[key] = self._repeats.get(key, 0) + 1
 
 

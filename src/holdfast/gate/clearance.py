@@ -30,6 +30,7 @@ class Cleared(NamedTuple):
     decision: Decision
     offer: Offer
     targets: tuple[Target, ...]
+    digest: str
     policy_digest: str
     escalation: EscalationId | None = None
     grant: GrantId | None = None
@@ -80,7 +81,7 @@ class Clearance:
             id=EscalationId(new_token()),
             call=call,
             decision=judged.decision,
-            digest=call.digest,
+            digest=judged.digest,
             tool_digest=offer.digest,
             policy_digest=self._judge.policy.digest,
             opened_ms=now_ms,
@@ -97,7 +98,7 @@ class Clearance:
             said = "said no" if ruling.verdict == "deny" else "did not answer"
             return _no(decision, "person", ": ".join(filter(None, (f"the person {said}", ruling.reason))))
         shown = (asked.digest, asked.tool_digest, asked.policy_digest)
-        if shown != (call.digest, offer.digest, self._judge.policy.digest):
+        if shown != (judged.digest, offer.digest, self._judge.policy.digest):
             reason = "what was approved is no longer what would happen"
             return _no(decision, "changed-after-approval", reason)
         if asked.targets != judged.request.targets:
@@ -128,8 +129,16 @@ class Clearance:
         escalation: EscalationId | None = None,
         grant: GrantId | None = None,
     ) -> Cleared:
-        request, digest = judged.request, self._judge.policy.digest
-        return Cleared(request.call, judged.decision, offer, request.targets, digest, escalation, grant)
+        return Cleared(
+            judged.request.call,
+            judged.decision,
+            offer,
+            judged.request.targets,
+            judged.digest,
+            self._judge.policy.digest,
+            escalation,
+            grant,
+        )
 
 
 def _no(decision: Decision, kind: str, reason: str) -> Decision:

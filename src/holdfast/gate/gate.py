@@ -17,7 +17,6 @@ from holdfast.core import (
     Clock,
     Decision,
     EscalationId,
-    Estimating,
     Failed,
     GrantId,
     Limits,
@@ -159,13 +158,12 @@ class Gate:
             reservation = self.budget.reserve(_most(cleared))
         except BudgetExceeded as error:
             return await self._refuse(call, over_budget(error))
-        digest = cleared.call.digest
         try:
             await self._journal.append(
                 CallIntended(
                     call=cleared.call,
                     decision=cleared.decision,
-                    digest=digest,
+                    digest=cleared.digest,
                     tool_digest=cleared.offer.digest,
                     asked=call.digest if cleared.call is not call else "",
                     is_idempotent=cleared.offer.tool.is_idempotent,
@@ -174,7 +172,7 @@ class Gate:
                     reserved=reservation.amount,
                 )
             )
-            settled = await self._perform(cleared, digest, reservation.amount)
+            settled = await self._perform(cleared, reservation.amount)
             await self._journal.append(settled)
         finally:
             self.budget.release(reservation)
@@ -219,7 +217,7 @@ class Gate:
         """Take a standing yes back."""
         await self._journal.append(GrantRevoked(grant=id))
 
-    async def _perform(self, cleared: Cleared, digest: str, reserved: Amount) -> CallSettled:
+    async def _perform(self, cleared: Cleared, reserved: Amount) -> CallSettled:
         """Carry it out; whatever happens becomes an event. What cannot be counted is charged as it was reserved."""
         call = cleared.call
         begun = self._clock.monotonic()
@@ -227,7 +225,7 @@ class Gate:
         status: CallStatus = "ok"
         try:
             async with asyncio.timeout(self._settings.call_seconds):
-                performed = await self._dispatch(cleared, digest)
+                performed = await self._dispatch(cleared)
             seen = in_sight(call.operation, performed.result, self.policy, self._paths)
             result = self._results.clean(seen)
         except (TimeoutError, ToolTimeout):
@@ -256,12 +254,16 @@ class Gate:
             duration_ms=round((self._clock.monotonic() - begun) * 1000, 3),
         )
 
-    async def _dispatch(self, cleared: Cleared, digest: str) -> Performed:
+    async def _dispatch(self, cleared: Cleared) -> Performed:
         """Hand the very call that was judged to the very tool that was judged."""
         decision = cleared.decision
         # Writing the intent took time, and arguments, policy, tools and links may be changed by others meanwhile.
         drift = self._judge.drift(
-            cleared.call, cleared.offer, digest, cleared.targets, policy_digest=cleared.policy_digest
+            cleared.call,
+            cleared.offer,
+            cleared.digest,
+            cleared.targets,
+            policy_digest=cleared.policy_digest,
         )
         if drift:
             raise ToolFailed(drift)
@@ -289,9 +291,11 @@ class Gate:
 
 def _most(cleared: Cleared) -> Amount:
     """What the call can spend at most, as far as its toolset can say."""
-    toolset = cleared.offer.toolset
-    most = toolset.most(cleared.call) if isinstance(toolset, Estimating) else Amount()
-    return most.plus(Amount(calls=1))
+    estimator = cleared.offer.estimator
+    return _ONE_CALL if estimator is None else estimator.most(cleared.call).plus(_ONE_CALL)
+
+
+_ONE_CALL = Amount(calls=1)
 
 
 def _at_most(reserved: Amount) -> Amount:

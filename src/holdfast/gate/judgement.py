@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.core import Call, Decision, Paths, PathTarget, Target, Tool, Toolset, encode
+from holdfast.core import Call, Decision, Estimating, Paths, PathTarget, Target, Tool, Toolset, encode
 from holdfast.gate.calls import Calls
 from holdfast.gate.refusing import deny
 from holdfast.policy import GitRemotes, Policy, Request, annotate, targets_of, validate_arguments
 
 
 class Offer(NamedTuple):
-    """A tool, who carries it out, and the digest of its definition."""
+    """A tool, who carries it out, the digest of its definition, and who can say beforehand what a call costs at most."""
 
     tool: Tool
     toolset: Toolset
     digest: str
+    estimator: Estimating | None
 
 
 class Offers:
@@ -49,10 +50,11 @@ class Offers:
             self._seen = groups
             self._offers = {}
             for toolset, tools in zip(self._toolsets, groups, strict=True):
+                estimator = toolset if isinstance(toolset, Estimating) else None
                 for offered in tools:
                     tool = annotate(offered, self._policy)
                     # The first to offer a name keeps it: a later toolset cannot put itself in its place.
-                    self._offers.setdefault(tool.name, Offer(tool, toolset, tool.digest))
+                    self._offers.setdefault(tool.name, Offer(tool, toolset, tool.digest, estimator))
         return self._offers
 
 
@@ -62,6 +64,8 @@ class Judged(NamedTuple):
     request: Request
     decision: Decision
     offer: Offer | None
+    digest: str
+    """Of the call, as it was judged."""
 
 
 class Judge:
@@ -81,19 +85,21 @@ class Judge:
         if offer is None:
             # The policy still names the rule: an unknown operation is denied by it, not by us.
             request = Request(call=call, tool=None)
-            return Judged(request, self.policy.judge(request), None)
+            return Judged(request, self.policy.judge(request), None, call.digest)
         problem = validate_arguments(offer.tool, call.arguments)
         if problem is not None:
-            return Judged(Request(call=call, tool=offer.tool), deny("invalid-arguments", problem), offer)
+            refused = deny("invalid-arguments", problem)
+            return Judged(Request(call=call, tool=offer.tool), refused, offer, call.digest)
         targets = targets_of(offer.tool, call.arguments, self._paths, remotes=self._remotes)
         request = Request(call=call, tool=offer.tool, targets=targets)
-        if self._calls.repeats(call) >= self._repeats:
+        digest = call.digest
+        if self._calls.repeats(call.turn, digest) >= self._repeats:
             reason = f"the same call was made {self._repeats} times in this turn; do something else"
-            return Judged(request, deny("circuit-breaker", reason), offer)
+            return Judged(request, deny("circuit-breaker", reason), offer, digest)
         decision = self.policy.judge(request)
         if offer.tool.asks_person and decision.verdict != "deny":
             decision = Decision(verdict="escalate", rule="ask-person", reason="it asks you", source="gate")
-        return Judged(request, decision, offer)
+        return Judged(request, decision, offer, digest)
 
     def drift(
         self, call: Call, offer: Offer, digest: str, targets: Sequence[Target], *, policy_digest: str
