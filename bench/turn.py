@@ -1,25 +1,52 @@
 """A whole turn with an instant model and one tool call, at growing histories; and what a session costs to start and close.
 
-The peers' own loops do the same with the same instant model, in memory and without a record; ours is durable. Peers: the
-loop of pydantic-ai comes with us; openai-agents is listed in bench/requirements.in and is not wired here.
+Peers: pydantic-ai, openai-agents. Their own loops do the same with the same instant model, in memory and without a record;
+ours is durable at every step. `durable writes alone` appends the very events of such a turn, one by one, to a journal as
+long: what is above it is ours. All ways are taken in turns, so that a busy machine is busy for all of them.
 """
 
 import asyncio
+import gc
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
+from bench._turn_peers import ANSWERED, SAID, Loop, peers
+from bench.mcp import ECHO
 from holdfast.app import Runtime
 from holdfast.core import PERSON, ModelMessage, Ok, TextPart, ToolCallPart, Usage
-from holdfast.core.events import MessagePosted, ModelReplied, TurnEnded
+from holdfast.core.events import AnyEvent, MessagePosted, ModelReplied, TurnEnded
+from holdfast.mcp import ServerSpec
 from holdfast.models import OnText, Prompt, Reply
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
 
 HISTORIES = (10, 1_000, 10_000)
-TURNS = 15
+ROUNDS = 25
+STARTS = 20
 READ = "world__exists"
+ALLOW = FixedPolicy(default="allow")
+ONE_SESSION = """\
+import asyncio, tempfile
+from pathlib import Path
+from holdfast.app import Runtime
+from holdfast.models import ScriptedModel, use
+
+async def main():
+    with tempfile.TemporaryDirectory() as folder:
+        runtime = await Runtime.start(home=Path(folder))
+        session = await runtime.create(model=ScriptedModel([use("execute_code", {"code": "1 + 1"}), "done"]))
+        await session.send("go")
+        status = Path("/proc/self/status").read_text()
+        print(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
+        await runtime.close()
+
+asyncio.run(main())
+"""
 
 
 class Instant:
@@ -45,93 +72,111 @@ class Instant:
 
 
 def main() -> None:
-    """Run it all and print the table."""
-    asyncio.run(_measure())
-    asyncio.run(_measure_pydantic_ai())
+    """Run it all and print the tables."""
+    asyncio.run(_measure_turns())
+    asyncio.run(_measure_sessions())
+    kilobytes = subprocess.run(
+        [sys.executable, "-c", ONE_SESSION], capture_output=True, text=True, check=True
+    ).stdout
+    print(f"{'memory of the host with one session, MB':<44}{int(kilobytes) / 1024:>8.0f}")
 
 
-async def _measure() -> None:
+async def _measure_turns() -> None:
+    print(f"{'one turn, one tool call: p50 (least), ms':<44}" + "".join(f"{n:>20,}" for n in HISTORIES))
+    columns = [await _column(messages) for messages in HISTORIES]
+    for name in columns[0]:
+        cells = [f"{statistics.median(column[name]):.2f} ({min(column[name]):.2f})" for column in columns]
+        print(f"{name:<44}" + "".join(f"{cell:>20}" for cell in cells))
+    above = [
+        statistics.median(column["holdfast"]) - statistics.median(column["durable writes alone"])
+        for column in columns
+    ]
+    print(f"{'holdfast above the durable writes':<44}" + "".join(f"{each:>20.2f}" for each in above))
+
+
+async def _column(messages: int) -> dict[str, list[float]]:
+    """Every way at one length of history."""
     with tempfile.TemporaryDirectory() as folder:
         runtime = await Runtime.start(
             home=Path(folder) / "home", settings=Settings(mode="tools", restore_points="never")
         )
-        starts, closes = [], []
-        for _ in range(20):
-            begun = time.perf_counter()
-            session = await runtime.create(model=Instant(), policy=FixedPolicy(default="allow"))
-            starts.append(time.perf_counter() - begun)
-            begun = time.perf_counter()
-            await session.close()
-            closes.append(time.perf_counter() - begun)
-        print(f"{'session ready / closed, ms':<46}{_ms(starts):>8.2f} /{_ms(closes):>7.2f}")
-        for messages in HISTORIES:
-            session = await runtime.create(model=Instant(), policy=FixedPolicy(default="allow"))
-            await _fill(session, messages)
-            times = []
-            for _ in range(TURNS):
-                begun = time.perf_counter()
-                await session.send("go on")
-                times.append(time.perf_counter() - begun)
-            print(f"{f'holdfast, a turn at {messages:,} messages, ms (durable)':<46}{_ms(times):>8.2f}")
-            await session.close()
+        session = await runtime.create(model=Instant(), policy=ALLOW)
+        await _fill(session, messages)
+        first = session.last_seq
+        await session.send("go on")
+        written = [entry.event for entry in session._journal.recorded if entry.seq > first]
+        ways: dict[str, Loop] = {
+            "holdfast": lambda: session.send("go on"),
+            "durable writes alone": await _bare(runtime, messages, written),
+        }
+        for name, make in peers().items():
+            ways[f"{name}, in memory, no record"] = make(messages)
+        # The histories of all ways lie in one heap; collecting them over and over would be charged to whoever comes next.
+        gc.collect()
+        gc.freeze()
+        times = await _take_turns(ways)
+        gc.unfreeze()
         await runtime.close()
-        resident = int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
-        print(f"{'memory of the host, MB':<46}{resident:>8.0f}")
+    return times
+
+
+async def _bare(runtime: Runtime, messages: int, written: list[AnyEvent]) -> Loop:
+    session = await runtime.create(model=Instant(), policy=ALLOW)
+    await _fill(session, messages)
+
+    async def append() -> None:
+        for event in written:
+            await session._journal.append(event)
+
+    return append
+
+
+async def _take_turns(ways: dict[str, Loop]) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for round in range(ROUNDS + 3):
+        for name, way in ways.items():
+            begun = time.perf_counter()
+            await way()
+            if round >= 3:
+                times[name].append((time.perf_counter() - begun) * 1000)
+    return times
+
+
+async def _measure_sessions() -> None:
+    """Ready and closed, with no server and with one."""
+    with tempfile.TemporaryDirectory() as folder:
+        echo = Path(folder) / "echo.py"
+        echo.write_text(ECHO)
+        server = ServerSpec(name="echo", command=sys.executable, args=(str(echo),))
+        print(f"{'a session, p50 ms':<44}{'ready':>20}{'closed':>20}")
+        for name, servers in (("without a server", ()), ("with one MCP server", (server,))):
+            async with AsyncExitStack() as stack:
+                runtime = await Runtime.start(home=Path(folder) / "home", servers=servers)
+                stack.push_async_callback(runtime.close)
+                ready, closed = [], []
+                for _ in range(STARTS):
+                    begun = time.perf_counter()
+                    session = await runtime.create(model=Instant(), policy=ALLOW)
+                    ready.append((time.perf_counter() - begun) * 1000)
+                    begun = time.perf_counter()
+                    await session.close()
+                    closed.append((time.perf_counter() - begun) * 1000)
+            print(f"{name:<44}{statistics.median(ready):>20.1f}{statistics.median(closed):>20.1f}")
 
 
 async def _fill(session: Session, messages: int) -> None:
     for turn in range(1, messages // 2 + 1):
         await session._journal.append(
-            MessagePosted(turn=turn, text="hello " * 20, principal=PERSON),
+            MessagePosted(turn=turn, text=SAID, principal=PERSON),
             ModelReplied(
                 turn=turn,
                 step=1,
                 model="scripted:instant",
-                message=ModelMessage(parts=(TextPart(text="hi " * 20),)),
+                message=ModelMessage(parts=(TextPart(text=ANSWERED),)),
                 usage=Usage(input_tokens=1),
             ),
             TurnEnded(turn=turn, outcome=Ok(value="hi")),
         )
-
-
-async def _measure_pydantic_ai() -> None:
-    try:
-        from pydantic_ai import Agent
-        from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
-        from pydantic_ai.messages import TextPart as Text
-        from pydantic_ai.messages import ToolCallPart as Wish
-        from pydantic_ai.models.function import AgentInfo, FunctionModel
-    except ImportError:
-        print("pydantic-ai: not installed")
-        return
-
-    def instant(messages: list[object], info: AgentInfo) -> ModelResponse:
-        last = messages[-1]
-        if isinstance(last, ModelRequest) and isinstance(last.parts[-1], UserPromptPart):
-            return ModelResponse(parts=[Wish("exists", {"path": "a.txt"})])
-        return ModelResponse(parts=[Text("done")])
-
-    agent = Agent(FunctionModel(instant))  # type: ignore[arg-type]
-
-    @agent.tool_plain
-    def exists(path: str) -> bool:
-        return False
-
-    for count in HISTORIES:
-        history: list[object] = []
-        for _ in range(count // 2):
-            history.append(ModelRequest(parts=[UserPromptPart("hello " * 20)]))
-            history.append(ModelResponse(parts=[Text("hi " * 20)]))
-        times = []
-        for _ in range(TURNS):
-            begun = time.perf_counter()
-            await agent.run("go on", message_history=history)  # type: ignore[arg-type]
-            times.append(time.perf_counter() - begun)
-        print(f"{f'pydantic-ai, the same in memory at {count:,}, ms':<46}{_ms(times):>8.2f}")
-
-
-def _ms(times: list[float]) -> float:
-    return statistics.median(times) * 1000
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class Consultation:
     async def ask(self, *, turn: int, step: int, model: Model, prompt: Prompt, on_text: OnText) -> Reply:
         """One reply. Raises BudgetExceeded before anything is spent, or ModelError."""
         async with self._asked(turn, step, model, prompt, on_text) as reply:
-            self._last = reply.usage
+            self._last = reply.usage if reply.usage.input_tokens else self._estimate(prompt, reply)
             await self._journal.append(
                 ModelReplied(
                     turn=turn,
@@ -86,16 +86,22 @@ class Consultation:
 
     def _wanted(self, model: Model, prompt: Prompt) -> tuple[Amount, int | None]:
         """What to reserve, and how long the reply may be: what is left of the tokens after the prompt."""
-        given = self._prompt_tokens(prompt)
         allowed, room = prompt.max_tokens, self._budget.remaining("tokens")
+        is_priced = self._budget.remaining("cost_usd") is not None
+        given = self._prompt_tokens(prompt) if is_priced or room is not None else 0
         if room is not None:
             rest = max(1, int(room) - given)
             allowed = rest if allowed is None else min(allowed, rest)
         cost: Decimal | None = Decimal(0)
-        if self._budget.remaining("cost_usd") is not None:
+        if is_priced:
             cost = price_of(model.name, Usage(input_tokens=given, output_tokens=allowed or 0))
         tokens = given + (allowed or 0) if room is not None else 0
         return Amount(steps=1, tokens=tokens, cost_usd=cost), allowed
+
+    def _estimate(self, prompt: Prompt, reply: Reply) -> Usage:
+        """What a reply may have cost in tokens whose provider does not count them."""
+        said = len(encode(reply.message)) // _BYTES_PER_TOKEN
+        return Usage(input_tokens=self._prompt_tokens(prompt), output_tokens=said)
 
     def _prompt_tokens(self, prompt: Prompt) -> int:
         """An estimate: what the last reply was charged for, and what was said since; flat in the length of the history."""
