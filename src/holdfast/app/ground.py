@@ -53,7 +53,7 @@ class Ground:
             paths=paths,
             policy=narrowed_by_project(terms.policy, root),
             model=terms.model,
-            guest=self.engines.guest(terms.sandbox, workspace=root, view=view),
+            guest=self.engines.guest(terms.sandbox, workspace=root, view=view, staged=staged.staged_contents),
             settings=self.settings,
             clock=self.clock,
             toolsets=[*terms.toolsets, *servers],

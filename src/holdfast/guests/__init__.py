@@ -1,7 +1,16 @@
 """Guests: untrusted code and the engines that run it, behind one contract. Engines load when a guest first runs."""
 
 from holdfast.guests.auto import AutoEngine
-from holdfast.guests.contract import Capabilities, Engine, Guest, GuestLimits, OnCall, Run, RunRequest
+from holdfast.guests.contract import (
+    Capabilities,
+    Engine,
+    Guest,
+    GuestLimits,
+    OnCall,
+    Run,
+    RunRequest,
+    StagedContents,
+)
 from holdfast.guests.engines import Engines, Sandbox
 from holdfast.guests.python import python_engine
 from holdfast.guests.scripted import ScriptedEngine, script
@@ -23,6 +32,7 @@ __all__ = [
     "Sandbox",
     "ScriptedEngine",
     "Seal",
+    "StagedContents",
     "python_engine",
     "render_stubs",
     "script",

@@ -4,13 +4,16 @@ A guest belongs to one session and keeps its variables across runs. When a call 
 itself and stops; `resume` goes on in the middle of the line, also in another process.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, Protocol
 
 from holdfast.core import Answer, Change, Json, JsonObject, Tool, Value
 
 OnCall = Callable[[str, JsonObject], Awaitable[Answer]]
 """The one step upward: operation and arguments in, answer out."""
+
+StagedContents = Callable[[], Mapping[str, bytes | None]]
+"""What is staged over the workspace and not yet committed: the content of each file, None where it is deleted."""
 
 
 class GuestLimits(Value):

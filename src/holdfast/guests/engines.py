@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from holdfast.core import Toolset
 from holdfast.guests.auto import AutoEngine
-from holdfast.guests.contract import Engine, Guest
+from holdfast.guests.contract import Engine, Guest, StagedContents
 from holdfast.guests.python import python_engine
 
 if TYPE_CHECKING:
@@ -27,14 +27,17 @@ class Engines:
         self._lisp_engine: Engine | None = None
         self._others: list[Engine] = []
 
-    def guest(self, sandbox: Sandbox, *, workspace: Path, view: Path) -> Guest:
+    def guest(self, sandbox: Sandbox, *, workspace: Path, view: Path, staged: StagedContents = dict) -> Guest:
         """A fresh guest for this workspace. Raises EngineMissing; nothing weaker takes its place.
 
-        An engine that works on a folder gets a copy of the workspace in `view`, so that its changes can be judged.
+        An engine that works on a folder gets a copy of the workspace in `view`, with what is staged over it, so that its
+        changes can be judged.
         """
-        return self.engine(sandbox, workspace=workspace, view=view).guest()
+        return self.engine(sandbox, workspace=workspace, view=view, staged=staged).guest()
 
-    def engine(self, sandbox: Sandbox, *, workspace: Path, view: Path) -> Engine:
+    def engine(
+        self, sandbox: Sandbox, *, workspace: Path, view: Path, staged: StagedContents = dict
+    ) -> Engine:
         """The engine behind a sandbox, as `guest` uses it. Raises EngineMissing."""
         match sandbox:
             case "python":
@@ -42,9 +45,9 @@ class Engines:
             case "lisp":
                 return self._lisp()
             case "wasi":
-                return self._kept(self._wasi(workspace, view))
+                return self._kept(self._wasi(workspace, view, staged))
             case "auto":
-                return AutoEngine(python=self._python, wasi=self._kept(self._wasi(workspace, view)))
+                return AutoEngine(python=self._python, wasi=self._kept(self._wasi(workspace, view, staged)))
 
     def toolsets(self, sandbox: Sandbox) -> tuple[Toolset, ...]:
         """Operations of the language itself that a policy may forbid."""
@@ -90,13 +93,18 @@ class Engines:
             self._lisp_engine = self._kept(lisp_engine(key=self._key))
         return self._lisp_engine
 
-    def _wasi(self, workspace: Path, view: Path) -> Engine:
+    def _wasi(self, workspace: Path, view: Path, staged: StagedContents) -> Engine:
         from holdfast.guests.wasi import Workers, wasi_engine
 
         if self._workers is None:
             self._workers = Workers(key=self._key, cache=self._cache, progress=self._progress)
         return wasi_engine(
-            key=self._key, cache=self._cache, workspace=workspace, staged_view=view, workers=self._workers
+            key=self._key,
+            cache=self._cache,
+            workspace=workspace,
+            staged_view=view,
+            staged=staged,
+            workers=self._workers,
         )
 
     def _kept(self, engine: Engine) -> Engine:

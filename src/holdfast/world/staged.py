@@ -32,6 +32,11 @@ class StagedWorld(Overlay):
         """Where changes are staged; cheaper than the proposals with their diffs."""
         return tuple(sorted(self._layer.files))
 
+    def staged_contents(self) -> dict[str, bytes | None]:
+        """What each changed file shall hold; None where it is deleted."""
+        files = dict(self._layer.files)  # at once: an engine asks from a thread
+        return {path: each.content for path, each in files.items()}
+
     def proposals(self) -> tuple[Proposal, ...]:
         """Every staged change, sorted by path."""
         gone = {each.before: path for path, each in self._layer.files.items() if each.content is None}

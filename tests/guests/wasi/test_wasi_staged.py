@@ -124,3 +124,24 @@ def test_an_unchanged_file_is_not_copied_again(tmp_path: Path) -> None:
     (base / "x").write_text("x")
     view = StagedView(base=base, folder=folder)
     assert view.refresh() == view.refresh()
+
+
+def test_a_view_shows_what_is_staged_over_the_base_and_follows_it(tmp_path: Path) -> None:
+    base, folder = tmp_path / "base", tmp_path / "view"
+    (base / "d").mkdir(parents=True)
+    (base / "d" / "in").write_text("in")
+    (base / "x").write_text("base")
+    staged: dict[str, bytes | None] = {"x": b"staged", "n/e/w": b"new", "d/in": None, "d": b"a file now"}
+    view = StagedView(base=base, folder=folder, staged=lambda: staged)
+    view.refresh()
+    assert {path: (folder / path).read_text() for path in view.refresh()} == {
+        "x": "staged",
+        "n/e/w": "new",
+        "d": "a file now",
+    }
+    assert view.content_before("x") == digest_bytes(b"staged")
+    staged.clear()
+    assert view.content_before("x") == CHANGED_MEANWHILE
+    assert sorted(view.refresh()) == ["d/in", "x"]
+    assert (folder / "x").read_text() == "base"
+    assert not (folder / "n").exists()

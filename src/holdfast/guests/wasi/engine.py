@@ -5,7 +5,7 @@ from pathlib import Path
 import holdfast.guests.walls.confine as confine
 import holdfast.guests.wasi.component as component
 import holdfast.guests.wasi.recipe as recipe
-from holdfast.guests.contract import Capabilities, Engine
+from holdfast.guests.contract import Capabilities, Engine, StagedContents
 from holdfast.guests.seal import Seal
 from holdfast.guests.wasi.guest_process import GuestProcess
 from holdfast.guests.wasi.staged import StagedView
@@ -18,6 +18,7 @@ def wasi_engine(
     cache: Path,
     workspace: Path,
     staged_view: Path | None = None,
+    staged: StagedContents = dict,
     keeps_variables: bool = True,
     file_bytes: int = 64 << 20,
     disk_bytes: int = 256 << 20,
@@ -27,7 +28,7 @@ def wasi_engine(
     """An engine for one workspace. Raises EngineMissing.
 
     `workers` is shared by all engines of a process; without it the engine has its own. With `staged_view`, a folder of
-    ours, guests work on a copy of the workspace there and report staged changes. `file_bytes` bounds one file, `disk_bytes`
+    ours, guests work on a copy of the workspace there, with what is `staged` over it, and report staged changes. `file_bytes` bounds one file, `disk_bytes`
     what one run writes in all.
     """
     component.check_installed()
@@ -35,6 +36,7 @@ def wasi_engine(
         seal=Seal(key),
         workspace=workspace.resolve(),
         staged_view=None if staged_view is None else staged_view.resolve(),
+        staged=staged,
         keeps_variables=keeps_variables,
         file_bytes=file_bytes,
         disk_bytes=disk_bytes,
@@ -52,6 +54,7 @@ class WasiEngine:
         seal: Seal,
         workspace: Path,
         staged_view: Path | None,
+        staged: StagedContents,
         keeps_variables: bool,
         file_bytes: int,
         disk_bytes: int,
@@ -61,6 +64,7 @@ class WasiEngine:
         self._seal = seal
         self._workspace = workspace
         self._staged_view = staged_view
+        self._staged = staged
         self._keeps_variables = keeps_variables
         self._file_bytes = file_bytes
         self._disk_bytes = disk_bytes
@@ -84,7 +88,7 @@ class WasiEngine:
         """A fresh guest; its process starts with the first run."""
         view = None
         if self._staged_view is not None:
-            view = StagedView(base=self._workspace, folder=self._staged_view)
+            view = StagedView(base=self._workspace, folder=self._staged_view, staged=self._staged)
         made = GuestProcess(
             capabilities=self.capabilities,
             seal=self._seal,

@@ -9,9 +9,11 @@ import fcntl
 import os
 import shutil
 import stat
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from holdfast.guests.wasi.changes import Marks, digest_of, look, mark_of
+from holdfast.core import digest_bytes
+from holdfast.guests.contract import StagedContents
+from holdfast.guests.wasi.changes import Mark, Marks, digest_of, look, mark_of
 
 CHANGED_MEANWHILE = "changed-meanwhile"
 """Stands for the content of a file that somebody changed while the guest worked on its copy: no commit may match it."""
@@ -19,51 +21,76 @@ _FICLONE = 0x40049409
 
 
 class StagedView:
-    """Keeps a folder equal to its base between runs; copies only what differs."""
+    """Keeps a folder equal to its base with what is staged over it, between runs; copies only what differs."""
 
-    def __init__(self, *, base: Path, folder: Path) -> None:
+    def __init__(self, *, base: Path, folder: Path, staged: StagedContents = dict) -> None:
         self.base = base
         self.folder = folder
-        self._seen_base: Marks = {}
+        self._staged = staged
+        self._shown: dict[str, Mark | bytes] = {}
+        """What each file of the folder was made from: a file of the base, or staged content."""
         self._seen_folder: Marks | None = None
 
     def refresh(self) -> Marks:
-        """Make the folder equal to the base and return its marks. Blocks."""
-        base = look(self.base)
+        """Make the folder show what it has to show and return its marks. Blocks."""
+        wanted = self._wanted()
         if self._seen_folder is None:
             _empty(self.folder)
         present = look(self.folder)
         same = {
             path
-            for path, mark in base.items()
+            for path, source in wanted.items()
             if self._seen_folder is not None
-            and self._seen_base.get(path) == mark
+            and self._shown.get(path) == source
             and path in present
             and self._seen_folder.get(path) == present[path]
         }
         for path in present.keys() - same:
             (self.folder / path).unlink()
-        self._match_folders()
-        for path in base.keys() - same:
-            _copy(self.base / path, self.folder / path)
-        self._seen_base, self._seen_folder = base, look(self.folder)
+        written = [path for path, source in wanted.items() if isinstance(source, bytes)]
+        self._match_folders(written)
+        for path in wanted.keys() - same:
+            source = wanted[path]
+            if isinstance(source, bytes):
+                (self.folder / path).write_bytes(source)
+            else:
+                _copy(self.base / path, self.folder / path)
+        self._shown, self._seen_folder = wanted, look(self.folder)
         return self._seen_folder
 
     def content_before(self, path: str) -> str | None:
-        """The digest of what the guest was shown; a name that fits no content where the base has changed since."""
-        if mark_of(self.base / path) != self._seen_base.get(path):
+        """The digest of what the guest was shown; a name that fits no content where that has changed since."""
+        shown = self._shown.get(path)
+        if self._now(path) != shown:
             return CHANGED_MEANWHILE
-        return digest_of(self.base / path)
+        return digest_bytes(shown) if isinstance(shown, bytes) else digest_of(self.base / path)
 
-    def _match_folders(self) -> None:
-        """Same folders in both. Only after the files that differ are gone: one may stand where a folder belongs."""
-        wanted = _folders(self.base)
+    def _wanted(self) -> dict[str, Mark | bytes]:
+        wanted: dict[str, Mark | bytes] = dict(look(self.base))
+        for path, content in self._staged().items():
+            if content is None:
+                wanted.pop(path, None)
+            else:
+                wanted[path] = content
+        return wanted
+
+    def _now(self, path: str) -> Mark | bytes | None:
+        staged = self._staged()
+        return staged[path] if path in staged else mark_of(self.base / path)
+
+    def _match_folders(self, written: list[str]) -> None:
+        """The folders of the base and those around staged files. Only after the files that differ are gone: one may stand
+        where a folder belongs, and staged files where the base has a folder.
+        """
+        wanted = {path: None for path in _folders(self.base) if path not in written}
+        for path in written:
+            wanted |= {str(parent): None for parent in reversed(PurePosixPath(path).parents)}
         for path in reversed(_folders(self.folder)):
             if path not in wanted:
                 with contextlib.suppress(OSError):  # not empty: a file in it could not be removed
                     (self.folder / path).rmdir()
         for path in wanted:
-            (self.folder / path).mkdir(exist_ok=True)
+            (self.folder / path).mkdir(parents=True, exist_ok=True)
 
 
 def _folders(root: Path) -> dict[str, None]:

@@ -1,0 +1,88 @@
+"""Proposal mode in a whole session: real CPython sees what is staged, and what it changes becomes proposals."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.guests.engines import KEY, component_cache
+
+from holdfast import Runtime
+from holdfast.core import Ok, Proposed
+from holdfast.guests import Engines
+from holdfast.policy import FixedPolicy
+
+pytestmark = pytest.mark.timeout(900)  # the first of them may have to build the component
+
+STAGING = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.delete": "stage"})
+NEEDS_CPYTHON = "def lines(path):\n    yield from open(path)\n"
+"""Generators are what Monty does not have: code with one goes to CPython."""
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
+    made = await Runtime.start(home=tmp_path / "home", engines=Engines(key=KEY, cache=component_cache()))
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src" / "a.txt").write_text("one\n")
+    (folder / "src" / "gone.txt").write_text("gone\n")
+    return folder
+
+
+async def test_cpython_sees_what_it_staged_in_an_earlier_turn(runtime: Runtime, workspace: Path) -> None:
+    session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
+    first = await session.execute(
+        "import os\nopen('src/a.txt', 'a').write('two\\n')\nos.remove('src/gone.txt')\n"
+        "os.mkdir('src/new')\nopen('src/new/b.txt', 'w').write('b')"
+    )
+    assert isinstance(first, Proposed)
+    second = await session.execute(
+        "text = open('src/a.txt').read()\nopen('src/a.txt', 'a').write('three\\n')\n"
+        "[text, sorted(os.listdir('src')), open('/app/src/new/b.txt').read()]"
+    )
+    assert isinstance(second, Proposed)
+    assert second.value == ["one\ntwo\n", ["a.txt", "new"], "b"]
+    assert (workspace / "src" / "a.txt").read_text() == "one\n"
+    assert [proposal.path for proposal in session.proposals()] == [
+        "src/a.txt",
+        "src/gone.txt",
+        "src/new/b.txt",
+    ]
+    await session.commit()
+    assert (workspace / "src" / "a.txt").read_text() == "one\ntwo\nthree\n"
+    assert sorted(path.name for path in (workspace / "src").iterdir()) == ["a.txt", "new"]
+
+
+async def test_cpython_sees_what_monty_staged_and_the_other_way_round(
+    runtime: Runtime, workspace: Path
+) -> None:
+    session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="auto", needs_model=False)
+    await session.execute("open('src/a.txt', 'w').write('by monty\\n')")
+    second = await session.execute(
+        NEEDS_CPYTHON + "seen = list(lines('src/a.txt'))\nopen('src/c.txt', 'w').write('by cpython')\nseen"
+    )
+    assert isinstance(second, Proposed)
+    assert second.value == ["by monty\n"]
+    third = await session.execute("world.read(path='src/c.txt') + world.read(path='src/a.txt')")
+    assert isinstance(third, Ok | Proposed)
+    assert third.value == "by cpythonby monty\n"
+    assert (workspace / "src" / "a.txt").read_text() == "one\n"
+
+
+async def test_what_was_staged_is_seen_after_a_restart_and_not_after_a_rollback(
+    runtime: Runtime, workspace: Path
+) -> None:
+    session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
+    await session.execute("open('src/a.txt', 'w').write('staged')")
+    await session.close()
+    again = await runtime.resume(session.id, policy=STAGING, sandbox="wasi", needs_model=False)
+    seen = await again.execute("open('src/a.txt').read()")
+    assert seen.value == "staged"  # type: ignore[union-attr]
+    await again.reject()
+    seen = await again.execute("open('src/a.txt').read()")
+    assert seen.value == "one\n"  # type: ignore[union-attr]
