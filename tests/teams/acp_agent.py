@@ -4,8 +4,8 @@ recall            every letter of the conversation so far
 use KIND PATH     asks for permission to use a tool on a file; a write follows a yes
 sneak KIND PATH   uses a tool without asking
 always PATH       asks with nothing to choose but a yes for ever
+late PATH         asks for permission when its turn is over
 hang              never ends, until it is cancelled
-deaf              never ends, whoever asks
 silent            never ends and does not hear a cancel either
 die               ends the process
 flood             a line that has no end
@@ -113,6 +113,9 @@ class Agent:
                 return await self._use(session, kind, path, is_asking=verb == "use")
             case "always":
                 return await self._use(session, "edit", rest, is_asking=True, option="allow_always")
+            case "late":
+                self.asking_late = asyncio.create_task(self._ask_late(session, rest))
+                return "done for now"
             case "hang":
                 (HOME / "hanging").touch()
                 await self.cancelled.wait()
@@ -153,6 +156,14 @@ class Agent:
         done = acp.update_tool_call("c1", title="write", kind=kind, status="completed")
         await self.client.session_update(session, done)
         return "done"
+
+    async def _ask_late(self, session: str, path: str) -> None:
+        """Ask when no message is being answered any more."""
+        await asyncio.sleep(0.2)
+        answer = await self._use(session, "edit", path, is_asking=True)
+        draft = HOME / "late.new"
+        draft.write_text(str(answer))
+        draft.rename(HOME / "late")
 
     def _file(self, session: str) -> Path:
         return HOME / f"{session}.heard"

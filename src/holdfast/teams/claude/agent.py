@@ -61,20 +61,18 @@ class ClaudeAgent:
     async def open(self, conversation: str | None) -> Bound:
         program = launch.program_of(self._team, self._environ)
         launch.prepare(self._folder)
-        kept = conversation or transcripts.newest(self._folder)
-        if kept is not None and transcripts.find(self._folder, kept) is not None:
+        kept = conversation or transcripts.newest(self._folder, self._team.project)
+        reason = transcripts.trouble_with(self._folder, kept, self._team.project) if kept else ""
+        if kept is not None and not reason:
             try:
                 version = await self._start(program, "--resume", kept)
+                self._conversation = kept
+                await self._learn_history()
+                return Bound(conversation=kept, is_new=False, version=version)
             except MemberFailed as error:
                 if GONE not in str(error):
                     raise
                 reason = "the program no longer knows it"
-            else:
-                self._conversation = kept
-                await self._learn_history()
-                return Bound(conversation=kept, is_new=False, version=version)
-        else:
-            reason = "its transcript is not there" if conversation else ""
         fresh = str(uuid4())
         version = await self._start(program, "--session-id", fresh)
         self._conversation, self._cost, self._has_history = fresh, Decimal(0), False

@@ -1,5 +1,6 @@
 """Where the program keeps a conversation. Found by looking, never by computing its folder's name from the project's."""
 
+import os
 from pathlib import Path
 from uuid import UUID
 
@@ -16,12 +17,23 @@ def find(folder: Path, conversation: str) -> Path | None:
     return None
 
 
-def newest(folder: Path) -> str | None:
+def trouble_with(folder: Path, conversation: str, project: str) -> str:
+    """Why a conversation cannot be taken up in a project; empty where it can."""
+    path = find(folder, conversation)
+    if path is None:
+        return "its transcript is not there"
+    place = _place(path)
+    if place is None:
+        return "its transcript cannot be read"
+    return "" if place == os.path.realpath(project) else "its transcript belongs to another folder"
+
+
+def newest(folder: Path, project: str) -> str | None:
     """The conversation that a pair's folder holds, for a pair whose record was lost; None where it holds none."""
     found = [
         path
         for path in (folder / "config" / "projects").glob("*/*.jsonl")
-        if _is_uuid(path.stem) and path.stat().st_size > 0
+        if _is_uuid(path.stem) and not trouble_with(folder, path.stem, project)
     ]
     return max(found, key=lambda path: path.stat().st_mtime_ns).stem if found else None
 
@@ -47,6 +59,20 @@ def answer_to(folder: Path, conversation: str, message: str) -> str | None:
         elif row.get("type") == "assistant" and said is not None:
             said = _texts(row) or said
     return "\n".join(said) if said else None
+
+
+def _place(path: Path) -> str | None:
+    """The folder that a transcript was written in. The name of its own folder does not tell: two projects may share it."""
+    with path.open("rb") as lines:
+        for line in lines:
+            try:
+                row = msgspec.json.decode(line)
+            except msgspec.DecodeError:
+                continue
+            place = row.get("cwd") if isinstance(row, dict) else None
+            if isinstance(place, str):
+                return os.path.realpath(place)
+    return None
 
 
 def _texts(row: dict[str, object]) -> list[str]:
