@@ -14,24 +14,23 @@ import msgspec
 from holdfast.core import PERSON, GrantId, Limits, Principal, Value, encode, new_token
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import BudgetRaised, GrantRevoked, Noted
-from holdfast.core.values import kebab
 from holdfast.gate.budget import Budget
 from holdfast.gate.own_files import read_own, remove
 from holdfast.store import Journal, replace_private
 
 
-class Errand(Value, tag_field="do", tag=kebab, forbid_unknown_fields=True):
+class Errand(Value, tag_field="do", forbid_unknown_fields=True):
     """Something asked of the holder of a session."""
 
 
-class RaiseBudget(Errand):
+class RaiseBudget(Errand, tag="raise-budget"):
     """Put this on top of the limits of the session, of its turn at hand and of its tree."""
 
     added: Limits
     principal: Principal = PERSON
 
 
-class RevokeGrant(Errand):
+class RevokeGrant(Errand, tag="revoke-grant"):
     """Take a standing yes of the session back."""
 
     grant: GrantId

@@ -21,6 +21,7 @@ from holdfast.policy.load import (
     narrowed_by_project,
     policy_text,
 )
+from holdfast.policy.plain_yaml import UnreadableYaml, compose_plain
 from holdfast.policy.reach import loosest
 from holdfast.policy.rule_policy import RulePolicy
 from holdfast.policy.rules import PolicyDocument, Rule
@@ -29,8 +30,8 @@ from holdfast.policy.tiers import tighten
 from holdfast.policy.visibility import visible
 
 __all__ = [
-    "PROJECT_POLICY",
     "KNOWN_TOOLS",
+    "PROJECT_POLICY",
     "Backtest",
     "Comparison",
     "ExampleResult",
@@ -46,10 +47,12 @@ __all__ = [
     "Request",
     "Rule",
     "RulePolicy",
+    "UnreadableYaml",
     "annotate",
     "backtest",
     "canonical_url",
     "compare",
+    "compose_plain",
     "explain",
     "lint",
     "load_policy",

@@ -10,9 +10,9 @@ import yaml
 
 from holdfast.core import Json
 from holdfast.core.errors import InvalidPolicy
+from holdfast.policy.plain_yaml import UnreadableYaml, compose_plain
 
 MAX_CHARACTERS = 16 << 20
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _KINDS = {"str": "text", "bool": "true or false", "int": "a number", "float": "a number", "null": "nothing"}
 _Result = TypeVar("_Result")
 
@@ -123,22 +123,11 @@ class Node:
 
 def read_nodes(text: str, source: str) -> Node:
     """The document in a text. Raises InvalidPolicy."""
-    if len(text) > MAX_CHARACTERS:
-        raise InvalidPolicy(f"is larger than {MAX_CHARACTERS} characters", source=source)
     try:
-        raw = yaml.compose(text, Loader=_LOADER)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
-        raise InvalidPolicy(
-            f"is no YAML: {error.problem or error.context}", source=source, line=line, column=column
-        ) from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise InvalidPolicy(f"is no YAML: {str(error).splitlines()[0]}", source=source) from None
-    if raw is None:
-        raise InvalidPolicy("is empty; expected a policy", source=source, line=1, column=1)
-    _refuse_aliases(raw, source)
-    return Node(raw, source)
+        return Node(compose_plain(text, max_characters=MAX_CHARACTERS), source)
+    except UnreadableYaml as error:
+        problem = "is empty; expected a policy" if error.problem == "is empty" else error.problem
+        raise InvalidPolicy(problem, source=source, line=error.line, column=error.column) from None
 
 
 def only(fields: dict[str, Field], known: tuple[str, ...], what: str) -> None:
@@ -146,21 +135,6 @@ def only(fields: dict[str, Field], known: tuple[str, ...], what: str) -> None:
     for key, field in fields.items():
         if key not in known:
             field.key_node.fail(f"{what} has no field {key!r}; expected one of {', '.join(known)}")
-
-
-def _refuse_aliases(root: yaml.Node, source: str) -> None:
-    """A few aliases of aliases unfold into billions of values."""
-    seen: set[int] = set()
-    waiting = [root]
-    while waiting:
-        raw = waiting.pop()
-        if id(raw) in seen:
-            Node(raw, source).fail("anchors and aliases are not read; write the value out each time")
-        seen.add(id(raw))
-        if isinstance(raw, yaml.MappingNode):
-            waiting += [part for pair in raw.value for part in pair]
-        elif isinstance(raw, yaml.SequenceNode):
-            waiting += raw.value
 
 
 _SCALARS = yaml.SafeLoader("")

@@ -1,0 +1,60 @@
+"""YAML as it is written: one document of mappings, lists and scalars, each in its place. Surprises of YAML are refused."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import yaml
+
+
+class UnreadableYaml(Exception):
+    """A text is no YAML of the plain kind; `line` and `column` count from 1, and are 0 where the place is not known."""
+
+    def __init__(self, problem: str, *, line: int = 0, column: int = 0) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.line = line
+        self.column = column
+
+
+def compose_plain(text: str, *, max_characters: int) -> "yaml.Node":
+    """The nodes of a document, without anchors and aliases. Raises UnreadableYaml."""
+    import yaml  # takes longer than the rest of the package, and is needed only by who reads a file
+
+    if len(text) > max_characters:
+        raise UnreadableYaml(f"is larger than {max_characters} characters")
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        root: yaml.Node | None = yaml.compose(text, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
+        raise UnreadableYaml(
+            f"is no YAML: {error.problem or error.context}", line=line, column=column
+        ) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UnreadableYaml(f"is no YAML: {str(error).splitlines()[0]}") from None
+    if root is None:
+        raise UnreadableYaml("is empty", line=1, column=1)
+    _refuse_aliases(root)
+    return root
+
+
+def _refuse_aliases(root: "yaml.Node") -> None:
+    """A few aliases of aliases unfold into billions of values."""
+    import yaml
+
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            raise UnreadableYaml(
+                "anchors and aliases are not read; write the value out each time",
+                line=node.start_mark.line + 1,
+                column=node.start_mark.column + 1,
+            )
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            waiting += [part for pair in node.value for part in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
