@@ -174,3 +174,35 @@ async def test_the_resume_notice_tells_who_when_how_far_and_what_waits(disk: Emb
         assert words in notice
     assert "First topic: Help me implement JWT authentication" in notice
     assert "waits for your answer" in notice
+
+
+def test_all_sessions_travel_at_once_and_what_cannot_come_in_is_told(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [one["session"] for one in data(run("export", "--all", "-o", "out", "--json"))] == ["s-2", "s-1"]
+    assert run("export", "--all", "-o", "out")[0] == 2
+    assert run("export", "--all", "first")[0] == 2
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
+    files = [str(tmp_path / "out" / name) for name in ("s-1.zip", "s-2.zip")]
+    (tmp_path / "forged.zip").write_bytes(Path(files[0]).read_bytes()[:-7])
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "other"))
+    code, out, err = run("import", files[0], "forged.zip", files[1])
+    assert (code, out.split()) == (2, ["s-1", "s-2"])
+    assert "forged.zip: " in err
+    assert run("import", *files)[0] == 1
+
+
+def test_the_files_of_a_session_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    (tmp_path / "code.py").write_text("open('made.txt', 'w').write('by the agent')")
+    (tmp_path / "open.yaml").write_text(
+        "policy: open\nrules:\n  - name: write\n    allow: world.write\n    because: a test\n"
+        "    examples: {matches: [{world.write: {path: a, content: b}}], misses: [{world.read: {path: a}}]}\n"
+    )
+    assert main(["exec", "-p", "open.yaml", "code.py"]) == 0
+    assert main(["export", "-o", "one.zip"]) == 0
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "other"))
+    assert main(["import", "one.zip"]) == 0
+    (made,) = (tmp_path / "other" / "sessions").glob("*/workspace/made.txt")
+    assert made.read_text() == "by the agent"

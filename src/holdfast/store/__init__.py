@@ -15,7 +15,7 @@ from holdfast.store.contract import (
 )
 from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.exchange import export_session, import_session
-from holdfast.store.home import Home, replace_private
+from holdfast.store.home import Home, private_folder, replace_private
 from holdfast.store.inspection import Inspection, Problem
 from holdfast.store.memory import MemoryStore
 from holdfast.store.notice import resume_notice
@@ -51,6 +51,7 @@ __all__ = [
     "export_session",
     "import_session",
     "open_when_free",
+    "private_folder",
     "prune",
     "read_along",
     "read_span",

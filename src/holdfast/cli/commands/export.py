@@ -2,6 +2,7 @@
 
 holdfast export my-session                     into SESSION-ID.zip in this folder
 holdfast export my-session -o backup.zip
+holdfast export --all -o backup                every session, each into a file in a new folder
 python verify.py backup.zip                    the check, with nothing but Python (verify.py is in the file)
 
 A damaged session is exported as far as it can be read. Exit codes: 1 when it is damaged or there is none; 2 when the file
@@ -14,8 +15,9 @@ from pathlib import Path
 from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.cli.storage import chosen_session, opened_store
-from holdfast.core import SystemClock
-from holdfast.store import export_session
+from holdfast.core import SessionId, SystemClock
+from holdfast.core.errors import InvalidInput
+from holdfast.store import EmbeddedStore, export_session, private_folder
 
 WORKING = "writes the session"
 
@@ -23,22 +25,45 @@ WORKING = "writes the session"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which session, and where to."""
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: SESSION-ID.zip")
+    parser.add_argument("--all", action="store_true", help="every session; the output is a folder then")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="default: SESSION-ID.zip, with --all: holdfast-backup",
+    )
     parser.add_argument("--json", action="store_true", help="the manifest as JSON on stdout")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Write the file."""
+    """Write the file, or all of them."""
     console = Console()
+    is_whole = True
+    manifests = []
     async with opened_store() as (_, store):
-        session = await chosen_session(store, arguments.session)
-        path = arguments.output or Path(f"{session}.zip")
-        manifest = await export_session(store, session, path, now_ms=SystemClock().now_ms())
+        for session, path in await _targets(store, arguments):
+            manifest = await export_session(store, session, path, now_ms=SystemClock().now_ms())
+            manifests.append(manifest)
+            if not arguments.json:
+                console.print(str(path))
+                console.say(f"{manifest.events} events, last hash {manifest.last_hash}")
+            if manifest.problems:
+                is_whole = False
+                console.say(f"{len(manifest.problems)} events of {session} are missing or damaged", "bad")
     if arguments.json:
-        console.json(manifest)
-    else:
-        console.print(str(path))
-        console.say(f"{manifest.events} events, last hash {manifest.last_hash}")
-    if manifest.problems:
-        console.say(f"{len(manifest.problems)} events are missing or damaged", "bad")
-    return exits.ERROR if manifest.problems else exits.OK
+        console.json(manifests if arguments.all else manifests[0])
+    return exits.OK if is_whole else exits.ERROR
+
+
+async def _targets(store: EmbeddedStore, arguments: argparse.Namespace) -> list[tuple[SessionId, Path]]:
+    if not arguments.all:
+        session = await chosen_session(store, arguments.session)
+        return [(session, arguments.output or Path(f"{session}.zip"))]
+    if arguments.session is not None:
+        raise InvalidInput("one session or all of them", hint="leave the session away, or --all")
+    folder: Path = arguments.output or Path("holdfast-backup")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidInput(f"{str(folder)!r} holds something already", hint="choose a new folder with -o")
+    private_folder(folder)
+    return [(line.id, folder / f"{line.id}.zip") for line in await store.sessions()]

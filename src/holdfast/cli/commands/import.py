@@ -1,8 +1,10 @@
-"""Take in a session from a portable file. It is checked first; grants that somebody else gave are revoked.
+"""Take in sessions from portable files. Each is checked first; grants that somebody else gave are revoked.
 
 holdfast import backup.zip
+holdfast import backup/*.zip         those that cannot be taken in are told, the others are
 
-Exit codes: 1 when it was tampered with or the session is here already; 2 when it is no exported session.
+Its files, as they were after its last turn, come into a folder of its own. Exit codes: 1 when one was tampered with or is
+here already; 2 when a file is no exported session.
 """
 
 import argparse
@@ -11,27 +13,57 @@ from pathlib import Path
 from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.cli.storage import opened_store
-from holdfast.core import SystemClock
-from holdfast.store import import_session
+from holdfast.core import SessionId, SystemClock
+from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.events import RestorePointMade
+from holdfast.session import last_point
+from holdfast.store import EmbeddedStore, Home, import_session, private_folder
 
 WORKING = "checks the file"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which file."""
-    parser.add_argument("file", type=Path, help="what `holdfast export` wrote")
-    parser.add_argument("--json", action="store_true", help="the session as JSON on stdout")
+    """Which files."""
+    parser.add_argument("file", type=Path, nargs="+", help="what `holdfast export` wrote")
+    parser.add_argument(
+        "--json", action="store_true", help="the session as JSON on stdout, of several an array"
+    )
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Check it and take it in."""
+    """Check each and take it in."""
     console = Console()
-    async with opened_store() as (_, store):
-        session = await import_session(store, arguments.file, now_ms=SystemClock().now_ms())
-        summary = await store.summary(session)
+    summaries = []
+    refused: list[HoldfastError] = []
+    async with opened_store() as (home, store):
+        for path in arguments.file:
+            try:
+                session = await import_session(store, path, now_ms=SystemClock().now_ms())
+            except HoldfastError as problem:
+                if len(arguments.file) == 1:
+                    raise
+                console.say(f"{path}: {problem}", "bad")
+                refused.append(problem)
+                continue
+            await _bring_files(home, store, session)
+            summaries.append(await store.summary(session))
+            if not arguments.json:
+                console.print(session)
+                turns = summaries[-1].turns
+                console.say(f"imported, with {turns} turns; go on with: holdfast -r {session}")
     if arguments.json:
-        console.json(summary)
-    else:
-        console.print(session)
-        console.say(f"imported, with {summary.turns} turns; go on with: holdfast -r {session}")
-    return exits.OK
+        console.json(summaries[0] if len(arguments.file) == 1 else summaries)
+    if any(not isinstance(problem, InvalidInput) for problem in refused):
+        return exits.ERROR
+    return exits.USAGE if refused else exits.OK
+
+
+async def _bring_files(home: Home, store: EmbeddedStore, session: SessionId) -> None:
+    point = last_point(await store.read(session))
+    if point is None or not isinstance(point.event, RestorePointMade):
+        return
+
+    from holdfast.world import RestorePoints
+
+    root = private_folder(home.workspace(session))
+    await RestorePoints(root, store=store).restore(point.event.manifest)
