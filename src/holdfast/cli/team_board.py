@@ -8,6 +8,7 @@ from pathlib import Path
 
 from holdfast.app import Runtime
 from holdfast.cli.console import Console
+from holdfast.cli.storage import say_notices
 from holdfast.config import load_config
 from holdfast.core import SessionId, SystemClock, Toolset, digest
 from holdfast.policy import load_policy
@@ -31,6 +32,7 @@ async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[
     """The switchboard of a roster, and its staff."""
     clock = SystemClock()
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
+    say_notices(runtime.store, Console())
     try:
         name = "default" if file == home.root / "teams.yaml" else digest(str(file))[:12]
         folder = home.root / "teams" / name

@@ -1,0 +1,72 @@
+"""The real programs in a network namespace that holds nothing but loopback: they work, and reach for nothing else.
+
+The tests of this file that need a program run again inside such a namespace, in a process of their own.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.caching import skip_loudly
+from tests.teams.goose import goose_program
+from tests.teams.installed import claude_program
+
+ROOT = Path(__file__).parents[2]
+INSIDE = """
+import os, subprocess, sys
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+links = subprocess.run(["ip", "-o", "link"], check=True, capture_output=True, text=True).stdout.splitlines()
+assert len(links) == 1 and " lo:" in links[0], links
+os.execv(sys.executable, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *sys.argv[1:]])
+"""
+
+
+@pytest.fixture(autouse=True)
+def _needs_a_namespace() -> None:
+    if not shutil.which("unshare") or not shutil.which("ip"):
+        skip_loudly("a network namespace (unshare and ip)")
+    if subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False).returncode:
+        skip_loudly("a network namespace (the kernel does not let us make one)")
+
+
+def inside(tmp_path: Path, *tests: str) -> "subprocess.CompletedProcess[str]":
+    """Run tests in a namespace whose only interface is loopback."""
+    command = ["unshare", "-rn", sys.executable, "-c", INSIDE, "--basetemp", str(tmp_path / "inside"), *tests]
+    around = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=ROOT, env=around, timeout=55
+    )
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "test_a_conversation_is_begun_kept_and_taken_up_again",
+        "test_the_gate_stands_before_every_tool_of_the_program",
+    ],
+)
+def test_claude_works_where_there_is_nothing_but_loopback(tmp_path: Path, test: str) -> None:
+    claude_program()
+    done = inside(tmp_path, f"tests/teams/test_claude.py::{test}")
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "1 passed" in done.stdout or "[100%]" in done.stdout
+
+
+def test_goose_works_where_there_is_nothing_but_loopback(tmp_path: Path) -> None:
+    goose_program()
+    test = "test_goose_keeps_a_conversation_and_takes_it_up_again"
+    done = inside(tmp_path, f"tests/teams/test_goose.py::{test}")
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_nothing_gets_out_of_the_namespace(tmp_path: Path) -> None:
+    """That the check can fail: a connection to another address is impossible in there."""
+    probe = (
+        "import socket, sys; s = socket.socket(); s.settimeout(5);"
+        "sys.exit(0 if s.connect_ex(('192.0.2.1', 443)) in (101, 113) else 1)"
+    )
+    done = subprocess.run(["unshare", "-rn", sys.executable, "-c", probe], check=False)
+    assert done.returncode == 0
