@@ -34,7 +34,7 @@ class _Request(Value, rename="camel"):
     digest: str
     rule: str
     expires_at: int
-    scopes: tuple[Scope, ...] = SCOPES
+    scopes: tuple[Scope, ...]
 
 
 class _Answer(Value, forbid_unknown_fields=True):
@@ -104,6 +104,7 @@ class Rendezvous:
             digest=escalation.digest,
             rule=escalation.decision.rule,
             expires_at=escalation.expires_ms,
+            scopes=SCOPES,
         )
         if self._watching is None or self._watching.done():
             # The watch stands before the request does, so no answer can come unheard.
