@@ -48,12 +48,12 @@ class Switchboard:
             queue_seconds=settings.queue_seconds,
             clock=clock,
         )
-        self._conversations = Conversations(roster=roster, folder=str(folder), store=store, staff=staff)
+        self.conversations = Conversations(roster=roster, folder=str(folder), store=store, staff=staff)
         self._flights, self._errands = Flights(), Errands()
         self._tree = TreeBudget(settings.budget)
         self._delivery = Delivery(
             settings=settings,
-            conversations=self._conversations,
+            conversations=self.conversations,
             staff=staff,
             pool=self.pool,
             flights=self._flights,
@@ -63,14 +63,14 @@ class Switchboard:
             store=store,
             folder=str(folder),
             clock=clock,
-            conversations=self._conversations,
+            conversations=self.conversations,
             delivery=self._delivery,
             flights=self._flights,
             errands=self._errands,
         )
         self.housekeeping = Housekeeping(
             roster=roster,
-            conversations=self._conversations,
+            conversations=self.conversations,
             delivery=self._delivery,
             pool=self.pool,
             clock=clock,
@@ -189,26 +189,26 @@ class Switchboard:
         pair = self.roster.pair(sender, receiver, thread)
         async with self._delivery.alone(self.key(pair)):
             await self.pool.sleep(self.key(pair))
-            branch = await self._conversations.copy(pair, check_name(into, "name of a thread"))
+            branch = await self.conversations.copy(pair, check_name(into, "name of a thread"))
             await self._staff.copy_quarters(self.key(pair), self.key(branch))
         return branch
 
     async def sessions(self, *, limit: int | None = None) -> Sequence[SessionSummary]:
         """One line for each pair that ever talked, the latest first."""
-        return await self._conversations.lines(limit=limit)
+        return await self.conversations.lines(limit=limit)
 
     async def said(self, pair: Pair) -> Correspondence:
         """Everything that was said in a pair."""
-        return await self._conversations.history(pair)
+        return await self.conversations.history(pair)
 
     async def figures(self) -> CompanyFigures:
         """Messages, tokens and times of all pairs, counted from the journals."""
         pairs = [pair for line in await self.sessions() if (pair := Pair.read(line.description)) is not None]
-        return company_figures([(pair, await self._conversations.history(pair)) for pair in pairs])
+        return company_figures([(pair, await self.conversations.history(pair)) for pair in pairs])
 
     def key(self, pair: Pair) -> SessionId:
         """The id of a pair's session."""
-        return self._conversations.key(pair)
+        return self.conversations.key(pair)
 
     def working(self, session: SessionId) -> Flight | None:
         """The letter that a session answers now."""
