@@ -1,4 +1,4 @@
-"""Faults at the system calls themselves, SQLite's own included: nothing acknowledged is lost, nothing is doubled, all is told."""
+"""Faults at the system calls themselves, SQLite's own included, and losses of power between them: nothing acknowledged is lost."""
 
 import json
 import os
@@ -30,25 +30,31 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("NO C COMPILER: faults at system calls were not tried")
     target = tmp_path_factory.mktemp("disk") / "disk.so"
     source = ROOT / "tests" / "store" / "disk.c"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", "-o", target, source, "-ldl"], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-o", target, source, "-ldl", "-lpthread"], check=True
+    )
     return target
+
+
+def reports_of(library: Path, module: str, *words: object) -> list[dict[str, object]]:
+    """What a module of these tests reports, a line at a time, with the library under it."""
+    done = subprocess.run(
+        [sys.executable, "-m", f"tests.store.{module}", *map(str, words)],
+        cwd=ROOT,
+        env=os.environ | {"LD_PRELOAD": str(library)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def suffer(
     library: Path, folder: Path, fault: str, length: str, *, first: int, stride: int
 ) -> list[dict[str, object]]:
     """Run the work once for each step at which the disk fails, until it comes to its end before that."""
-    words = [str(folder), fault, length, *map(str, (first, stride, 2000))]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.store.failing_disk", *words],
-        cwd=ROOT,
-        env=os.environ | {"LD_PRELOAD": str(library)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    reports = [json.loads(line) for line in done.stdout.splitlines()]
-    assert "closed" in reports[-1]["acknowledged"]
+    reports = reports_of(library, "failing_disk", folder, fault, length, first, stride, 2000)
+    assert "closed" in str(reports[-1]["acknowledged"])
     return reports
 
 
@@ -69,6 +75,29 @@ def test_whatever_single_call_fails_nothing_acknowledged_is_lost(
     reports = suffer(library, tmp_path, fault, length, first=1, stride=1)
     assert len(reports) > 200
     assert [report for report in reports if report["wrong"]] == []
+
+
+def test_after_a_loss_of_power_at_any_moment_nothing_acknowledged_is_lost(
+    library: Path, tmp_path: Path
+) -> None:
+    reports = reports_of(library, "power_cut", tmp_path, 30, 1)
+    assert len(reports) == 30
+    assert [report for report in reports if report["wrong"]] == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_after_a_thousand_losses_of_power_nothing_acknowledged_is_lost(
+    library: Path, tmp_path: Path, seed: int
+) -> None:
+    reports = reports_of(library, "power_cut", tmp_path, 1000, seed)
+    assert len(reports) == 1000
+    assert [report for report in reports if report["wrong"]] == []
+
+
+def test_a_store_that_syncs_too_little_is_found_out(library: Path, tmp_path: Path) -> None:
+    reports = reports_of(library, "power_cut", tmp_path, 60, 3, "careless")
+    assert [report for report in reports if report["wrong"]] != []
 
 
 def test_a_disk_that_is_really_full_is_told_and_work_goes_on_when_there_is_room(tmp_path: Path) -> None:

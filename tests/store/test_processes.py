@@ -174,15 +174,16 @@ async def test_nothing_acknowledged_is_lost_when_writers_are_killed_hundreds_of_
 async def _kill_writers(home: Home, *, times: int) -> None:
     session = await new_session(home)
     dice = random.Random(11)
+    acknowledged = 0
     for _ in range(times):
         async with child("write", home, session) as writer:
             assert writer.stdout is not None
             for _ in range(dice.randrange(1, 8)):
-                await writer.stdout.readline()
+                acknowledged = int(await writer.stdout.readline())
             await asyncio.sleep(dice.random() * 0.003)
             writer.kill()
             rest = (await writer.stdout.read()).split()
-            acknowledged = int(rest[-1]) if rest else 0
+            acknowledged = int(rest[-1]) if rest else acknowledged
         store = await EmbeddedStore.start(home, clock=SystemClock())
         id = await store.find(session)
         found = await verify(store, id)
