@@ -1,4 +1,4 @@
-"""The real claude program behind our driver, against the stub of the Messages API on this machine."""
+"""The real claude program behind our driver, against the stub of the Messages API on this machine. Cases L13 and L14."""
 
 import asyncio
 import json
@@ -63,13 +63,21 @@ async def test_a_conversation_is_begun_kept_and_taken_up_again(tmp_path: Path, s
     assert (reply.generation, reply.notes, line.turns) == (1, (), 3)
 
 
-async def test_a_provider_that_fails_is_an_error_and_not_an_answer(tmp_path: Path, stub: StubServer) -> None:
+async def test_l14_a_provider_that_fails_is_an_error_and_not_an_answer(
+    tmp_path: Path, stub: StubServer
+) -> None:
     async with company(
         tmp_path, of_claude(tmp_path / "p"), clock=SystemClock(), environ=environ(stub)
     ) as board:
         reply = await board.ask("alpha", "beta", "fail 403")
     assert isinstance(reply.outcome, Error)
     assert reply.text == ""
+
+
+async def test_l13_thinking_before_the_words_does_not_hide_them(tmp_path: Path, stub: StubServer) -> None:
+    on = of_claude(tmp_path / "p")
+    async with company(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as board:
+        assert (await board.ask("alpha", "beta", "think of it")).text == "thought: of it"
 
 
 async def test_no_pair_has_heard_what_was_said_to_another(tmp_path: Path, stub: StubServer) -> None:

@@ -82,23 +82,51 @@ async def test_a_full_pool_in_which_everybody_waits_says_so_at_once(tmp_path: Pa
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_hundreds_of_teams_asking_at_random_all_get_an_answer(tmp_path: Path, seed: int) -> None:
+    await simulate(tmp_path, seed, teams=200, questions=250, places=12)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(100, 130))
+async def test_no_seed_finds_a_wait_without_end(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    await simulate(
+        tmp_path,
+        seed,
+        teams=chance.choice([3, 20, 500]),
+        questions=chance.choice([50, 500]),
+        places=chance.choice([2, 3, 12, 40]),
+    )
+
+
+async def simulate(tmp_path: Path, seed: int, *, teams: int, questions: int, places: int) -> None:
+    """Questions that are handed on at random, half of them among a few teams, some in threads, some given up by who asked."""
     chance = random.Random(seed)
     chatty = Chatty()
-    names = [f"t{n}" for n in range(200)]
-    few = names[:6]
-    on = roster(*names, project=str(tmp_path), settings={"max_processes": 12, "queue_seconds": 3000.0})
+    names = [f"t{n}" for n in range(teams)]
+    on = roster(*names, project=str(tmp_path), settings={"max_processes": places, "queue_seconds": 3000.0})
+
+    def stop() -> str:
+        name = chance.choice(names[:6] if chance.random() < 0.5 else names)
+        return f"x{chance.randrange(3)}@{name}" if chance.random() < 0.2 else name
+
+    def way() -> str:
+        return " ".join([chance.choice(names), *(stop() for _ in range(chance.randrange(8)))])
+
     async with company(tmp_path, on, program=chatty.program, clock=FakeClock()) as board:
-        ways = [
-            " ".join(
-                chance.choice(few if chance.random() < 0.5 else names) for _ in range(chance.randrange(1, 8))
-            )
-            for _ in range(250)
-        ]
+        asking = [asyncio.create_task(start(chatty, board, way())) for _ in range(questions)]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        for task in asking:
+            if chance.random() < 0.05:
+                task.cancel()
         async with asyncio.timeout(40):  # an undetected deadlock would wait far longer
-            replies = await asyncio.gather(*(start(chatty, board, way) for way in ways))
-    counted = Counter(code(reply) for reply in replies)
-    assert set(counted) == {"ok"}
-    inside = " ".join(reply.text for reply in replies)
-    assert "would-deadlock" in inside or "pool-full" in inside
+            replies = await asyncio.gather(*asking, return_exceptions=True)
+        assert not board.pool.busy()
+    answered = [reply for reply in replies if isinstance(reply, Reply)]
+    assert {type(reply) for reply in replies} <= {Reply, asyncio.CancelledError}
+    assert Counter(code(reply) for reply in answered) == {"ok": len(answered)}
+    inside = " ".join(reply.text for reply in answered)
     assert "timeout" not in inside
-    assert chatty.program.most_running <= 12
+    if teams == 200:
+        assert "would-deadlock" in inside or "pool-full" in inside
+    assert chatty.program.most_running <= places

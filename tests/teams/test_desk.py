@@ -1,4 +1,4 @@
-"""The desk over HTTP: who asks is known by its token, and sees only what is its own."""
+"""The desk over HTTP: who asks is known by its token, and sees only what is its own. Case L9."""
 
 import json
 from pathlib import Path
@@ -56,11 +56,11 @@ async def test_a_team_is_who_its_token_says_and_an_operator_sees_more(tmp_path: 
 
 
 @pytest.mark.parametrize("value", [-2, 3_600_001, "5", 1.5, True, None])
-def test_a_timeout_that_is_none_is_refused(value: Any) -> None:
+def test_l9_a_timeout_that_is_none_is_refused(value: Any) -> None:
     with pytest.raises(InvalidInput):
         timeout_of(value)
 
 
 @pytest.mark.parametrize("value", [-1, 0, 1, 3_600_000])
-def test_a_timeout_may_be(value: int) -> None:
+def test_l9_a_timeout_may_be(value: int) -> None:
     assert timeout_of(value) == value

@@ -1,4 +1,4 @@
-"""The pool: bounded under any crowd, never at the cost of one that works, first come, first served."""
+"""The pool: bounded under any crowd, never at the cost of one that works, first come, first served. Cases L1 to L4 and L8."""
 
 import asyncio
 import random
@@ -55,7 +55,7 @@ async def use(a_pool: Pool, key: SessionId) -> Sleeper:
         return member
 
 
-async def test_the_least_recently_used_idle_one_makes_room() -> None:
+async def test_l1_the_least_recently_used_idle_one_makes_room() -> None:
     clock = FakeClock()
     a_pool = pool(2, clock)
     for key in (KEYS[0], KEYS[1], KEYS[0], KEYS[2]):
@@ -72,7 +72,7 @@ async def test_a_warm_member_is_used_again() -> None:
     await a_pool.close()
 
 
-async def test_when_all_are_busy_it_is_said_so_and_nobody_is_ended() -> None:
+async def test_l2_when_all_are_busy_it_is_said_so_and_nobody_is_ended() -> None:
     a_pool = pool(1, queue_seconds=0.01)
     async with a_pool.using(KEYS[0], wake) as busy:
         with pytest.raises(PoolFull):
@@ -103,7 +103,7 @@ async def test_who_waits_is_served_in_the_order_of_coming() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_there_are_never_more_than_the_limit(seed: int) -> None:
+async def test_l3_there_are_never_more_than_the_limit(seed: int) -> None:
     chance = random.Random(seed)
     a_pool = pool(3)
     locks = {key: asyncio.Lock() for key in KEYS}
@@ -131,7 +131,7 @@ async def test_there_are_never_more_than_the_limit(seed: int) -> None:
     assert Sleeper.awake == 0
 
 
-async def test_who_is_idle_too_long_is_put_to_sleep_and_the_dead_are_cleared_away() -> None:
+async def test_l4_who_is_idle_too_long_is_put_to_sleep_and_the_dead_are_cleared_away() -> None:
     clock = FakeClock()
     a_pool = pool(3, clock)
     await use(a_pool, KEYS[0])
@@ -145,7 +145,7 @@ async def test_who_is_idle_too_long_is_put_to_sleep_and_the_dead_are_cleared_awa
     await a_pool.close()
 
 
-async def test_a_member_that_cannot_be_woken_leaves_no_place_taken() -> None:
+async def test_l8_a_member_that_cannot_be_woken_leaves_no_place_taken() -> None:
     a_pool = pool(1)
 
     async def fail() -> Sleeper:

@@ -50,6 +50,24 @@ teams:
     assert roster.team("backend").policy == "safe-edit"
 
 
+def test_an_agent_over_acp_is_a_program_with_arguments_variables_and_a_mode(tmp_path: Path) -> None:
+    text = """\
+teams:
+  helper:
+    project: HERE
+    member: acp
+    program: goose
+    arguments: [acp]
+    mode: approve
+    gate: asks
+    environment: [ANTHROPIC_API_KEY]
+    variables: {GOOSE_PROVIDER: anthropic}
+"""
+    team = load_roster(write(tmp_path, text)).team("helper")
+    assert (team.program, team.arguments, team.mode, team.gate) == ("goose", ("acp",), "approve", "asks")
+    assert (team.environment, team.variables) == (("ANTHROPIC_API_KEY",), {"GOOSE_PROVIDER": "anthropic"})
+
+
 def test_the_older_teams_json_is_read_with_its_own_names(tmp_path: Path) -> None:
     text = """\
 {
@@ -84,6 +102,16 @@ def test_the_older_teams_json_is_read_with_its_own_names(tmp_path: Path) -> None
         ("teams:\n  a: {project: HERE, skipPermissions: true}", "2:", "without being judged"),
         ("teams:\n  a: {project: HERE, asked_by: [b]}", "2:", "there is no team 'b'"),
         ("teams:\n  a: {project: HERE, budget: {tokens: -1}}", "2:", "expected a number"),
+        ("teams:\n  a: {project: HERE, member: acp, gate: asks}", "2:3", "no field 'program'"),
+        (
+            "teams:\n  a: {project: HERE, member: acp, program: goose}",
+            "2:",
+            "only about the tools it chooses",
+        ),
+        ("teams:\n  a: {project: HERE, gate: never}", "2:", "is no gate"),
+        ("teams:\n  a: {project: HERE, variables: {A-B: x}}", "2:", "no name of a variable"),
+        ("teams:\n  a: {project: HERE, variables: {A: 1}}", "2:", "expected text"),
+        ("teams: {}\nsettings: {awake_at_start: -1}", "2:28", "from 0 to 1000"),
         ("teams: {}\nsettings: {max_processes: 0}", "2:27", "from 1 to 1000"),
         ("teams: {}\nsettings: {max_processes: true}", "2:27", "from 1 to 1000"),
         ("teams: {}\nsettings: {max_processes: 1.5}", "2:27", "whole"),
