@@ -1,17 +1,20 @@
 """Many sessions in one process: they cost little at rest and do not disturb each other."""
 
 import asyncio
+import logging
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.core import Error, FunctionToolset, Json, JsonObject, Ok, Tool
+from holdfast.core import Error, FunctionToolset, Json, JsonObject, Limits, Ok, Tool
 from holdfast.policy import FixedPolicy
 from holdfast.session import Settings
 
 BREAK = Tool(name="box.crash", parameters={"type": "object", "properties": {}}, roles={})
+ACTIVE = 50
 IDLE_MEGABYTES = 150
 
 
@@ -22,18 +25,28 @@ async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
     await started.close()
 
 
-async def test_active_sessions_do_not_disturb_each_other(runtime: Runtime) -> None:
+async def test_fifty_active_sessions_do_not_disturb_each_other(runtime: Runtime) -> None:
+    environment, handlers = dict(os.environ), list(logging.root.handlers)
     policy = FixedPolicy(default="allow")
-    sessions = [await runtime.create(policy=policy, needs_model=False) for _ in range(20)]
+    sessions = [
+        await runtime.create(policy=policy, needs_model=False, limits=Limits(calls=number % 6))
+        for number in range(ACTIVE)
+    ]
 
     async def work(number: int) -> None:
-        session = sessions[number]
-        await session.execute(f"mine = {number}\nopen('n.txt', 'w').write('{number}')")
-        assert await session.execute("mine") == Ok(value=number)
-        assert session.workspace.read("n.txt") == str(number).encode()
-        assert session.budget.spent.iterations == 2
+        session, may_call = sessions[number], number % 6
+        outcome = await session.execute(f"mine = {number}\nmine")
+        assert outcome == Ok(value=number) or may_call == 0
+        outcome = await session.execute("for n in range(3):\n    open(f'{n}.txt', 'w').write(f'{mine}')")
+        # Each has a purse of its own: whoever may call less than three times stops, and nobody else does.
+        assert isinstance(outcome, Ok) is (may_call >= 3)
+        files = session.workspace.list("*.txt")
+        assert len(files) == min(3, may_call)
+        assert {session.workspace.read(path) for path in files} <= {str(number).encode()}
 
-    await asyncio.gather(*(work(number) for number in range(len(sessions))))
+    await asyncio.gather(*(work(number) for number in range(ACTIVE)))
+    assert dict(os.environ) == environment
+    assert logging.root.handlers == handlers
 
 
 async def test_a_crash_in_one_session_leaves_the_others(runtime: Runtime) -> None:

@@ -10,10 +10,12 @@ import pytest
 from holdfast.app import Runtime
 from holdfast.core import Error, Escalation, EscalationId, FakeClock, Needs, Ok, Response
 from holdfast.core.errors import EscalationUnknown, ModelUnavailable, SessionClosed, SessionNotReady
-from holdfast.core.events import EscalationAnswered, EscalationOpened, Recorded
+from holdfast.core.events import EscalationAnswered, EscalationOpened, Noted, Recorded
+from holdfast.mcp import ServerSpec
 from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session
+from holdfast.session.status import MAX_NOTES
 
 ASKS = FixedPolicy(default="allow", verdicts={"world.delete": "escalate"})
 DELETE = use("execute_code", {"code": "open('a.txt', 'w').write('a')\nworld.delete(path='a.txt')"})
@@ -30,10 +32,6 @@ async def opened(runtime: Runtime, *replies: ScriptedReply) -> Session:
     return await runtime.create(model=ScriptedModel(replies), policy=ASKS)
 
 
-def activity(session: Session) -> str:
-    return session.status.activity
-
-
 async def request_of(folder: Path) -> dict[str, object]:
     [path] = folder.glob("request-*.json")
     request: dict[str, object] = json.loads(path.read_text())
@@ -47,16 +45,32 @@ async def test_a_session_is_ready_then_processing_then_ready_then_closed(runtime
     seen: list[str] = []
 
     def look(prompt: Prompt) -> Reply:
-        seen.append(activity(session))
+        seen.append(session.activity)
         return use("execute_code", {"code": "1"})
 
     session = await opened(runtime, look, "Done.")
-    assert activity(session) == "ready"
+    assert (session.activity, session.is_closed) == ("ready", False)
     await session.send("Hi")
     assert seen == ["processing"]
-    assert activity(session) == "ready"
+    assert session.activity == "ready"
     await session.close()
+    assert session.is_closed
     assert session not in runtime.host.live()
+
+
+async def test_a_session_initializes_while_its_servers_start(tmp_path: Path) -> None:
+    runtime = await Runtime.start(home=tmp_path / "home", servers=[ServerSpec(name="gone", command="false")])
+    opening = asyncio.create_task(runtime.create(needs_model=False, policy=ASKS))
+    while not runtime.host.live() and not opening.done():  # noqa: ASYNC110 - nothing tells of it earlier
+        await asyncio.sleep(0)
+    [live] = runtime.host.live()
+    assert live.activity == "initializing"
+    with pytest.raises(SessionNotReady):
+        await live.execute("1")
+    session = await opening
+    assert session.activity == "ready"
+    assert [note.code for note in session.diagnostics()] == ["server-failed"]
+    await runtime.close()
 
 
 async def test_a_message_during_a_turn_is_refused(runtime: Runtime) -> None:
@@ -107,7 +121,7 @@ async def test_an_error_of_the_model_leaves_the_session_ready(runtime: Runtime) 
     outcome = await session.send("Hi")
     assert isinstance(outcome, Error)
     assert outcome.code == "model-unavailable"
-    assert activity(session) == "ready"
+    assert session.activity == "ready"
     assert await session.send("Again") == Ok(value="Back.")
 
 
@@ -151,6 +165,16 @@ async def test_diagnostics_come_together_across_turns(runtime: Runtime) -> None:
     await session.send("b")
     await session.note("second", "something else")
     assert [note.code for note in session.diagnostics()] == ["first", "second"]
+
+
+async def test_of_very_many_diagnostics_the_newest_are_at_hand_and_all_are_on_record(
+    runtime: Runtime,
+) -> None:
+    session = await opened(runtime)
+    await session._journal.append(*(Noted(code=str(number), text="") for number in range(MAX_NOTES + 5)))
+    kept = [int(note.code) for note in session.diagnostics()]
+    assert kept == list(range(5, MAX_NOTES + 5))
+    assert sum(isinstance(each.event, Noted) for each in session._journal.recorded) == MAX_NOTES + 5
 
 
 # -- escalations by file

@@ -184,8 +184,8 @@ class Runtime:
     ) -> AbstractAsyncContextManager[Gatekeeper]:
         """The gate for an agent that is not ours: no model and no guest, and whatever it does is in a session like any other.
 
-        The session is new, or the one of this id; `SessionHeld` is raised while another process has it. Its one turn is
-        open until `Gatekeeper.end`. The agent works where it works: our own home is out of its reach even when the workspace
+        The session is new, or the one of this id; `SessionHeld` is raised while another process has it. A turn begins
+        with `Gatekeeper.begin`, or with a call after a pause. The agent works where it works: our own home is out of its reach even when the workspace
         holds it. `secrets` are taken out of results. Calls that wait for a person are answered by files
         in the session's folder, or in `escalations`.
         """
@@ -222,7 +222,9 @@ class Runtime:
                 await close()
             raise
         self.host.admit(session)
-        for name, error in (await start_servers(servers)).items():
+        with session.preparing():
+            failed = await start_servers(servers)
+        for name, error in failed.items():
             await session.note("server-failed", f"{name} did not start and its tools are missing: {error}")
         return session
 

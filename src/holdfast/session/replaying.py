@@ -1,14 +1,17 @@
 """Replay: every run of a session's code once more, with the recorded answers and no model. What differs is reported."""
 
 from collections.abc import Iterable
+from itertools import zip_longest
 
 from holdfast.agent import bounded, explained
-from holdfast.core import Answer, Call, JsonObject, Tool, Value, call_id
+from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id
 from holdfast.core.errors import Diverged
 from holdfast.core.events import CallIntended, CallRefused, Recorded, RunEnded, RunStarted
 from holdfast.core.fold import Fold, effective
 from holdfast.gate import Calls
 from holdfast.guests import Guest, Run, RunRequest
+
+_MAX_EXCERPT = 60
 
 
 class Divergence(Value):
@@ -135,10 +138,18 @@ def _with_called(tools: tuple[Tool, ...], calls: list[Call]) -> tuple[Tool, ...]
 
 
 def _difference(run: Run, ended: RunEnded) -> str:
-    if ("error" if run.status == "refused" else run.status) != ended.status:
-        return f"it ended as {run.status}, the journal says {ended.status}"
-    if bounded(run.value) != ended.value:
-        return "the value of its last line is another"
-    if run.printed != ended.printed:
-        return "it printed something else"
-    return ""
+    status = "error" if run.status == "refused" else run.status
+    if status != ended.status:
+        return f"it ended as {status}, the journal says {ended.status}"
+    if (value := bounded(run.value)) != ended.value:
+        return f"its last line is {_excerpt(value)}, the journal says {_excerpt(ended.value)}"
+    if run.printed == ended.printed:
+        return ""
+    lines = zip_longest(run.printed.splitlines(keepends=True), ended.printed.splitlines(keepends=True))
+    number, now, then = next((n, now, then) for n, (now, then) in enumerate(lines, 1) if now != then)
+    return f"line {number} of what it printed is {_excerpt(now)}, the journal says {_excerpt(then)}"
+
+
+def _excerpt(value: Json) -> str:
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT]}..."

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -45,7 +45,7 @@ from holdfast.session.feed import Feed
 from holdfast.session.points import TurnPoints
 from holdfast.session.rewinding import RewindPlan, plan_rewind
 from holdfast.session.staging import restage
-from holdfast.session.status import Status, TurnRecord
+from holdfast.session.status import Activity, Status, TurnRecord
 from holdfast.session.turnstile import Turnstile
 from holdfast.store import Journal, Store
 from holdfast.world import Proposal, StagedWorld, World, copy_out
@@ -90,6 +90,20 @@ class Session:
     def id(self) -> SessionId:
         """The session's id: its only key."""
         return self._journal.session
+
+    @property
+    def activity(self) -> Activity:
+        """What the session does now; it initializes while its servers start."""
+        return "initializing" if self._turnstile.is_preparing else self.status.activity
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether this process has let it go."""
+        return self._turnstile.is_closed
+
+    def preparing(self) -> AbstractContextManager[None]:
+        """Take no turn as long as the block runs."""
+        return self._turnstile.preparing()
 
     @property
     def last_seq(self) -> int:

@@ -1,5 +1,6 @@
 """Where a session stands: three fields folded from the journal, not one word."""
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Literal
 
@@ -31,7 +32,9 @@ from holdfast.core.fold import Fold
 from holdfast.session.turn_changes import summed_up
 
 Lifecycle = Literal["open", "paused", "completed", "aborted", "failed"]
+Activity = Literal["initializing", "ready", "processing", "waiting"]
 MAX_NOTES = 1000
+"""The newest are kept at hand; all are in the journal."""
 
 
 class TurnRecord(Value):
@@ -72,7 +75,7 @@ class Status(Fold):
         self.model = ""
         self.policy = ""
         self.turns: list[TurnRecord] = []
-        self.notes: list[Noted] = []
+        self.notes: deque[Noted] = deque(maxlen=MAX_NOTES)
         self._waiting: set[EscalationId] = set()
         self._is_raised = False
 
@@ -113,7 +116,7 @@ class Status(Fold):
             case EscalationAnswered() | EscalationExpired():
                 self._waiting.discard(event.escalation)
             case Noted():
-                self.notes = [*self.notes, event][-MAX_NOTES:]
+                self.notes.append(event)
             case _:
                 pass
 

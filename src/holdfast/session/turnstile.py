@@ -20,6 +20,8 @@ class Turnstile:
         self.holder: asyncio.Task[object] | None = None
         """The task that has the session to itself."""
         self.is_closed = False
+        self.is_preparing = False
+        """Whether what the session needs is still being started."""
 
     @property
     def is_busy(self) -> bool:
@@ -54,6 +56,15 @@ class Turnstile:
             self.holder = None
             self._call_next()
 
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """Let nobody in yet."""
+        self.is_preparing = True
+        try:
+            yield
+        finally:
+            self.is_preparing = False
+
     async def clear(self) -> None:
         """Cancel whoever is in, and wait until they are out."""
         if self.holder is not None:
@@ -83,6 +94,10 @@ class Turnstile:
     def check_ready(self) -> None:
         """Raise SessionNotReady also where the session is paused or a turn is open."""
         self.check_live()
+        if self.is_preparing:
+            raise SessionNotReady(
+                f"session {self._session} is starting its servers", hint="wait until it is ready"
+            )
         if self._status.lifecycle == "paused":
             raise SessionNotReady(f"session {self._session} is paused", hint="resume it first")
         if self.is_busy:

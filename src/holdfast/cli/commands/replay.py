@@ -48,6 +48,10 @@ async def run(arguments: argparse.Namespace) -> int:
         console.print(
             f"{report.runs} runs with {report.calls} calls, {len(report.divergences)} differ from the record"
         )
+        if report.skipped:
+            console.print(
+                f"{report.skipped} runs were left out: they worked on files that no journal keeps, or go on from such a run"
+            )
         for each in report.divergences:
             console.print(f"  turn {each.turn}, run {each.run}: {each.what}")
     return exits.ERROR if report.divergences else exits.OK
