@@ -3,10 +3,12 @@
 import argparse
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 from holdfast.cli.approval_view import show_escalation
 from holdfast.cli.console import Console
 from holdfast.cli.exits import OK
+from holdfast.cli.foreign import answer_in
 from holdfast.cli.storage import opened_store
 from holdfast.core import PERSON, Escalation, EscalationId, Response, SessionId, SystemClock, encode
 from holdfast.core.errors import EscalationUnknown, InvalidInput, SessionHeld
@@ -20,6 +22,9 @@ def configure_answer(parser: argparse.ArgumentParser) -> None:
     """What to answer."""
     parser.add_argument("escalation", nargs="?", help="the id of what waits (default: the only one)")
     parser.add_argument("--session", help="only in this session: id, prefix or name")
+    parser.add_argument(
+        "--folder", type=Path, metavar="DIR", help="answer another program, which waits by files in DIR"
+    )
     parser.add_argument("--reason", help="what the agent is told")
     parser.add_argument("--whole", action="store_true", help="you have read a call that is too long to show")
 
@@ -27,6 +32,8 @@ def configure_answer(parser: argparse.ArgumentParser) -> None:
 async def answer(arguments: argparse.Namespace, response: Response) -> int:
     """Answer one escalation: in the journal where the session is put away, by file where a process holds it."""
     console = Console()
+    if arguments.folder is not None:
+        return await answer_in(arguments.folder, arguments.escalation, console, response)
     async with opened_store() as (home, store):
         session, escalation = _chosen(await waiting(store, arguments.session), arguments.escalation)
         if not show_escalation(console, escalation) and response.verdict == "approve" and not arguments.whole:

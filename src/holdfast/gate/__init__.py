@@ -5,6 +5,7 @@ from holdfast.gate.audit_file import AuditFile
 from holdfast.gate.budget import Budget, Reservation
 from holdfast.gate.calls import Calls
 from holdfast.gate.escalations import Escalations, Ruling
+from holdfast.gate.foreign_requests import ForeignRequest, answer_foreign, foreign_requests
 from holdfast.gate.gate import Gate, GateSettings
 from holdfast.gate.grant_book import GrantBook
 from holdfast.gate.grants import Grants, covers, describe_grant, grant_for
@@ -22,6 +23,7 @@ __all__ = [
     "Budget",
     "Calls",
     "Escalations",
+    "ForeignRequest",
     "Gate",
     "GateSettings",
     "GrantBook",
@@ -38,10 +40,12 @@ __all__ = [
     "Share",
     "Tree",
     "TreeBudget",
+    "answer_foreign",
     "audit_stats",
     "audit_view",
     "covers",
     "describe_grant",
+    "foreign_requests",
     "grant_for",
     "limits_of_tree",
     "share_of",

@@ -5,23 +5,31 @@ holdfast approve ID
 """
 
 import argparse
+from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.answering import waiting
 from holdfast.cli.approval_text import exact_call, what_happens
 from holdfast.cli.console import Console, visible
+from holdfast.cli.foreign import show_requests
 from holdfast.cli.storage import opened_store
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Where to look."""
     parser.add_argument("--session", help="only in this session: id, prefix or name")
+    parser.add_argument(
+        "--folder", type=Path, metavar="DIR", help="what waits by files in DIR, of another program"
+    )
     parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
 
 
 async def run(arguments: argparse.Namespace) -> int:
     """List every open escalation."""
     console = Console()
+    if arguments.folder is not None:
+        show_requests(arguments.folder, console, is_json=arguments.json)
+        return exits.OK
     async with opened_store() as (_, store):
         found = await waiting(store, arguments.session)
     if arguments.json:
