@@ -4,47 +4,111 @@ import asyncio
 import random
 from decimal import Decimal
 
+import msgspec
 import pytest
 
-from holdfast.core import Amount, Limits
+from holdfast.core import DIMENSIONS, PERSON, Amount, Dimension, FakeClock, Limits, call_id
 from holdfast.core.errors import BudgetExceeded
-from holdfast.gate import TreeBudget
+from holdfast.core.events import CallSettled, SessionOpened
+from holdfast.gate import Budget, TreeBudget
+from holdfast.store import Journal, MemoryStore
+
+
+def amount(units: int) -> Amount:
+    """As many units in every dimension but the one that is counted by itself."""
+    return Amount(
+        tokens=units,
+        cost_usd=Decimal(units) / 100,
+        wall_seconds=float(units),
+        steps=units,
+        bytes_written=units,
+    )
+
+
+def limits(units: int) -> Limits:
+    return Limits(
+        tokens=units,
+        cost_usd=Decimal(units) / 100,
+        wall_seconds=float(units),
+        steps=units,
+        bytes_written=units,
+    )
+
+
+class Member:
+    """One session of a tree: its journal and its budget."""
+
+    def __init__(self, journal: Journal, turn_limits: Limits, tree: TreeBudget) -> None:
+        self.journal = journal
+        self.budget = Budget(journal, turn_limits=turn_limits, tree=tree)
+
+
+async def opened(own: Limits) -> Journal:
+    event = SessionOpened(
+        principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="", limits=own
+    )
+    return await MemoryStore(clock=FakeClock()).create(event)
 
 
 async def simulate(trees: int, seed: int) -> None:
+    """Trees of sessions whose turns reserve, wait and settle all at once, each under limits of its own as well."""
     chance = random.Random(seed)
     for _ in range(trees):
         cap = chance.randint(0, 40)
-        tree = TreeBudget(Limits(tokens=cap, cost_usd=Decimal(cap) / 100))
-        peak = 0
+        tree = TreeBudget(limits(cap))
+        members = [
+            Member(await opened(limits(chance.randint(0, 40))), limits(chance.randint(0, 30)), tree)
+            for _ in range(3)
+        ]
+        work = (spend(chance.choice(members), random.Random(chance.random())) for _ in range(8))
+        await asyncio.gather(*work)
+        assert is_within(tree.spent, tree.limits)
+        assert tree.spent.tokens == sum(member.budget.spent.tokens for member in members)
+        for budget in (member.budget for member in members):
+            assert is_within(budget.spent, budget.limits)
+            assert is_within(budget.turn_spent, budget.turn_limits)
 
-        async def spend(tree: TreeBudget, chance: random.Random) -> None:
-            nonlocal peak
-            for _ in range(5):
-                wanted = chance.randint(0, 12)
-                try:
-                    held = tree.reserve(Amount(tokens=wanted, cost_usd=Decimal(wanted) / 100))
-                except BudgetExceeded:
-                    continue
-                await asyncio.sleep(0)
-                real = chance.randint(0, wanted)
-                tree.charge(Amount(tokens=real, cost_usd=Decimal(real) / 100))
-                tree.release(held)
-                peak = max(peak, tree.spent.tokens)
 
-        await asyncio.gather(*(spend(tree, random.Random(chance.random())) for _ in range(8)))
-        assert peak <= cap
-        assert tree.spent.cost_usd is not None
-        assert tree.spent.cost_usd <= Decimal(cap) / 100
+async def spend(member: Member, chance: random.Random) -> None:
+    budget = member.budget
+    for _ in range(5):
+        wanted = chance.randint(0, 12)
+        try:
+            held = budget.reserve(amount(wanted))
+        except BudgetExceeded:
+            continue
+        await asyncio.sleep(0)
+        settled = CallSettled(call=call_id(1, 1), status="ok", amount=amount(chance.randint(0, wanted)))
+        await member.journal.append(settled)
+        await asyncio.sleep(0)
+        budget.release(held)
+
+
+def is_within(spent: Amount, bounds: Limits) -> bool:
+    pairs = [(getattr(spent, each), getattr(bounds, each)) for each in DIMENSIONS]
+    return all(used <= bound for used, bound in pairs if bound is not None)
 
 
 async def test_no_tree_ever_passes_its_cap() -> None:
-    await simulate(200, seed=1)
+    await simulate(100, seed=1)
 
 
 @pytest.mark.soak
 async def test_thousands_of_trees_never_pass_their_caps() -> None:
-    await simulate(20_000, seed=2)
+    await simulate(10_000, seed=2)
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_of_every_dimension_n_units_are_usable_and_not_one_more(dimension: Dimension) -> None:
+    tree = TreeBudget(msgspec.convert({dimension: 3}, Limits, strict=False))
+    one = msgspec.convert({dimension: 1}, Amount, strict=False)
+    for _ in range(3):
+        held = tree.reserve(one)
+        tree.charge(one)
+        tree.release(held)
+    with pytest.raises(BudgetExceeded) as stopped:
+        tree.reserve(one)
+    assert stopped.value.dimension == dimension
 
 
 def test_an_unknown_price_leaves_no_room_under_a_cost_limit() -> None:
