@@ -17,7 +17,7 @@ def test_both_have_to_have_room_and_both_are_charged() -> None:
     assert wide.remaining("calls") == 3
     both.release(held)
     both.charge(Amount(calls=1))
-    assert (wide.remaining("calls"), narrow.remaining("calls"), both.remaining("calls")) == (4, 1, 1)
+    assert [each.remaining("calls") for each in (wide, narrow, both)] == [4, 1, 1]
     both.add(Limits(calls=1))
     both.check()
     assert both.remaining("calls") == 2
