@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.cli.commands import files, proposals, rewind
 from holdfast.cli.exits import DENIED, OK
+from holdfast.cli.proposal_text import proposal_lines
 from holdfast.core import PERSON, Amount, Call, CallId, Change, Decision, Ok, call_id, digest_bytes
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import HoldfastError, InvalidInput
@@ -24,7 +25,7 @@ from holdfast.core.events import (
     TurnEnded,
 )
 from holdfast.store import EmbeddedStore, Home, Journal
-from holdfast.world import RestorePoints
+from holdfast.world import MemoryWorld, RestorePoints, StagedWorld
 
 
 @pytest.fixture
@@ -144,6 +145,19 @@ async def test_proposals_are_shown_committed_and_rejected(
     capsys.readouterr()
     await command(proposals, "show", "work")
     assert capsys.readouterr().out == ""
+
+
+def test_a_proposal_reads_as_what_it_is() -> None:
+    base = MemoryWorld({"old.txt": b"same\n", "picture": b"\x00\x01", "esc": b"plain\n"})
+    staged = StagedWorld(base)
+    staged.move("old.txt", "new.txt")
+    staged.write("picture", b"\x00\x01\x02")
+    staged.write("esc", b"\x1b]0;owned\x07\n")
+    text = "\n".join(line for proposal in staged.proposals() for line, _ in proposal_lines(proposal))
+    assert "new.txt renamed from old.txt" in text
+    assert "binary file picture: 2 bytes" in text
+    assert "\x1b" not in text, "nothing in a diff steers the terminal"
+    assert "+<U+001B>]0;owned<U+0007>" in text
 
 
 async def test_w13_a_checked_commit_is_made_only_if_the_check_passes_on_the_changed_files(

@@ -308,6 +308,21 @@ def test_a_binary_file_is_described(staged: StagedWorld) -> None:
     assert "3 bytes" in proposal.diff
 
 
+def test_a_change_of_mode_is_shown_and_git_applies_it(tmp_path: Path) -> None:
+    base = FolderWorld(tmp_path)
+    base.write("script", b"#!/bin/sh\n", mode=0o644)
+    base.write("both", b"one\n", mode=0o644)
+    staged = StagedWorld(base)
+    staged.write("script", b"#!/bin/sh\n", mode=0o755)
+    staged.write("both", b"two\n", mode=0o755)
+    both, script = staged.proposals()
+    assert "old mode 100644\nnew mode 100755\n" in script.diff
+    patch = both.diff + script.diff
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True, capture_output=True)
+    assert [base.stat(name).mode for name in ("both", "script")] == [0o755, 0o755]
+    assert base.read("both") == b"two\n"
+
+
 def test_a_rename_is_seen(staged: StagedWorld) -> None:
     staged.move("d/gone", "moved")
     gone, moved = staged.proposals()

@@ -30,9 +30,10 @@ def describe(
     after: bytes | None,
     *,
     mode: int | None = None,
+    mode_before: int | None = None,
     renamed_from: str | None = None,
 ) -> Proposal:
-    """The proposal that leads from one content to another; None is a file that is not there."""
+    """The proposal that leads from one content to another; None is a file that is not there, or its mode as it is."""
     kind: Literal["created", "modified", "deleted"] = (
         "created" if before is None else "deleted" if after is None else "modified"
     )
@@ -46,6 +47,8 @@ def describe(
             "/dev/null" if after is None else f"b/{path}",
         )
         diff = unified_diff(old, new, names)
+    if kind == "modified" and mode is not None and mode != mode_before:
+        diff = f"diff --git a/{path} b/{path}\nold mode 100{mode_before or 0:o}\nnew mode 100{mode:o}\n{diff}"
     return Proposal(
         path=path, kind=kind, diff=diff, is_binary=is_binary, renamed_from=renamed_from, mode=mode
     )

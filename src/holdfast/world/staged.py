@@ -128,11 +128,18 @@ class StagedWorld(Overlay):
 
     def _proposal(self, path: str, gone: dict[str, str]) -> Proposal:
         staged = self._layer.files[path]
-        before: bytes | None = None
+        before, mode_before = None, None
         with suppress(OSError, PathRefused):  # what cannot be read any more can still be shown, and rejected
-            before = self.base.read(path)
+            before, mode_before = self.base.read(path), self.base.stat(path).mode
         source = gone.get(self.fingerprint(path)) if staged.content and before is None else None
-        return describe(path, before, staged.content, mode=staged.mode, renamed_from=source)
+        return describe(
+            path,
+            before,
+            staged.content,
+            mode=staged.mode,
+            mode_before=mode_before,
+            renamed_from=source,
+        )
 
     def _step(self, path: str) -> Step:
         staged = self._layer.files[path]

@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 
 from holdfast.app import Runtime
 from holdfast.cli import exits
-from holdfast.cli.console import Console, Tone, visible
+from holdfast.cli.console import Console, visible
+from holdfast.cli.proposal_text import proposal_lines
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
@@ -84,13 +85,5 @@ def _show(session: Session, arguments: argparse.Namespace, console: Console) -> 
     if not proposals:
         console.say("nothing is staged")
     for proposal in proposals:
-        if proposal.renamed_from is not None:
-            console.say(f"{visible(proposal.path)} has the content of {visible(proposal.renamed_from)}")
-        for line in visible(proposal.diff).splitlines():
-            console.tell(line, _tone(line))
-
-
-def _tone(line: str) -> Tone:
-    if line.startswith(("+++", "---", "@@")):
-        return "strong"
-    return "good" if line.startswith("+") else "bad" if line.startswith("-") else "plain"
+        for line, tone in proposal_lines(proposal):
+            console.tell(line, tone)

@@ -1,7 +1,8 @@
 """The files: what is staged, what is there, and going back to how they were."""
 
-from holdfast.cli.console import Tone, visible
-from holdfast.cli.slash.contract import Talking
+from holdfast.cli.console import visible
+from holdfast.cli.proposal_text import proposal_lines
+from holdfast.cli.slash.contract import Talking, check_ready
 from holdfast.core.errors import InvalidInput
 
 
@@ -9,8 +10,8 @@ async def diff(talk: Talking, rest: str) -> None:
     """Show what is staged."""
     for proposal in talk.session.proposals():
         if not rest or proposal.path in rest.split():
-            for line in visible(proposal.diff).splitlines():
-                talk.screen.say(line, _tone(line))
+            for line, tone in proposal_lines(proposal):
+                talk.screen.say(line, tone)
     if not talk.session.proposals():
         talk.screen.say("  nothing is staged")
 
@@ -40,6 +41,7 @@ async def rewind(talk: Talking, rest: str) -> None:
             talk.screen.say(f"  {record.number:>3}  {' '.join(visible(record.asked).split())[:70]}")
         talk.screen.say("  /rewind N shows the way back to the end of turn N; /rewind N go takes it")
         return
+    await check_ready(talk)
     is_done = word == "go"
     plan = await (talk.session.rewind if is_done else talk.session.plan_rewind)(int(turn))
     for change in plan.changes:
@@ -58,9 +60,3 @@ async def files(talk: Talking, rest: str) -> None:
     """List the files it works on."""
     for path in talk.session.workspace.list(rest or "**/*"):
         talk.screen.say(f"  {visible(path)}")
-
-
-def _tone(line: str) -> Tone:
-    if line.startswith(("+++", "---", "@@")):
-        return "strong"
-    return "good" if line.startswith("+") else "bad" if line.startswith("-") else "plain"
