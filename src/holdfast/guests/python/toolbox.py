@@ -12,7 +12,7 @@ import pydantic_monty as monty
 
 from holdfast.core import Json, JsonObject, Tool
 from holdfast.guests.python.plain import NotPlain, plain
-from holdfast.guests.stubs import Parameter, parameters, python_name
+from holdfast.guests.stubs import parameters, python_name
 
 _NAMESPACE = uuid.UUID("6f2c1f0a-3c67-5f5e-9d0a-7d1f5a0b9c11")
 
@@ -24,7 +24,8 @@ class Toolbox:
         self._tools = {
             (python_name(tool.group), tool.verb and python_name(tool.verb)): tool for tool in tools
         }
-        self._parameters: dict[str, tuple[Parameter, ...]] = {}
+        self._parameters: dict[str, dict[str, str]] = {}
+        """What each tool calls its parameters, by what Python calls them, in their order."""
         self._groups = {_object_id(group): group for group, verb in self._tools if verb}
 
     @property
@@ -52,7 +53,8 @@ class Toolbox:
     def bind(self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JsonObject:
         """The arguments of a call under the tool's own names. Raises TypeError as Python would."""
         if tool.name not in self._parameters:
-            self._parameters[tool.name] = parameters(tool)
+            known = parameters(tool)
+            self._parameters[tool.name] = {parameter.python: parameter.name for parameter in known}
         return _bound(tool, self._parameters[tool.name], args, kwargs)
 
     def _group_object(self, group: str) -> monty.ClassInstance:
@@ -61,13 +63,10 @@ class Toolbox:
         return monty.ClassInstance(kind(), id=_object_id(group), class_type=class_type)
 
 
-def _bound(
-    tool: Tool, known: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> JsonObject:
-    if len(args) > len(known):
-        raise TypeError(f"{tool.name}() takes {len(known)} arguments but {len(args)} were given")
-    names = {parameter.python: parameter.name for parameter in known}
-    given = {parameter.name: value for parameter, value in zip(known, args, strict=False)}
+def _bound(tool: Tool, names: dict[str, str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> JsonObject:
+    if len(args) > len(names):
+        raise TypeError(f"{tool.name}() takes {len(names)} arguments but {len(args)} were given")
+    given = dict(zip(names.values(), args, strict=False))
     for keyword, value in kwargs.items():
         # A tool may take more than its schema lists; the gate holds arguments against the schema.
         name = names.get(keyword, keyword)

@@ -12,6 +12,7 @@ import pydantic_monty as monty
 from holdfast.core.errors import GuestError
 from holdfast.guests.contract import GuestLimits
 from holdfast.guests.python.losses import WorkerLost, WorkerTimeout
+from holdfast.guests.python.watchdog import Watchdog
 
 T = TypeVar("T")
 _GRACE_SECONDS = 1.0
@@ -30,7 +31,7 @@ class Worker:
         self._release = release
         self._pid = session.worker_pid
         self._is_open = True
-        self._has_timed_out = False
+        self._watchdog = Watchdog(self._signal)
 
     @classmethod
     async def open(
@@ -66,21 +67,21 @@ class Worker:
         """Await one turn of the interpreter. Raises WorkerLost; a worker that takes too long is killed, also when
         the caller is cancelled.
         """
-        timer = asyncio.get_running_loop().call_later(seconds, self._time_out)
+        self._watchdog.start(seconds)
         try:
             return await step
         except asyncio.CancelledError:
             await asyncio.shield(self.kill())
             raise
         except monty.MontyCrashedError:
-            if not self._has_timed_out:
+            if not self._watchdog.has_bitten:
                 raise
             await self.close()
             raise WorkerTimeout(f"the sandbox process did not answer within {seconds:g} s") from None
         except RuntimeError as error:
             raise WorkerLost(str(error)) from error
         finally:
-            timer.cancel()
+            self._watchdog.stop()
 
     async def dump(self) -> bytes:
         """The variables between runs. Raises WorkerLost; the worker is of no more use then."""
@@ -95,6 +96,7 @@ class Worker:
         if not self._is_open:
             return
         self._is_open = False
+        self._watchdog.close()
         try:
             with contextlib.suppress(monty.MontyError, RuntimeError):
                 await self.session.__aexit__(None, None, None)
@@ -113,10 +115,6 @@ class Worker:
             return await self.turn(step, seconds=_STATE_SECONDS)
         except monty.MontyError as error:
             raise WorkerLost(str(error)) from error
-
-    def _time_out(self) -> None:
-        self._has_timed_out = True
-        self._signal()
 
     def _signal(self) -> None:
         # Once only: after its death the number may belong to another process.
