@@ -1,15 +1,18 @@
-"""The gate with its durable record, beside the disk's own fsync; and a person's answer beside a 500 ms poll.
+"""The gate: judging at 10 to 10,000 rules, a call with its durable record, and a person's answer to the call going on.
 
-Peers: none records durably before the effect, so the limit is a raw append with fdatasync in the same run.
+Peers: none records durably before the effect, so the limit is a raw append with fdatasync in the same run; answers by file
+are read elsewhere by looking every 500 ms, which is measured beside ours. Other judges are in bench/policy.
 """
 
 import asyncio
 import os
+import random
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
+from bench.policy import SIZES, WITH_PATHS, WITHOUT_PATHS, median
 from holdfast.core import PERSON, Call, FunctionToolset, Parked, SystemClock, Tool, Verdict, call_id
 from holdfast.core.events import MessagePosted, SessionOpened
 from holdfast.gate import Gate, GateSettings, Rendezvous
@@ -19,6 +22,8 @@ from holdfast.store import EmbeddedStore, Home
 CALLS = 400
 SESSIONS = 50
 ANSWERS = 40
+POLLED = 15
+POLL_SECONDS = 0.5
 TOOL = Tool(
     name="box.put",
     parameters={"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]},
@@ -31,15 +36,21 @@ def main() -> None:
     """Run it all and print the table."""
     with tempfile.TemporaryDirectory() as folder:
         raw = raw_append(Path(folder))
-        one, many, answer = asyncio.run(_measure(Path(folder)))
+        one, many, answer, polled = asyncio.run(_measure(Path(folder)))
+    for title, engines in (("a path", WITH_PATHS), ("no path", WITHOUT_PATHS)):
+        judged = (f"{median(engines['Holdfast'](size)):>9.1f}" for size in SIZES)
+        print(f"{f'judge a call with {title}, us of CPU at {_sizes()} rules':<70}" + "".join(judged))
     print(f"{'raw append with fdatasync, ms':<52}{raw:>9.3f}")
     print(
         f"{'one call through the gate, two durable records, ms':<52}{one:>9.3f}  {one / raw:.1f} x raw (goal 2)"
     )
     print(f"{f'a call amortised over {SESSIONS} sessions, ms':<52}{many:>9.3f}  (goal 0.15)")
-    print(
-        f"{'answer by file to the call going on, ms':<52}{answer:>9.3f}  (goal 10; a 500 ms poll: 250 on average)"
-    )
+    print(f"{'answer by file to the call going on, ms':<52}{answer:>9.3f}  (goal 10)")
+    print(f"{'the same by looking every 500 ms':<52}{polled:>9.3f}  {polled / answer:.0f} x ours")
+
+
+def _sizes() -> str:
+    return " / ".join(f"{size:,}" for size in SIZES)
 
 
 def raw_append(folder: Path) -> float:
@@ -56,7 +67,7 @@ def raw_append(folder: Path) -> float:
     return statistics.median(times) * 1000
 
 
-async def _measure(folder: Path) -> tuple[float, float, float]:
+async def _measure(folder: Path) -> tuple[float, float, float, float]:
     home = Home(folder / "home")
     home.prepare()
     store = await EmbeddedStore.start(home, clock=SystemClock())
@@ -64,9 +75,10 @@ async def _measure(folder: Path) -> tuple[float, float, float]:
         one = await _one(await _gate(store))
         many = await _many([await _gate(store) for _ in range(SESSIONS)])
         answer = await _answers(store, folder / "escalations")
+        polled = await _polled(folder)
     finally:
         await store.close()
-    return one, many, answer
+    return one, many, answer, polled
 
 
 async def _gate(store: EmbeddedStore, verdict: Verdict = "allow") -> tuple[Gate, object]:
@@ -126,6 +138,26 @@ async def _answers(store: EmbeddedStore, folder: Path) -> float:
         await gate.submit(_call(number))
         times.append(time.perf_counter() - begun)
     await meeting.close()
+    return statistics.median(times) * 1000
+
+
+async def _polled(folder: Path) -> float:
+    """How long an answer lies there when whoever waits looks for it twice a second."""
+    chance = random.Random(1)
+    times: list[float] = []
+    for number in range(POLLED):
+        response = folder / f"polled-{number}.json"
+
+        async def look(response: Path) -> float:
+            while not response.exists():  # noqa: ASYNC110  # looking is what is measured
+                await asyncio.sleep(POLL_SECONDS)
+            return time.perf_counter()
+
+        looking = asyncio.create_task(look(response))
+        await asyncio.sleep(chance.random() * POLL_SECONDS)
+        begun = time.perf_counter()
+        response.write_text('{"decision": "approved"}')
+        times.append(await looking - begun)
     return statistics.median(times) * 1000
 
 

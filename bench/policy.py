@@ -46,7 +46,7 @@ def main() -> None:
     for title, engines in (("a call with a path", WITH_PATHS), ("a call without a path", WITHOUT_PATHS)):
         print(f"\n{title}: microseconds of CPU, median (and ratio to Holdfast)")
         print(f"{'':<34}" + "".join(f"{f'{size:,} rules':>22}" for size in SIZES))
-        ours = [_median(engines["Holdfast"](size)) for size in SIZES]
+        ours = [median(engines["Holdfast"](size)) for size in SIZES]
         for name, prepare in engines.items():
             print(
                 f"{name:<34}"
@@ -57,15 +57,16 @@ def main() -> None:
 
 def _cell(prepare: "Callable[[int], Work]", size: int, base: float) -> str:
     try:
-        median = _median(prepare(size))
+        taken = median(prepare(size))
     except ImportError:
         return f"{'not installed':>22}"
     except NotTried:
         return f"{'not tried':>22}"
-    return f"{f'{median:.1f} ({median / base:.1f}x)':>22}"
+    return f"{f'{taken:.1f} ({taken / base:.1f}x)':>22}"
 
 
-def _median(work: Work, seconds: float = 0.4) -> float:
+def median(work: Work, seconds: float = 0.4) -> float:
+    """Microseconds of CPU for one judgement."""
     assert work(), "the call is allowed by the last rule"
     samples: list[float] = []
     end = time.perf_counter() + seconds
