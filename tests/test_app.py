@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.core import EXTERNAL, Call, FunctionToolset, Parked, Refused, Response, Returned, Tool
+from holdfast.core import (
+    EXTERNAL,
+    Call,
+    FakeClock,
+    FunctionToolset,
+    Parked,
+    Refused,
+    Response,
+    Returned,
+    Tool,
+)
 from holdfast.core.errors import HoldfastError, SessionHeld
 from holdfast.models import ScriptedModel, say
 from holdfast.policy import FixedPolicy
@@ -80,7 +90,7 @@ async def test_a_fork_goes_on_with_the_policy_its_parent_had_changed_to(tmp_path
 
 async def ask(keeper: Gatekeeper, operation: str) -> object:
     return await keeper.submit(
-        Call(id=keeper.next_call(), operation=operation, arguments={}, principal=EXTERNAL)
+        Call(id=await keeper.next_call(), operation=operation, arguments={}, principal=EXTERNAL)
     )
 
 
@@ -115,11 +125,36 @@ async def test_a_foreign_agent_that_comes_back_goes_on_in_its_session(tmp_path: 
             policy=POLICY,
             session="friend-1",
         ) as keeper:
-            assert keeper.next_call() == f"1.{number}"
+            assert await keeper.next_call() == f"1.{number}"
             await keeper.submit(Call(id=f"1.{number}", operation="desk.look", arguments={}))  # type: ignore[arg-type]
             with pytest.raises(SessionHeld):
                 async with runtime.gate(
                     DESK, workspace=tmp_path, transport="test", description="another", session="friend-1"
                 ):
                     pass
+    await runtime.close()
+
+
+async def test_what_a_foreign_agent_does_after_a_pause_is_another_turn(tmp_path: Path) -> None:
+    clock = FakeClock()
+    runtime = await Runtime.start(home=tmp_path / "home", clock=clock)
+    async with runtime.gate(
+        DESK, workspace=tmp_path, transport="test", description="a friend", policy=POLICY
+    ) as keeper:
+        await ask(keeper, "desk.look")
+        clock.advance(299)
+        await ask(keeper, "desk.look")
+        clock.advance(301)
+        await ask(keeper, "desk.look")
+        await keeper.begin("tidy up")
+        await ask(keeper, "desk.look")
+        await keeper.begin("move it")
+        parked = await ask(keeper, "desk.move")
+        assert isinstance(parked, Parked)
+        clock.advance(200)
+        await ask(keeper, "desk.look")  # what waits is part of the same turn
+        await keeper.end()
+    session = await runtime.resume(keeper.session, needs_model=False, policy=POLICY)
+    assert [entry.call for entry in session.audit()] == ["1.1", "1.2", "2.1", "3.1", "4.1", "4.2"]
+    assert [turn.asked for turn in session.history()] == ["a friend", "a friend", "tidy up", "move it"]
     await runtime.close()

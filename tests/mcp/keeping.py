@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.cli.commands.proxy import GateKeeper
 from holdfast.core import EXTERNAL, Paths, SystemClock, Toolset, Verdict
 from holdfast.core.events import SessionOpened
 from holdfast.gate import Gate, GateSettings
 from holdfast.policy import FixedPolicy, LexicalPaths
+from holdfast.session import Gatekeeper
 from holdfast.store import Journal, MemoryStore
 
 
-class OpenKeeper(GateKeeper):
+class OpenKeeper(Gatekeeper):
     """What `holdfast proxy` hands to its proxy, with its journal in sight."""
 
     def __init__(self, gate: Gate, journal: Journal) -> None:
-        super().__init__(gate)
+        super().__init__(
+            gate, journal, clock=SystemClock(), description="served to another agent", transport="proxy"
+        )
         self.journal = journal
 
 

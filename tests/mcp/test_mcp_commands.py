@@ -219,6 +219,21 @@ def test_the_end_of_its_input_ends_a_call_under_way_and_its_server(place: Place)
     assert call["result"] == "cancelled"
 
 
+def test_without_a_client_the_proxy_says_so(place: Place) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "proxy"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=place.folder,
+        env=place.environment,
+        check=False,
+        timeout=50,
+    )
+    assert done.returncode == 2
+    assert "an MCP client is expected" in done.stderr
+
+
 def test_a_line_without_end_is_not_kept(place: Place) -> None:
     place.configure()
     proxy = Raw(place)

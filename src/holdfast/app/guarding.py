@@ -55,8 +55,7 @@ async def guarded(
             settings=settings,
             results=Results(secrets=(*handed_out(ground.servers), *secrets)),
         )
-        keeper = Gatekeeper(gate, journal)
-        await keeper.begin(description, transport=transport)
+        keeper = Gatekeeper(gate, journal, clock=ground.clock, description=description, transport=transport)
         place = escalations or ground.home.escalations(journal.session)
         rendezvous = Rendezvous(place, gate=gate, journal=journal)
         await rendezvous.open()

@@ -93,7 +93,7 @@ class Keeper(Protocol):
         """What a client may be shown."""
         ...
 
-    def next_call(self) -> CallId:
+    async def next_call(self) -> CallId:
         """The id of the next call of this session."""
         ...
 

@@ -47,7 +47,7 @@ class Road:
         """Submit a call until it is settled, asking the client's human in between where that counts."""
         await self._catalogue.ready()
         ticket = Ticket.read(params.request_state)
-        call = self._call(operation, arguments, ticket)
+        call = await self._call(operation, arguments, ticket)
         if ticket is not None:
             await self._asking.take(context, ticket, params.input_responses or {})
         server = operation.partition(".")[0]
@@ -66,16 +66,16 @@ class Road:
     async def settle_elsewhere(self, operation: str, arguments: JsonObject) -> Answer:
         """The same for a wish that its client cannot be asked about."""
         await self._catalogue.ready()
-        call = self._call(operation, arguments, None)
+        call = await self._call(operation, arguments, None)
         answer = await self._keeper.submit(call)
         while isinstance(answer, Parked):
             await self._asking.wait_elsewhere(answer.escalation)
             answer = await self._keeper.submit(call)
         return answer
 
-    def _call(self, operation: str, arguments: JsonObject, ticket: Ticket | None) -> Call:
+    async def _call(self, operation: str, arguments: JsonObject, ticket: Ticket | None) -> Call:
         return Call(
-            id=ticket.call if ticket else self._keeper.next_call(),
+            id=ticket.call if ticket else await self._keeper.next_call(),
             operation=operation,
             arguments=arguments,
             principal=EXTERNAL,

@@ -44,7 +44,7 @@ async def standard_streams() -> AsyncIterator[tuple[Incoming, Outgoing]]:
 def _taken(number: int) -> Iterator[int]:
     """A standard stream for us alone: whatever else in this process reads there finds nothing, and writes to the log."""
     kind = os.fstat(number).st_mode
-    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or stat.S_ISCHR(kind)):
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(number)):
         raise InvalidInput(
             "standard input and output have to be pipes: an MCP client is expected at the other end",
             hint="holdfast install CLIENT writes the configuration that starts this",

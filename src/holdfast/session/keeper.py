@@ -1,13 +1,17 @@
-"""The gate for an agent that is not ours: one turn, its calls numbered, each judged and on the record.
+"""The gate for an agent that is not ours: its calls numbered in turns, each judged and on the record.
 
 A foreign agent (over the proxy, or a hook of its program) has its own model and its own loop; all it is given is this.
+What its person asked it for is a turn where its program tells us of it; else a turn is what it does without a long pause.
 """
+
+import asyncio
 
 from holdfast.core import (
     EXTERNAL,
     Answer,
     Call,
     CallId,
+    Clock,
     Escalation,
     EscalationId,
     Ok,
@@ -21,44 +25,63 @@ from holdfast.core.events import CallIntended, CallRefused, EscalationOpened, Me
 from holdfast.gate import Gate
 from holdfast.store import Journal
 
-_TURN = 1
+PAUSE_SECONDS = 300.0
+"""After so long without a call, the next one begins another turn."""
 
 
 class Gatekeeper:
-    """What a foreign agent sees of a session. Its turn begins when it first comes and ends when it leaves for good."""
+    """What a foreign agent sees of a session."""
 
-    def __init__(self, gate: Gate, journal: Journal) -> None:
+    def __init__(
+        self, gate: Gate, journal: Journal, *, clock: Clock, description: str, transport: str
+    ) -> None:
+        """`description` is what a turn is for where nobody says."""
         self._gate = gate
         self._journal = journal
-        self._calls = _calls(journal)
+        self._clock = clock
+        self._description = description
+        self._transport = transport
+        self._turn, self._is_open, self._calls = _standing(journal)
+        self._under_way = 0
+        self._beginning = asyncio.Lock()
 
     @property
     def session(self) -> SessionId:
         """The session that the calls are recorded in."""
         return self._journal.session
 
-    async def begin(self, what: str, *, transport: str) -> None:
-        """Begin the turn, unless it is open from before."""
-        if not any(isinstance(entry.event, MessagePosted) for entry in self._journal.recorded):
-            posted = MessagePosted(turn=_TURN, text=what, principal=EXTERNAL, transport=transport)
-            await self._journal.append(posted)
+    async def begin(self, what: str) -> None:
+        """The agent was asked for something: what it does from here on is a turn of its own."""
+        await self.end()
+        self._turn, self._calls, self._is_open = self._turn + 1, 0, True
+        posted = MessagePosted(turn=self._turn, text=what, principal=EXTERNAL, transport=self._transport)
+        await self._journal.append(posted)
 
     async def end(self) -> None:
-        """The agent has left for good."""
-        await self._journal.append(TurnEnded(turn=_TURN, outcome=Ok()))
+        """The agent has left for good, or goes on with something else."""
+        if self._is_open:
+            self._is_open = False
+            await self._journal.append(TurnEnded(turn=self._turn, outcome=Ok()))
 
     def tools(self) -> tuple[Tool, ...]:
         """What the agent may be shown."""
         return self._gate.tools()
 
-    def next_call(self) -> CallId:
+    async def next_call(self) -> CallId:
         """The id of the next call."""
-        self._calls += 1
-        return call_id(_TURN, self._calls)
+        async with self._beginning:
+            if not self._is_open or self._has_paused():
+                await self.begin(self._description)
+            self._calls += 1
+        return call_id(self._turn, self._calls)
 
     async def submit(self, call: Call) -> Answer:
         """Judge and carry out a call."""
-        return await self._gate.submit(call)
+        self._under_way += 1
+        try:
+            return await self._gate.submit(call)
+        finally:
+            self._under_way -= 1
 
     async def wait(self, escalation: EscalationId) -> None:
         """Return when the escalation is settled."""
@@ -78,12 +101,25 @@ class Gatekeeper:
         """Wait no longer for an answer here: a no, with the reason on the record."""
         await self._gate.escalations.expire(escalation, reason)
 
+    def _has_paused(self) -> bool:
+        if not self._calls or self._under_way or any(self._gate.escalations.waiting()):
+            return False
+        return self._clock.now_ms() - self._journal.recorded[-1].at_ms > PAUSE_SECONDS * 1000
 
-def _calls(journal: Journal) -> int:
-    """How many calls the session has seen."""
-    ids = {
-        entry.event.escalation.call.id if isinstance(entry.event, EscalationOpened) else entry.event.call.id
-        for entry in journal.recorded
-        if isinstance(entry.event, CallIntended | CallRefused | EscalationOpened)
-    }
-    return len(ids)
+
+def _standing(journal: Journal) -> tuple[int, bool, int]:
+    """The number of the last turn, whether it is open, and how many calls it has seen."""
+    turn, is_open, calls = 0, False, set[CallId]()
+    for entry in journal.recorded:
+        match event := entry.event:
+            case MessagePosted():
+                turn, is_open, calls = event.turn, True, set()
+            case TurnEnded():
+                is_open = False
+            case CallIntended() | CallRefused():
+                calls.add(event.call.id)
+            case EscalationOpened():
+                calls.add(event.escalation.call.id)
+            case _:
+                pass
+    return turn, is_open, len(calls)

@@ -10,11 +10,15 @@ here blocks the tool: the exit code is 2, which is what Claude Code takes for a 
 import argparse
 import asyncio
 import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from holdfast.cli.commands.proxy import TURN, begin
+from holdfast.app import Runtime
+from holdfast.cli.commands.proxy import running
 from holdfast.core import (
     EXTERNAL,
     Answer,
@@ -24,18 +28,11 @@ from holdfast.core import (
     Parked,
     Refused,
     Returned,
-    SessionId,
-    SystemClock,
-    call_id,
-    check_session_id,
 )
-from holdfast.core.errors import InvalidInput, SessionExists, SessionHeld
-from holdfast.core.events import CallIntended, CallRefused, EscalationOpened, SessionOpened
-from holdfast.gate import Gate, GateSettings
+from holdfast.core.errors import InvalidInput, SessionHeld
+from holdfast.gate import GateSettings
 from holdfast.mcp import SILENT_TOOLS, ForeignTools, Shelf, written_out
-from holdfast.policy import load_policy
-from holdfast.store import EmbeddedStore, Home, Journal
-from holdfast.world import WorldPaths
+from holdfast.session import Gatekeeper
 
 BLOCK = 2
 ATTEMPTS = 100
@@ -44,13 +41,14 @@ PAUSE_SECONDS = 0.05
 
 
 class _Asked(msgspec.Struct):
-    """What Claude Code sends to a PreToolUse hook."""
+    """What Claude Code sends to a hook."""
 
     session_id: str
     cwd: str
-    tool_name: str
-    tool_input: JsonObject
-    hook_event_name: str = "PreToolUse"
+    hook_event_name: Literal["PreToolUse", "UserPromptSubmit"] = "PreToolUse"
+    tool_name: str = ""
+    tool_input: JsonObject = {}
+    prompt: str = ""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +61,8 @@ async def run(arguments: argparse.Namespace) -> int:
     """Answer on stdout; block on any trouble."""
     try:
         asked = msgspec.json.decode(sys.stdin.buffer.read(), type=_Asked)
+        if asked.hook_event_name == "UserPromptSubmit":
+            return await _note(asked, arguments.policy)
         if asked.tool_name in SILENT_TOOLS or asked.tool_name.startswith("mcp__holdfast__"):
             return 0  # nothing to judge, or judged by the proxy: no opinion
         answer = await _judge(asked, arguments.policy)
@@ -73,78 +73,61 @@ async def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _judge(asked: _Asked, policy_name: str) -> Answer:
-    home, clock = Home.default(), SystemClock()
-    home.prepare()
-    folder = Path(asked.cwd)
-    if not folder.is_absolute() or not folder.is_dir():
-        raise InvalidInput(f"{asked.cwd!r} is no folder")
-    policy = load_policy(policy_name, search=(home.policies,))
-    tools = ForeignTools(annotations=Shelf(home.root).annotations())
-    store = await EmbeddedStore.start(home, clock=clock)
-    try:
-        opened = SessionOpened(
-            principal=EXTERNAL,
-            folder=str(folder),
-            workspace=str(folder),
-            policy=policy_name,
-            policy_digest=policy.digest,
-            model="",
-            description="tools of Claude Code, judged by a hook",
-        )
-        journal = await _take(store, check_session_id(f"claude-{asked.session_id}"), opened)
-        gate = Gate(
-            journal=journal,
-            policy=policy,
-            toolsets=[tools],
-            paths=WorldPaths(folder, protected=(home.root,), guest_root=None),
-            clock=clock,
-            settings=GateSettings(repeats=10_000),
-        )
+async def _note(asked: _Asked, policy: str) -> int:
+    """What the person asked for begins a turn, so that the record says what the calls were for."""
+    async with running() as runtime, _kept(runtime, asked, policy) as keeper:
+        await keeper.begin(asked.prompt)
+    return 0
+
+
+async def _judge(asked: _Asked, policy: str) -> Answer:
+    async with running() as runtime:
+        tools = ForeignTools(annotations=Shelf(runtime.home.root).annotations())
         operation = f"claude.{asked.tool_name}"
         known = {tool.name: tool for tool in tools.tools()}.get(operation)
-        call = Call(
-            id=call_id(TURN, _calls(journal) + 1),
-            operation=operation,
-            arguments=written_out(known, asked.tool_input, str(folder)),
-            principal=EXTERNAL,
-        )
-        answer = await gate.submit(call)
-        if isinstance(answer, Parked):
-            # Claude Code asks its own person; what they say is not told to us, and we do not claim to know it.
-            await gate.escalations.expire(answer.escalation, "handed to Claude Code to ask its person")
-        await journal.release()
-    finally:
-        await store.close()
+        async with _kept(runtime, asked, policy, tools) as keeper:
+            call = Call(
+                id=await keeper.next_call(),
+                operation=operation,
+                arguments=written_out(known, asked.tool_input, asked.cwd),
+                principal=EXTERNAL,
+            )
+            answer = await keeper.submit(call)
+            if isinstance(answer, Parked):
+                # Claude Code asks its own person; what they say is not told to us, and we do not claim to know it.
+                await keeper.withdraw(answer.escalation, "handed to Claude Code to ask its person")
     return answer
 
 
-async def _take(store: EmbeddedStore, session: SessionId, opened: SessionOpened) -> Journal:
+@asynccontextmanager
+async def _kept(
+    runtime: Runtime, asked: _Asked, policy: str, *tools: ForeignTools
+) -> AsyncIterator[Gatekeeper]:
+    """The gate of this conversation of Claude Code, once no other process has it."""
+    folder = Path(asked.cwd)
+    if not folder.is_absolute() or not folder.is_dir():
+        raise InvalidInput(f"{asked.cwd!r} is no folder")
     for attempt in range(ATTEMPTS):
-        try:
-            journal = await store.create(opened, session=session)
-        except SessionExists:
-            pass
-        else:
-            await begin(journal)
-            return journal
-        try:
-            return await store.open(session)
-        except SessionHeld:
-            if attempt == ATTEMPTS - 1:
-                raise
-            await asyncio.sleep(PAUSE_SECONDS)
-    raise AssertionError("unreachable")
-
-
-def _calls(journal: Journal) -> int:
-    """How many calls the session has seen."""
-    ids = {
-        entry.event.escalation.call.id if isinstance(entry.event, EscalationOpened) else entry.event.call.id
-        for entry in journal.recorded
-        if isinstance(entry.event, CallIntended | CallRefused | EscalationOpened)
-    }
-    return len(ids)
+        async with AsyncExitStack() as stack:
+            try:
+                keeper = await stack.enter_async_context(
+                    runtime.gate(
+                        *tools,
+                        workspace=folder,
+                        transport="hook",
+                        description="tools of Claude Code, judged by a hook",
+                        policy=policy,
+                        session=f"claude-{asked.session_id}",
+                        settings=GateSettings(repeats=10_000),
+                    )
+                )
+            except SessionHeld:
+                if attempt == ATTEMPTS - 1:
+                    raise
+            else:
+                yield keeper
+                return
+        await asyncio.sleep(PAUSE_SECONDS)
 
 
 def _in_its_words(answer: Answer) -> JsonObject:

@@ -12,29 +12,14 @@ import argparse
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+from holdfast.app import Runtime
 from holdfast.cli import exits
 from holdfast.cli.console import Console
-from holdfast.core import (
-    EXTERNAL,
-    Answer,
-    Call,
-    CallId,
-    Escalation,
-    EscalationId,
-    Ok,
-    Principal,
-    Response,
-    SystemClock,
-    Tool,
-    Toolset,
-    call_id,
-    sanitise_name,
-)
-from holdfast.core.events import MessagePosted, SessionOpened, TurnEnded
-from holdfast.gate import Gate, GateSettings, Rendezvous, Results
+from holdfast.core import Toolset
+from holdfast.gate import GateSettings
 from holdfast.mcp import (
     ForeignTools,
     McpToolset,
@@ -47,49 +32,10 @@ from holdfast.mcp import (
     present_wholly,
     secrets_of,
 )
-from holdfast.policy import load_policy
-from holdfast.store import EmbeddedStore, Home, Journal
 from holdfast.world import WorldPaths, open_folder
 
-TURN = 1
-"""A proxied session is one turn of a foreign agent: it begins when the client connects and ends when it leaves."""
-REPEATS = 1000
-"""A client's day is one turn here, so asking the same again is no sign of a loop until much later."""
-
-
-class GateKeeper:
-    """The gate as the proxy is handed it."""
-
-    def __init__(self, gate: Gate, *, calls: int = 0) -> None:
-        self._gate = gate
-        self._calls = calls
-
-    def tools(self) -> tuple[Tool, ...]:
-        """What a client may be shown."""
-        return self._gate.tools()
-
-    def next_call(self) -> CallId:
-        """The id of the next call."""
-        self._calls += 1
-        return call_id(TURN, self._calls)
-
-    async def submit(self, call: Call) -> Answer:
-        """Judge and carry out a call."""
-        return await self._gate.submit(call)
-
-    async def wait(self, escalation: EscalationId) -> None:
-        """Return when the escalation is settled."""
-        await self._gate.wait(escalation)
-
-    def escalation(self, escalation: EscalationId) -> Escalation | None:
-        """What waits under this id."""
-        return next((each for each in self._gate.escalations.waiting() if each.id == escalation), None)
-
-    async def resolve(
-        self, escalation: EscalationId, response: Response, *, principal: Principal, transport: str
-    ) -> None:
-        """Record an answer."""
-        await self._gate.resolve(escalation, response, principal=principal, transport=transport)
+SETTINGS = GateSettings(call_seconds=86_400.0, repeats=1000)
+"""Servers have time limits of their own. An agent that works for hours may well ask the same again and again."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -108,62 +54,57 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Open the session, serve until the client leaves, close everything."""
     console = Console()
-    async with AsyncExitStack() as stack:
-        home = Home.default()
-        home.prepare()
-        clock = SystemClock()
-        store = await EmbeddedStore.start(home, clock=clock)
-        stack.push_async_callback(store.close)
-        folder = open_folder(Path(arguments.workspace), home.root)
-        policy = load_policy(arguments.policy, search=(home.policies,))
-        opened = SessionOpened(
-            principal=EXTERNAL,
-            folder=os.getcwd(),
-            workspace=str(folder),
-            policy=arguments.policy,
-            policy_digest=policy.digest,
-            model="",
-            name=sanitise_name(arguments.name) if arguments.name else None,
-            description="served to another agent",
-        )
-        journal = await store.create(opened)
-        stack.push_async_callback(journal.release)
-        shelf = Shelf(home.root)
-        paths = WorldPaths(folder, protected=(home.root,), guest_root=None)
-        file = Path(arguments.servers) if arguments.servers else None
+    async with running() as runtime:
+        folder = open_folder(Path(arguments.workspace), runtime.home.root)
+        shelf = Shelf(runtime.home.root)
         toolsets = shelf.toolsets(
-            workspace=folder, paths=paths, file=file, present=present_wholly, has_extras=True
+            workspace=folder,
+            paths=WorldPaths(folder, protected=(runtime.home.root,), guest_root=None),
+            file=Path(arguments.servers) if arguments.servers else None,
+            present=present_wholly,
+            has_extras=True,
         )
-        await stack.enter_async_context(closing(toolsets))
         for toolset in toolsets:
             toolset.follow(lambda news: _show(news, console))
         foreign: list[Toolset] = [ForeignTools()] if arguments.permission_prompt else []
-        gate = Gate(
-            journal=journal,
-            policy=policy,
-            toolsets=[*toolsets, *foreign],
-            paths=paths,
-            clock=clock,
-            settings=GateSettings(call_seconds=86_400.0, repeats=REPEATS),
-            results=Results(
-                secrets=tuple(one for each in toolsets for one in secrets_of(each.spec, os.environ))
-            ),
-        )
-        await begin(journal)
-        stack.push_async_callback(end, journal)
-        escalations = Path(os.environ.get("ESCALATION_DIR") or home.escalations(journal.session))
-        rendezvous = Rendezvous(escalations, gate=gate, journal=journal)
-        await rendezvous.open()
-        stack.push_async_callback(rendezvous.close)
-        proxy = Proxy(
-            GateKeeper(gate),
-            servers=toolsets,
-            trusted_clients=shelf.trusted_clients(),
-            can_ask_elsewhere=True,
-            answers_permissions=arguments.permission_prompt,
-        )
-        await _serve(proxy, arguments, console)
+        elsewhere = os.environ.get("ESCALATION_DIR")
+        async with (
+            closing(toolsets),
+            runtime.gate(
+                *toolsets,
+                *foreign,
+                workspace=folder,
+                transport="proxy",
+                description="served to another agent",
+                policy=arguments.policy,
+                name=arguments.name,
+                settings=SETTINGS,
+                secrets=[each for toolset in toolsets for each in secrets_of(toolset.spec, os.environ)],
+                escalations=Path(elsewhere) if elsewhere else None,
+            ) as keeper,
+        ):
+            proxy = Proxy(
+                keeper,
+                servers=toolsets,
+                trusted_clients=shelf.trusted_clients(),
+                can_ask_elsewhere=True,
+                answers_permissions=arguments.permission_prompt,
+            )
+            try:
+                await _serve(proxy, arguments, console)
+            finally:
+                await keeper.end()
     return exits.OK
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Runtime]:
+    """The runtime of the person's home, closed when the block is left."""
+    runtime = await Runtime.start()
+    try:
+        yield runtime
+    finally:
+        await runtime.close()
 
 
 @asynccontextmanager
@@ -173,18 +114,6 @@ async def closing(toolsets: Sequence[McpToolset]) -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.gather(*(toolset.close() for toolset in toolsets))
-
-
-async def begin(journal: Journal) -> None:
-    """The one turn of a proxied session begins."""
-    await journal.append(
-        MessagePosted(turn=TURN, text="served to another agent", principal=EXTERNAL, transport="proxy")
-    )
-
-
-async def end(journal: Journal) -> None:
-    """It ends when the client has left."""
-    await journal.append(TurnEnded(turn=TURN, outcome=Ok()))
 
 
 async def _serve(proxy: Proxy, arguments: argparse.Namespace, console: Console) -> None:
