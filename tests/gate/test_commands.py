@@ -94,7 +94,7 @@ async def asked_and_answered(runtime: Runtime) -> None:
     await session.execute('(world/delete "a.txt")', language="lisp")
     await session.execute('(world/read "a.txt")', language="lisp")
     [waits] = session.escalations()
-    await session.resolve(waits.id, Response(verdict="approve", reason="as you like"), transport="test")
+    await session.resolve(waits.id, Response(verdict="approve", reason="as you\nlike"), transport="test")
     await session.advance()
     await session.close()
 

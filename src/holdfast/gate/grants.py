@@ -3,6 +3,8 @@
 import posixpath
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from holdfast.core import (
     Call,
     Clock,
@@ -56,12 +58,17 @@ class Grants(Fold):
         kept = self._book() if self._book is not None else ()
         return tuple(
             grant
-            for grant in (*kept, *self._grants.values())
+            for grant in map(self._as_used, (*kept, *self._grants.values()))
             if grant.id not in self._revoked
             and (grant.expires_ms is None or now_ms < grant.expires_ms)
-            and (grant.uses_left is None or self._uses.get(grant.id, 0) < grant.uses_left)
+            and (grant.uses_left is None or grant.uses_left > 0)
             and (turn is None or grant.turn is None or grant.turn == turn)
         )
+
+    def _as_used(self, grant: Grant) -> Grant:
+        if grant.uses_left is None:
+            return grant
+        return msgspec.structs.replace(grant, uses_left=grant.uses_left - self._uses.get(grant.id, 0))
 
     def covering(self, request: Request) -> Grant | None:
         """A grant that covers this request, if one does."""
@@ -119,7 +126,9 @@ def describe_grant(grant: Grant) -> str:
         case "times":
             until = f"{grant.uses_left} more times"
         case "minutes":
-            until = "until its time is up"
+            until = (
+                f"for {((grant.expires_ms or 0) - grant.given_ms) / 60_000:g} minutes from when it was given"
+            )
         case "session":
             until = "in this session"
         case "always":

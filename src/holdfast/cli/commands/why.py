@@ -52,4 +52,4 @@ def explain(entry: AuditEntry) -> list[str]:
         lines.append(f"{entry.approver} said {said} ({entry.response.scope}) by {entry.transport}{why}")
     elif entry.error:
         lines.append(visible(entry.error))
-    return lines
+    return [" ".join(line.split("\n")) for line in lines]
