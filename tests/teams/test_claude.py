@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -98,7 +101,7 @@ async def test_messages_at_once_are_turns_of_their_own_in_the_order_of_coming(
     assert [reply.text for reply in replies] == [f"echo[{n + 1}]: m{n}" for n in range(12)]
 
 
-async def test_a_time_that_is_up_interrupts_and_the_next_answer_is_its_own(
+async def test_a_cancelled_turn_is_interrupted_and_the_next_answer_is_its_own(
     tmp_path: Path, stub: StubServer
 ) -> None:
     on = of_claude(tmp_path / "p")
@@ -114,6 +117,50 @@ async def test_a_time_that_is_up_interrupts_and_the_next_answer_is_its_own(
     assert isinstance(cancelled.outcome, Error)
     assert cancelled.outcome.code == "cancelled"
     assert after.text.endswith("still there")
+
+
+async def test_a_time_that_is_up_interrupts_and_the_next_answer_is_its_own(
+    tmp_path: Path, stub: StubServer
+) -> None:
+    on = of_claude(tmp_path / "p")
+    async with company(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as board:
+        await board.ask("alpha", "beta", "before")
+        late = await board.ask("alpha", "beta", "hang", seconds=0.5)
+        await stub.left.wait()
+        after = await board.ask("alpha", "beta", "still there")
+    assert isinstance(late.outcome, Error)
+    assert late.outcome.code == "timeout"
+    assert after.text.endswith("still there")
+
+
+async def test_old_transcripts_are_not_deleted_and_nothing_is_shared_between_sessions(
+    tmp_path: Path, stub: StubServer
+) -> None:
+    on = of_claude(tmp_path / "p")
+    old = time.time() - 100 * 86_400
+    async with company(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as board:
+        await board.ask("alpha", "beta", "remember")
+        await board.sleep("alpha", "beta")
+        (transcript,) = (tmp_path / "teams" / "pairs").glob("*/config/projects/*/*.jsonl")
+        beside = transcript.with_name("00000000-0000-4000-8000-000000000000.jsonl")
+        beside.write_bytes(transcript.read_bytes())
+        for path in (transcript, beside):
+            os.utime(path, (old, old))
+        reply = await board.ask("alpha", "beta", "recall")
+        assert beside.exists()
+    assert reply.text == 'recall: ["remember"]'
+    offered = {tool["name"] for tool in _tools(stub)}
+    assert offered
+    assert not offered & {"SendMessage", "ListAgents", "CronCreate", "ScheduleWakeup", "Task"}
+    assert "MEMORY.md" not in str([request.body for request in stub.requests])
+    (config,) = (tmp_path / "teams" / "pairs").glob("*/config")
+    assert config.stat().st_mode & 0o077 == 0
+
+
+def _tools(stub: StubServer) -> list[Any]:
+    tools = stub.requests[-1].body["tools"]
+    assert isinstance(tools, list)
+    return tools
 
 
 async def test_a_program_killed_in_mid_turn_is_an_error_at_once_and_remembers_what_was_before(

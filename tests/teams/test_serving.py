@@ -75,7 +75,9 @@ async def call(client: Client, tool: str, **arguments: Any) -> Any:
     result = await client.call_tool(tool, arguments)
     content = result.content[0]
     assert isinstance(content, mcp_types.TextContent)
-    return json.loads(content.text)
+    told = json.loads(content.text)
+    assert result.structured_content == (told if isinstance(told, dict) else {"result": told})
+    return told
 
 
 @asynccontextmanager

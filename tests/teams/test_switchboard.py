@@ -178,6 +178,18 @@ async def test_word_that_was_left_goes_with_the_next_letter_and_has_a_receipt(tm
     assert green.delivered_with
 
 
+async def test_word_that_was_left_is_handed_over_when_the_member_is_woken(tmp_path: Path) -> None:
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path))) as board:
+        assert await board.wake("alpha", "beta") is None
+        await board.notify("alpha", "beta", "the build is green")
+        reply = await board.wake("alpha", "beta")
+        (notice,) = await board.notices("alpha", "beta")
+        recall = await board.ask("alpha", "beta", "recall")
+    assert reply is not None
+    assert notice.delivered_with
+    assert "the build is green" in recall.text
+
+
 async def test_a_send_without_waiting_is_found_in_the_report(tmp_path: Path) -> None:
     async with company(tmp_path, roster(*NAMES, project=str(tmp_path))) as board:
         sent = await board.send("alpha", "beta", "no hurry")

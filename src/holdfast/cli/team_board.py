@@ -62,9 +62,11 @@ async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[
 async def serve_board(
     board: Switchboard, staff: Staff, console: Console, *, caller: Caller, port: int | None
 ) -> None:
-    """Serve until the client leaves, or over HTTP until we are ended. Letters that wait are delivered first."""
+    """Serve until the client leaves, or over HTTP until we are ended. What was lost is told, and what waits is delivered, first."""
     if caller.team != OUTSIDE:
         board.roster.team(caller.team)
+    for finding in await board.discover():
+        console.say(f"note: {finding.pair}: {finding.what}", "ask")
     await board.take_up()
     if port is None:
         await serve_stdio(board, caller)

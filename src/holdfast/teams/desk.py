@@ -75,4 +75,5 @@ def _tool(service: Service) -> mcp_types.Tool:
 def _result(value: Json, *, is_error: bool = False) -> mcp_types.CallToolResult:
     text = msgspec.json.encode(value).decode()
     content = mcp_types.TextContent(type="text", text=text)
-    return mcp_types.CallToolResult(content=[content], is_error=is_error)
+    structured = value if isinstance(value, dict) else {"result": value}
+    return mcp_types.CallToolResult(content=[content], structured_content=structured, is_error=is_error)

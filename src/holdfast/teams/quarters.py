@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.teams.errors import MemberMissing
+from holdfast.teams.pairs import Pair
 from holdfast.teams.roster import Team
+
+_OWNER = "pair"
 
 
 def program(wanted: str, environ: Mapping[str, str], *, hint: str) -> str:
@@ -34,3 +37,25 @@ def prepare(folder: Path, *others: str) -> None:
     """Make the folders of a pair, for nobody else's eyes."""
     for each in (folder, *(folder / name for name in ("home", "tmp", *others))):
         each.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def claim(folder: Path, pair: Pair) -> None:
+    """Note whose quarters these are, so that they are known also where our record is lost."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / _OWNER).write_text(f"{pair}\n", encoding="utf-8")
+
+
+def whose(folder: Path) -> Pair | None:
+    """The pair that quarters belong to; None where that cannot be told."""
+    try:
+        return Pair.read((folder / _OWNER).read_text(encoding="utf-8").strip())
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def quarters_of(company: Path) -> list[Path]:
+    """The quarters of every pair of a company, by name."""
+    try:
+        return sorted(path for path in (company / "pairs").iterdir() if path.is_dir())
+    except FileNotFoundError:
+        return []

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, assert_never
 
+import holdfast.teams.quarters as quarters
 from holdfast.core import Clock, SessionId, Toolset
 from holdfast.gate import Gate, GateSettings, Rendezvous, Tree
 from holdfast.mcp import ForeignTools
@@ -87,6 +88,7 @@ class Staff:
         async with AsyncExitStack() as stack:
             journal = await self._store.open(session)
             stack.push_async_callback(journal.release)
+            quarters.claim(self._quarters(session), pair)
             agent = self._agent(team, self._introduced(pair, session, stack), session)
             _check_gate(team, agent)
             stack.push_async_callback(agent.close)
@@ -110,10 +112,13 @@ class Staff:
 
     async def copy_quarters(self, session: SessionId, branch: SessionId) -> None:
         """Give the member of another session what the program of this one has kept; it has to be asleep."""
-        kept, fresh = (self._folder / "pairs" / each for each in (session, branch))
+        kept, fresh = self._quarters(session), self._quarters(branch)
         if kept.is_dir():
             await asyncio.to_thread(shutil.copytree, kept, fresh, symlinks=True, ignore=_passing)
         self._scripted.copy_home(session, branch)
+
+    def _quarters(self, session: SessionId) -> Path:
+        return self._folder / "pairs" / session
 
     def _introduced(self, pair: Pair, session: SessionId, stack: AsyncExitStack) -> Mapping[str, Any] | None:
         introduction = self.introduce(pair, session)
@@ -158,7 +163,7 @@ class Staff:
     def _station(self, team: Team, server: Mapping[str, Any] | None, session: SessionId) -> Station:
         return {
             "team": team,
-            "folder": self._folder / "pairs" / session,
+            "folder": self._quarters(session),
             "environ": self._environ,
             "silence_seconds": self._roster.settings.silence_seconds,
             "teams_server": server,
@@ -167,7 +172,7 @@ class Staff:
 
 def _passing(folder: str, names: list[str]) -> list[str]:
     """What is not worth copying: what the program left for the moment, and our own word to it."""
-    return [name for name in names if name in ("tmp", "servers.json")]
+    return [name for name in names if name in ("tmp", "servers.json", "pair")]
 
 
 def _acp_agent() -> "type[AcpAgent]":

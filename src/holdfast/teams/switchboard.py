@@ -19,6 +19,7 @@ from holdfast.teams.contract import Letter, Reply
 from holdfast.teams.conversations import Conversations
 from holdfast.teams.correspondence import Correspondence
 from holdfast.teams.delivery import Delivery
+from holdfast.teams.discovery import Discovery, Finding
 from holdfast.teams.errands import Errands
 from holdfast.teams.figures import CompanyFigures, company_figures
 from holdfast.teams.flights import Flight, FlightReport, Flights
@@ -68,6 +69,9 @@ class Switchboard:
             flights=self._flights,
             errands=self._errands,
         )
+        self._discovery = Discovery(
+            roster=roster, folder=folder, store=store, conversations=self.conversations
+        )
         self.housekeeping = Housekeeping(
             roster=roster,
             conversations=self.conversations,
@@ -95,6 +99,10 @@ class Switchboard:
         """Begin to serve: deliver what an earlier process left without a receipt, wake who is asked most; returns how many."""
         self._errands.start(self.housekeeping.wake_the_busiest())
         return await self._post_office.take_up(set(self.roster.teams))
+
+    async def discover(self) -> list[Finding]:
+        """Hold what the members' programs have kept against our record; what was lost from it is entered again."""
+        return await self._discovery.look()
 
     # -- letters
 
