@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from tests.caching import cache_folder
 from tests.cli.commands import Run, run
+from tests.guests.wasi.running import KEY
 
 from holdfast.app import Runtime
 from holdfast.core import FakeClock, FunctionToolset, JsonObject, Ok, Tool
+from holdfast.guests import Engines
 from holdfast.mcp import ServerSpec
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
@@ -138,6 +141,31 @@ async def test_what_an_mcp_server_writes_is_reported_and_brought_back(tmp_path: 
         outcome = await session.execute("disk.scribble(name='note.txt')")
         assert isinstance(outcome, Ok), outcome
         assert told(session) == {"note.txt": "created"}
+        await session.rewind(0)
+        assert tree(project) == {"kept.txt": b"kept"}
+    finally:
+        await runtime.close()
+
+
+@pytest.mark.timeout(900)  # the first test that needs the component waits for its build
+async def test_what_real_python_in_wasi_changes_is_reported_and_brought_back(
+    tmp_path: Path, project: Path
+) -> None:
+    pytest.importorskip("wasmtime")
+    engines = Engines(key=KEY, cache=cache_folder("wasi"))
+    runtime = await Runtime.start(home=tmp_path / "home", engines=engines)
+    try:
+        session = await runtime.create(workspace=project, policy=ALLOW, needs_model=False, sandbox="wasi")
+        outcome = await session.execute(
+            "import os, shutil\nos.makedirs('d/e')\nopen('d/e/f', 'wb').write(bytes(range(256)))\n"
+            "os.rename('kept.txt', 'moved.txt')"
+        )
+        assert isinstance(outcome, Ok), outcome
+        assert told(session) == {"d/e/f": "created", "kept.txt": "deleted", "moved.txt": "created"}
+        after = tree(project)
+        await session.execute("import shutil\nshutil.rmtree('d')")
+        await session.rewind(1)
+        assert tree(project) == after
         await session.rewind(0)
         assert tree(project) == {"kept.txt": b"kept"}
     finally:
