@@ -6,12 +6,13 @@ holdfast sandbox build         CPython in WebAssembly, once, about half a minute
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.core.errors import HoldfastError
-from holdfast.guests import Engines, Sandbox
+from holdfast.guests import Capabilities, Check, Engines, Sandbox, self_test
 from holdfast.store import Home
 
 SANDBOXES: tuple[Sandbox, ...] = ("python", "wasi", "lisp")
@@ -39,24 +40,45 @@ async def run(arguments: argparse.Namespace) -> int:
             console.say("the wasi sandbox is ready")
             return exits.OK
         with tempfile.TemporaryDirectory() as folder:
-            return _show(engines, Path(folder), arguments.json, console)
+            return await _show(engines, Path(folder), arguments.json, console)
     finally:
         await engines.close()
 
 
-def _show(engines: Engines, folder: Path, is_json: bool, console: Console) -> int:
+async def _show(engines: Engines, folder: Path, is_json: bool, console: Console) -> int:
     found = []
+    is_sound = True
     for sandbox in SANDBOXES:
         try:
-            capabilities = engines.guest(sandbox, workspace=folder, view=folder / "view").capabilities
+            engine = engines.engine(sandbox, workspace=folder, view=folder / "view")
+            is_built = not engines.needs_building(sandbox)
+            checks = await self_test(engine) if is_built else ()
         except HoldfastError as error:
             console.say(f"{sandbox}: {error}", "bad")
+            is_sound = False
             continue
-        found.append(capabilities)
+        found.append({"capabilities": engine.capabilities, "is_built": is_built, "checks": checks})
+        is_sound = is_sound and all(check.is_passed for check in checks)
         if not is_json:
-            console.print(f"{sandbox:<8}{capabilities.version}")
-            for note in capabilities.notes:
-                console.print(f"        {note}")
+            _tell(sandbox, engine.capabilities, is_built, checks, console)
     if is_json:
         console.json(found)
-    return exits.OK if len(found) == len(SANDBOXES) else exits.ERROR
+    return exits.OK if is_sound else exits.ERROR
+
+
+def _tell(
+    sandbox: Sandbox,
+    capabilities: Capabilities,
+    is_built: bool,
+    checks: Sequence[Check],
+    console: Console,
+) -> None:
+    console.print(f"{sandbox:<8}{capabilities.version}")
+    for note in capabilities.notes:
+        console.print(f"        {note}")
+    if not is_built:
+        console.print("        not built yet: holdfast sandbox build")
+    for check in checks:
+        console.print(
+            f"        {'ok    ' if check.is_passed else 'FAILED'}  {check.name}  {check.seen}".rstrip()
+        )

@@ -1,0 +1,106 @@
+"""`holdfast exec` and `holdfast sandbox`: host-supplied code as a turn, with no model, in each language."""
+
+import io
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import Run, run
+from tests.guests.engines import KEY, component_cache
+
+import holdfast.guests.wasi.component as component
+import holdfast.guests.wasi.recipe as recipe
+from holdfast.cli import exits
+from holdfast.store import Home
+
+__all__ = ["run"]  # a fixture: it stands here to be found
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch, run: Run) -> Run:
+    """Runs a command whose last word is what is typed into it."""
+
+    def command(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(words[-1]))
+        return run(*words[:-1], "-")
+
+    return command  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("python", "print('hello')\nworld.write(path='a.txt', content='x')\n6 * 7"),
+        ("lisp", '(print "hello") (world/write "a.txt" "x") (* 6 7)'),
+    ],
+)
+def test_code_is_a_turn_with_policy_budget_proposals_and_record(typed: Run, language: str, code: str) -> None:
+    done = typed("exec", "--lang", language, "-p", "project", "--json", code)
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["outcome"]["value"] == 42
+    assert [(entry["operation"], entry["decision"]["verdict"]) for entry in told["audit"]] == [
+        ("world.write", "stage")
+    ]
+    assert [proposal["path"] for proposal in told["proposals"]] == ["a.txt"]
+    assert (told["spent"]["calls"], told["spent"]["iterations"], told["spent"].get("tokens")) == (1, 1, None)
+
+
+def test_what_is_printed_is_data_and_the_value_comes_last(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("print('hello')\n[1, 2]")
+    done = run("exec", "code.py")
+    assert (done.code, done.out) == (0, "hello\n[1,2]\n")
+
+
+def test_a_session_keeps_its_variables_and_its_files(typed: Run) -> None:
+    first = json.loads(typed("exec", "--json", "x = 41").out)
+    done = typed("exec", "--session", first["session"], "--json", "x + 1")
+    assert json.loads(done.out)["outcome"]["value"] == 42
+
+
+def test_a_refused_call_and_an_error_have_their_exit_codes(typed: Run) -> None:
+    refused = typed("exec", "--no-escalations", "open('/etc/passwd').read()")
+    failed = typed("exec", "1 / 0")
+    assert (refused.code, failed.code) == (exits.DENIED, exits.ERROR)
+    assert "ZeroDivisionError" in failed.err
+
+
+@pytest.mark.timeout(900)
+def test_real_cpython_runs_as_a_turn_too(typed: Run, tmp_path: Path) -> None:
+    install_component(Home(tmp_path / "holdfast"))
+    code = "import sqlite3\nopen('a.txt', 'w').write('x')\nsum(n for n in (40, 2))"
+    done = typed("exec", "--lang", "wasi", "-p", "project", "--json", code)
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["outcome"]["value"] == 42
+    assert [proposal["path"] for proposal in told["proposals"]] == ["a.txt"]
+    assert [entry["operation"] for entry in told["audit"]] == ["world.write"]
+
+
+@pytest.mark.timeout(900)
+def test_the_sandboxes_are_tried_for_real(run: Run, tmp_path: Path) -> None:
+    before = run("sandbox")
+    assert before.code == 0, before.err
+    assert "not built yet: holdfast sandbox build" in before.out
+    install_component(Home(tmp_path / "holdfast"))
+    found = json.loads(run("sandbox", "--json").out)
+    assert [each["capabilities"]["engine"] for each in found] == ["python", "wasi", "lisp"]
+    for each in found:
+        assert len(each["checks"]) >= 6
+        assert all(check["is_passed"] for check in each["checks"])
+
+
+def install_component(home: Home) -> None:
+    """Put the component that the tests have built into a home, under the home's own proof."""
+    home.prepare()
+    found = component.open_proven(component_cache(), recipe.name(), KEY)
+    assert found is not None, "python -m tests.warming builds it"
+    name = recipe.name()
+    with open(found, "rb") as source, component.image_path(home.cache, name).open("wb") as target:
+        shutil.copyfileobj(source, target)
+    image = os.open(component.image_path(home.cache, name), os.O_RDONLY)
+    component.proof_path(home.cache, name).write_bytes(component.proof_of(image, name, home.key()))
+    os.close(image)
