@@ -53,7 +53,7 @@ class EmbeddedStore(EmbeddedContents):
         writer = Writer(
             connect=partial(database.connect, home.database, timeout_seconds=0),
             explain=partial(explain, home),
-            idle=LogRoom(home.database),
+            afterwards=LogRoom(home.database),
         )
         super().__init__(home=home, clock=clock, reader=reader, writer=writer)
         self._home = home

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from holdfast.store.database import CHECKPOINT_PAGES
 
-STEP_BYTES = 1024 * 1024
+STEP_BYTES = 4 * 1024 * 1024
 ENOUGH_BYTES = CHECKPOINT_PAGES * 4096
 """About where SQLite begins the log anew."""
-SHORT_LIFE = 16
-"""So many times idle, a process is no short command, for which it would not be worth the while."""
+LOOK_EVERY = 16
+"""So many commits make a process worth the while: a short command has fewer."""
 
 
 class LogRoom:
-    """Makes room when it is called, in moments when nobody waits for the writer."""
+    """Makes room when it is called after a commit, where the log has outgrown what there was."""
 
     def __init__(self, database: Path) -> None:
         self._log = Path(f"{database}-wal")
@@ -28,16 +28,16 @@ class LogRoom:
         self._is_futile = False
 
     def __call__(self, connection: sqlite3.Connection) -> None:
-        """Add a step where the log has outgrown what was left."""
+        """Look now and then, and add a step where it is needed."""
         self._calls += 1
-        if self._calls < SHORT_LIFE or self._is_futile:
+        if self._calls % LOOK_EVERY or self._is_futile:
             return
         if not self._left_bytes < self._log.stat().st_size < ENOUGH_BYTES:
             return
         try:
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
-            return  # somebody else writes; there will be another idle moment
+            return  # somebody else writes; there will be another time
         try:
             self._left_bytes = self._extend()
         except OSError:

@@ -22,7 +22,6 @@ from holdfast.store.database import LOCK_TIMEOUT_SECONDS
 Result = TypeVar("Result")
 LARGEST_GROUP = 512
 LONGEST_PAUSE_SECONDS = 0.001
-IDLE_SECONDS = 0.02
 
 
 class Transaction:
@@ -61,11 +60,11 @@ class Writer:
         self,
         connect: Callable[[], sqlite3.Connection],
         explain: Callable[[sqlite3.Error | OSError], HoldfastError],
-        idle: Callable[[sqlite3.Connection], None],
+        afterwards: Callable[[sqlite3.Connection], None],
     ) -> None:
         self._connect = connect
         self._explain = explain
-        self._idle = idle
+        self._afterwards = afterwards
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._is_closed = False
         self._connection: sqlite3.Connection | None = None
@@ -96,19 +95,13 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        while (job := self._next()) is not None:
+        while (job := self._jobs.get()) is not None:
             group = [job]
             self._commit(group, is_open=True)
             _tell(group)
-        self._disconnect()
-
-    def _next(self) -> _Job[Any] | None:
-        try:
-            return self._jobs.get(timeout=IDLE_SECONDS)
-        except queue.Empty:
             if self._connection is not None:
-                self._rest(self._connection)
-            return self._jobs.get()
+                self._tidy(self._connection)
+        self._disconnect()
 
     def _commit(self, group: list[_Job[Any]], *, is_open: bool = False, is_second_try: bool = False) -> None:
         try:
@@ -167,10 +160,10 @@ class Writer:
                 return
             group.append(job)
 
-    def _rest(self, connection: sqlite3.Connection) -> None:
+    def _tidy(self, connection: sqlite3.Connection) -> None:
         """Have done what makes later commits cheaper and what nobody waits for."""
         try:
-            self._idle(connection)
+            self._afterwards(connection)
         except (sqlite3.Error, OSError) as problem:
             self._rollback(problem)
 
