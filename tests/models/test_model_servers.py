@@ -8,6 +8,7 @@ import pytest
 from tests.models.speaking import Serve
 
 from holdfast.models import local_servers
+from holdfast.models.servers import usual_ports
 
 Listen = Callable[[bytes | None], Awaitable[int]]
 
@@ -41,10 +42,29 @@ async def test_a_server_is_found_with_its_models(serve: Serve) -> None:
     assert server.models == (f"server:http://127.0.0.1:{port}/v1#stub-model",)
 
 
-async def test_the_models_of_ollama_go_by_its_name(serve: Serve) -> None:
+async def test_an_ollama_on_another_port_is_named_by_its_address(serve: Serve) -> None:
     stub = await serve(["hi"])
-    [server] = await local_servers([("Ollama", int(stub.url.rpartition(":")[2]))])
-    assert server.models == ("ollama:stub-model",)
+    port = int(stub.url.rpartition(":")[2])
+    [server] = await local_servers([("Ollama", port)])
+    assert server.models == (f"server:http://127.0.0.1:{port}/v1#stub-model",)
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [
+        ("", 11434),
+        ("127.0.0.1:11500", 11500),
+        ("http://localhost:11500", 11500),
+        (":11500", 11500),
+        ("0.0.0.0", 11434),
+        ("gpu.example:11434", None),
+        ("127.0.0.1:port", None),
+    ],
+)
+def test_ollama_is_looked_for_where_its_own_variable_says_and_only_here(host: str, port: int | None) -> None:
+    found = dict(usual_ports({"OLLAMA_HOST": host}))
+    assert found.get("Ollama") == port
+    assert {"llama-server", "LM Studio"} <= found.keys()
 
 
 async def test_an_answer_in_chunks_is_read(listen: Listen) -> None:

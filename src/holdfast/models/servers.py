@@ -1,17 +1,34 @@
 """Servers of local models that run on this machine: found by asking the ports they usually have."""
 
 import asyncio
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 import msgspec
 
 from holdfast.core import Value
+from holdfast.models.specs import is_loopback
 
 _TIME_LIMIT_SECONDS = 0.5
 _LONGEST_ANSWER = 1_000_000
 
-KNOWN_PORTS: tuple[tuple[str, int], ...] = (("Ollama", 11434), ("llama-server", 8080), ("LM Studio", 1234))
+_OLLAMA, _OLLAMA_PORT = "Ollama", 11434
+_OTHERS = (("llama-server", 8080), ("LM Studio", 1234))
+
+
+def usual_ports(environ: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
+    """Where servers of models usually listen on this machine; Ollama's own variable says where it does."""
+    named = environ.get("OLLAMA_HOST", "").strip()
+    parts = urlsplit(named if "//" in named else f"//{named}")
+    try:
+        port = parts.port or _OLLAMA_PORT
+    except ValueError:
+        return _OTHERS
+    everywhere = "0.0.0.0"  # noqa: S104 - what Ollama is told to listen on, so here too
+    is_here = not parts.hostname or parts.hostname == everywhere or is_loopback(f"//{parts.netloc}")
+    return ((_OLLAMA, port), *_OTHERS) if is_here else _OTHERS
 
 
 class LocalServer(Value):
@@ -31,10 +48,11 @@ class _Listing(Value):
 
 
 async def local_servers(
-    ports: Sequence[tuple[str, int]] = KNOWN_PORTS, *, limit_seconds: float = _TIME_LIMIT_SECONDS
+    ports: Sequence[tuple[str, int]] | None = None, *, limit_seconds: float = _TIME_LIMIT_SECONDS
 ) -> tuple[LocalServer, ...]:
     """All that answer within the limit, asked at once; in the order of the ports."""
-    found = await asyncio.gather(*(_look(title, port, limit_seconds) for title, port in ports))
+    asked = usual_ports(os.environ) if ports is None else ports
+    found = await asyncio.gather(*(_look(title, port, limit_seconds) for title, port in asked))
     return tuple(server for server in found if server is not None)
 
 
@@ -46,7 +64,7 @@ async def _look(title: str, port: int, limit_seconds: float) -> LocalServer | No
     except (OSError, TimeoutError, msgspec.DecodeError, asyncio.IncompleteReadError, ValueError):
         return None  # nobody there, or something else that is none of our business
     url = f"http://127.0.0.1:{port}/v1"
-    head = "ollama:" if title == "Ollama" else f"server:{url}#"
+    head = "ollama:" if (title, port) == (_OLLAMA, _OLLAMA_PORT) else f"server:{url}#"
     return LocalServer(title=title, url=url, models=tuple(f"{head}{model.id}" for model in listing.data))
 
 

@@ -22,6 +22,7 @@ from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.console import Console, visible
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.limits_option import parse_limits
+from holdfast.cli.model_offer import offered_model
 from holdfast.cli.narrator import Narrator, describe
 from holdfast.cli.outcomes import report
 from holdfast.cli.resuming import Left, left_behind
@@ -31,7 +32,7 @@ from holdfast.config import load_config
 from holdfast.core import Needs, Outcome, Response
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.mcp import ServerSpec, load_servers
-from holdfast.models import Model, local_servers
+from holdfast.models import Model
 from holdfast.session import Session
 from holdfast.store import Home
 
@@ -117,7 +118,10 @@ async def run(arguments: argparse.Namespace) -> int:
         try:
             session = await _open(runtime, arguments, left)
         except ModelMissing as missing:
-            raise await _with_local_servers(missing) from None
+            if arguments.model is not None:
+                raise
+            arguments.model = await offered_model(missing, console)
+            session = await _open(runtime, arguments, left)
         if left is not None:
             console.say(left.notice, "dim")
         return await _work(runtime, session, arguments, console)
@@ -145,14 +149,6 @@ async def _open(runtime: Runtime, arguments: argparse.Namespace, left: Left | No
         can_ask=can_ask,
         sandbox=arguments.sandbox,
     )
-
-
-async def _with_local_servers(missing: ModelMissing) -> ModelMissing:
-    """The same error, with the models of servers on this machine offered."""
-    names = [model for server in await local_servers() for model in server.models]
-    if not names:
-        return missing
-    return ModelMissing(str(missing), hint=f"a server on this machine has one: holdfast -m {names[0]}")
 
 
 def _servers(home: Home) -> tuple[ServerSpec, ...]:

@@ -1,0 +1,85 @@
+"""Without a key, a server of models on this machine is found and offered: asked for at a terminal, named in a script."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.cli.terminals import terminal
+
+from holdfast.models.stub import StubServer
+
+MISSING_MODEL = 6
+
+
+@pytest.fixture
+async def ollama() -> AsyncIterator[StubServer]:
+    async with StubServer(["Ahoy from this machine."], key="none") as server:
+        yield server
+
+
+def address(server: StubServer) -> str:
+    return server.url.removeprefix("http://")
+
+
+@pytest.mark.parametrize("words", [("say ahoy",), ("--plain", "say ahoy")])
+async def test_at_a_terminal_a_yes_takes_it(
+    ollama: StubServer, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    def sit() -> int:
+        with terminal(*words, home=tmp_path, OLLAMA_HOST=address(ollama)) as typist:
+            assert typist.wait_for("Ollama on this machine has server:"), typist.seen
+            assert typist.wait_for("[y/N]"), typist.seen
+            typist.type("y\r")
+            assert typist.wait_for("Ahoy from this machine."), typist.seen
+            return typist.end()
+
+    assert await asyncio.to_thread(sit) == 0
+    assert len(ollama.requests) == 1
+
+
+async def test_at_a_terminal_anything_else_is_a_no_and_nothing_is_sent(
+    ollama: StubServer, tmp_path: Path
+) -> None:
+    def sit() -> int:
+        with terminal("say ahoy", home=tmp_path, OLLAMA_HOST=address(ollama)) as typist:
+            assert typist.wait_for("[y/N]"), typist.seen
+            typist.type("\r")
+            assert typist.wait_for(f"holdfast -m server:{ollama.url}/v1#stub-model"), typist.seen
+            return typist.end()
+
+    assert await asyncio.to_thread(sit) == MISSING_MODEL
+    assert ollama.requests == []
+
+
+async def test_in_a_script_the_hint_is_the_exact_option_and_it_works(
+    ollama: StubServer, tmp_path: Path
+) -> None:
+    environment = {
+        "HOME": str(tmp_path),
+        "HOLDFAST_HOME": str(tmp_path / "home"),
+        "OLLAMA_HOST": address(ollama),
+    }
+
+    async def run(*words: str) -> tuple[int | None, str, str]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "holdfast",
+            *words,
+            env=environment,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        return process.returncode, out.decode(), err.decode()
+
+    code, _, err = await run("say ahoy")
+    assert code == MISSING_MODEL
+    option = err.partition("hint: ")[2].partition("holdfast ")[2].split()
+    assert option == ["-m", f"server:{ollama.url}/v1#stub-model"]
+    assert await run(*option, "say ahoy") == (0, "Ahoy from this machine.\n", "")
