@@ -71,7 +71,7 @@ class Surroundings:
         while self._progress.opened:
             path = self._progress.opened[0]
             if path != replaced:
-                await self._ask("world.write", {"path": path, "content": "", "encoding": "utf-8"})
+                await self._ask("world.write", {"path": path, "content": ""})
             self._progress.opened.pop(0)
 
     async def _file(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -80,7 +80,7 @@ class Surroundings:
             case "open":
                 return await self._open(path, args[1])
             case "Path.read_text":
-                return _text(await self._ask("world.read", {"path": path, "encoding": "utf-8"}))
+                return _text(await self._ask("world.read", {"path": path}))
             case "Path.read_bytes":
                 content = await self._ask("world.read", {"path": path, "encoding": "base64"})
                 return base64.b64decode(_text(content))
@@ -187,7 +187,7 @@ def _text(value: Json) -> str:
 def _content(value: str | bytes) -> JsonObject:
     if isinstance(value, bytes):
         return {"content": base64.b64encode(value).decode(), "encoding": "base64"}
-    return {"content": value, "encoding": "utf-8"}
+    return {"content": value}
 
 
 def _stat(value: Json) -> monty.StatResult:
