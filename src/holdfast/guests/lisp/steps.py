@@ -4,6 +4,7 @@ Everything hot is a local name here. The machine's fields are set again when the
 steps the machine knows everything. Branches stand in the order of how often they are taken.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from holdfast.guests.lisp.compiler import (
@@ -32,10 +33,13 @@ from holdfast.guests.lisp.compiler import (
     TAIL_CALL,
     compile_template,
 )
-from holdfast.guests.lisp.data import UNBOUND, LispOutcome, Primitive
-from holdfast.guests.lisp.environment import Closure
+from holdfast.guests.lisp.data import UNBOUND, Frame, LispOutcome, Primitive
+from holdfast.guests.lisp.environment import Cell, Closure, Template
 from holdfast.guests.lisp.faults import Fault
+from holdfast.guests.lisp.meter import Meter
 from holdfast.guests.lisp.registers import Registers
+
+_CALLS = frozenset((CALL, TAIL_CALL))
 
 
 def run_steps(machine: Registers, limit: int) -> bool:
@@ -45,9 +49,7 @@ def run_steps(machine: Registers, limit: int) -> bool:
     # Any: a check of what the compiler and this loop have put there would cost more than the step itself.
     frame: Any = machine.frame
     argument: Any = None
-    code: Any = template.code
-    if code is None:
-        code = compile_template(template)
+    code: Any = template.code or compile_template(template)
     push, pop = stack.append, stack.pop
     used = 0
     try:
@@ -61,7 +63,7 @@ def run_steps(machine: Registers, limit: int) -> bool:
             elif operation == GLOBAL:
                 value = argument.value
                 push(value if value is not UNBOUND else machine.tool(argument.name))
-            elif operation == CALL:
+            elif operation in _CALLS:
                 base = len(stack) - argument
                 callee = stack[base - 1]
                 kind = type(callee)
@@ -69,23 +71,18 @@ def run_steps(machine: Registers, limit: int) -> bool:
                     value = callee.function(*stack[base:])
                     del stack[base:]
                     stack[-1] = value
-                elif kind is Closure:
+                    if operation == TAIL_CALL:
+                        template, pc, frame, context = continuation.pop()
+                        code = template.code
+                    continue
+                if operation == CALL:
                     continuation.append((template, pc, frame, context))
-                    frame = stack[base - 1 :]
-                    del stack[base - 1 :]
-                    frame[0] = callee.frame
-                    template = callee.template
-                    if argument != template.arity or template.takes_rest:
-                        template.take_rest(frame)
-                    if template.extra:
-                        frame.extend(template.extra)
-                        meter.new_bytes += 8 * len(template.extra)
-                    code = template.code or compile_template(template)
-                    pc = 0
-                else:
-                    continuation.append((template, pc, frame, context))
+                if kind is not Closure:
                     machine.leave_steps(base)
                     break
+                template = callee.template
+                code = template.code or compile_template(template)
+                frame, pc = _entered(callee, stack, base, argument, meter), 0
             elif operation == BRANCH:
                 value = pop()
                 if value is False or value is None:
@@ -93,57 +90,14 @@ def run_steps(machine: Registers, limit: int) -> bool:
             elif operation == RETURN:
                 template, pc, frame, context = continuation.pop()
                 code = template.code
-            elif operation == TAIL_CALL:
-                base = len(stack) - argument
-                callee = stack[base - 1]
-                kind = type(callee)
-                if kind is Closure:
-                    frame = stack[base - 1 :]
-                    del stack[base - 1 :]
-                    frame[0] = callee.frame
-                    template = callee.template
-                    if argument != template.arity or template.takes_rest:
-                        template.take_rest(frame)
-                    if template.extra:
-                        frame.extend(template.extra)
-                        meter.new_bytes += 8 * len(template.extra)
-                    code = template.code or compile_template(template)
-                    pc = 0
-                elif kind is Primitive:
-                    value = callee.function(*stack[base:])
-                    del stack[base:]
-                    stack[-1] = value
-                    template, pc, frame, context = continuation.pop()
-                    code = template.code
-                else:
-                    machine.leave_steps(base)
-                    break
             elif operation == OUTER:
                 push(frame[0][argument])
-            elif operation == FAR:
-                depth, index, name = argument
-                value = frame
-                while depth:
-                    value = value[0]
-                    depth -= 1
-                value = value[index]
-                if value is UNBOUND:
-                    raise Fault("unbound-variable", f"{name!r} is used before its definition")
-                push(value)
             elif operation == POP:
                 pop()
             elif operation == JUMP:
                 pc = argument
-            elif operation == CLOSURE:
-                push(Closure(argument, frame))
             elif operation == ENTER:
-                count, extra = argument
-                base = len(stack) - count
-                frame = [frame, *stack[base:]]
-                del stack[base:]
-                if extra:
-                    frame.extend([UNBOUND] * extra)
-                    meter.new_bytes += 8 * extra
+                frame = _let(frame, stack, argument, meter)
             elif operation == LEAVE:
                 frame = frame[0]
             elif operation == EITHER:
@@ -152,37 +106,14 @@ def run_steps(machine: Registers, limit: int) -> bool:
                     pop()
                 else:
                     pc = argument
-            elif operation == SET_LOCAL:
-                depth, index = argument
-                target = frame
-                while depth:
-                    target = target[0]
-                    depth -= 1
-                target[index] = stack[-1]
-                stack[-1] = None
-            elif operation == DEFINE:
-                argument.value = stack[-1]
-                stack[-1] = None
-            elif operation == SET_GLOBAL:
-                if argument.value is UNBOUND:
-                    raise Fault("unbound-variable", f"{argument.name!r} is not defined, so it cannot be set")
-                argument.value = stack[-1]
-                stack[-1] = None
-            elif operation == PEEK:
-                push(argument.value)
-            elif operation == TABLE:
-                base = len(stack) - 2 * argument
-                entries = zip(stack[base::2], stack[base + 1 :: 2], strict=True)
-                del stack[base:]
-                push({name: value for name, value in entries if value is not UNBOUND})
-            elif operation == CAUGHT:
-                stack[-1] = LispOutcome("ok", {"value": stack[-1]})
             elif operation == BUDGETED:
                 # The surroundings are back already; stop, so that the allowance is reckoned anew.
                 break
             elif operation == HALT:
                 machine.value = pop()
                 return True
+            else:
+                _ON_STACK[operation](stack, frame, argument)
     except TypeError:
         # Counting the arguments of a primitive before each call would cost more than asking afterwards.
         callee = stack[-argument - 1] if isinstance(argument, int) and argument < len(stack) else None
@@ -195,3 +126,91 @@ def run_steps(machine: Registers, limit: int) -> bool:
         if context.budget is not None:
             context.budget.settle("steps", used)
     return False
+
+
+def _entered(callee: Closure, stack: list[Any], base: int, count: int, meter: Meter) -> Frame:
+    """The frame of a call: the procedure's own surroundings, its arguments off the stack, room for what it defines."""
+    frame = stack[base - 1 :]
+    del stack[base - 1 :]
+    frame[0] = callee.frame
+    template = callee.template
+    if count != template.arity or template.takes_rest:
+        template.take_rest(frame)
+    if template.extra:
+        frame.extend(template.extra)
+        meter.new_bytes += 8 * len(template.extra)
+    return frame
+
+
+def _let(frame: Frame | None, stack: list[Any], argument: tuple[int, int], meter: Meter) -> Frame:
+    """A frame inside the present one, with values off the stack."""
+    count, extra = argument
+    base = len(stack) - count
+    inner: Frame = [frame, *stack[base:]]
+    del stack[base:]
+    if extra:
+        inner.extend([UNBOUND] * extra)
+        meter.new_bytes += 8 * extra
+    return inner
+
+
+# What only changes the stack: each is handed it, the frame, and the instruction's argument
+
+
+def _far(stack: list[Any], frame: Any, argument: tuple[int, int, str]) -> None:
+    depth, index, name = argument
+    for _ in range(depth):
+        frame = frame[0]
+    if frame[index] is UNBOUND:
+        raise Fault("unbound-variable", f"{name!r} is used before its definition")
+    stack.append(frame[index])
+
+
+def _closure(stack: list[Any], frame: Any, template: Template) -> None:
+    stack.append(Closure(template, frame))
+
+
+def _set_local(stack: list[Any], frame: Any, argument: tuple[int, int]) -> None:
+    depth, index = argument
+    for _ in range(depth):
+        frame = frame[0]
+    frame[index] = stack[-1]
+    stack[-1] = None
+
+
+def _define(stack: list[Any], frame: Any, cell: Cell) -> None:
+    cell.value = stack[-1]
+    stack[-1] = None
+
+
+def _set_global(stack: list[Any], frame: Any, cell: Cell) -> None:
+    if cell.value is UNBOUND:
+        raise Fault("unbound-variable", f"{cell.name!r} is not defined, so it cannot be set")
+    _define(stack, frame, cell)
+
+
+def _peek(stack: list[Any], frame: Any, cell: Cell) -> None:
+    stack.append(cell.value)
+
+
+def _table(stack: list[Any], frame: Any, count: int) -> None:
+    base = len(stack) - 2 * count
+    entries = zip(stack[base::2], stack[base + 1 :: 2], strict=True)
+    del stack[base:]
+    stack.append({name: value for name, value in entries if value is not UNBOUND})
+
+
+def _caught(stack: list[Any], frame: Any, argument: object) -> None:
+    stack[-1] = LispOutcome("ok", {"value": stack[-1]})
+
+
+_ON_STACK: dict[int, Callable[[list[Any], Any, Any], None]] = {
+    FAR: _far,
+    CLOSURE: _closure,
+    SET_LOCAL: _set_local,
+    DEFINE: _define,
+    SET_GLOBAL: _set_global,
+    PEEK: _peek,
+    TABLE: _table,
+    CAUGHT: _caught,
+}
