@@ -103,6 +103,7 @@ def at_terminal(command: Sequence[str], *, home: Path, **environment: str) -> It
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
+        preexec_fn=_own_terminal,
     )
     os.close(theirs)
     try:
@@ -112,6 +113,11 @@ def at_terminal(command: Sequence[str], *, home: Path, **environment: str) -> It
             process.send_signal(signal.SIGKILL)
         process.wait()
         os.close(ours)
+
+
+def _own_terminal() -> None:
+    """In the child: make the terminal its own, so that Ctrl-C at it is a signal where it is no key."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def runs(code: str, text: str = "") -> dict[str, object]:

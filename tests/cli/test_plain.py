@@ -9,7 +9,7 @@ import pytest
 from tests.cli.terminals import DELETE, prepared, runs, terminal
 
 TRANSCRIPT = """\
-session ID; /help lists commands, Ctrl-D leaves, holdfast -c takes it up again
+session ID; /help lists commands, Ctrl-D leaves
 remove it
   ask     world.delete path=/workspace/a.txt
           rule ask-delete: deleting is yours to decide

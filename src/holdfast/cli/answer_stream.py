@@ -60,12 +60,12 @@ def _end_of_block(text: str) -> int | None:
 def render(text: str) -> str:
     """Markdown for a terminal as wide as this one."""
     from rich.console import Console
-    from rich.markdown import Markdown
+
+    from holdfast.cli.markdown import THEME, LeftMarkdown
 
     width = min(MAX_WIDTH, shutil.get_terminal_size().columns)
     out = io.StringIO()
     # hyperlinks=False: a link shows where it leads instead of hiding it behind words.
-    Console(file=out, force_terminal=True, width=width, highlight=False).print(
-        Markdown(text, hyperlinks=False)
-    )
+    console = Console(file=out, force_terminal=True, width=width, highlight=False, theme=THEME)
+    console.print(LeftMarkdown(text, hyperlinks=False))
     return f"{_BLANK_ENDS.sub('', out.getvalue())}\n"

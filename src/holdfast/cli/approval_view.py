@@ -22,16 +22,16 @@ def show_escalation(console: Console, escalation: Escalation, session: Session |
     """What will happen, the exact call, and why it asks; returns whether all of it could be shown."""
     lines, is_whole = shortened(exact_call(escalation.call, session))
     console.say()
-    console.say(f"  {what_happens(escalation)}", "ask")
+    console.say(f"  {what_happens(escalation)}", "ask", folds=True)
     for line in lines:
         console.say(f"    {line}")
     if is_question(escalation):
         return is_whole
-    console.say(f"  why it asks:   {why_it_asks(escalation)}")
-    console.say(f"  values from:   {where_from(escalation)}")
-    console.say(f"  can be undone: {can_be_undone(escalation)}")
+    console.say(f"  why it asks:   {why_it_asks(escalation)}", folds=True)
+    console.say(f"  values from:   {where_from(escalation)}", folds=True)
+    console.say(f"  can be undone: {can_be_undone(escalation)}", folds=True)
     if session is not None:
-        console.say(f"  spent so far:  {cost_so_far(session)}")
+        console.say(f"  spent so far:  {cost_so_far(session)}", folds=True)
     return is_whole
 
 
@@ -43,7 +43,7 @@ def show_waiting(console: Console, waiting: Sequence[Escalation], current: Escal
     console.say(f"  {len(waiting)} calls wait for you; this is about the one marked *", "ask")
     for number, each in enumerate(waiting, start=1):
         mark = "*" if each.id == current.id else " "
-        console.say(f"  {mark} {number}  {what_happens(each)}")
+        console.say(f"  {mark} {number}  {what_happens(each)}", folds=True)
 
 
 def show_choices(
@@ -53,8 +53,8 @@ def show_choices(
     standing = [digit for digit, _ in offered if digit in "2345"]
     if standing:
         rule = standing_rule(escalation, now_ms=now_ms)
-        console.say(f"  a standing yes ({standing[0]} to {standing[-1]}) covers: {rule}")
+        console.say(f"  a standing yes ({standing[0]} to {standing[-1]}) covers: {rule}", folds=True)
     for digit, words in offered:
         console.say(f"    {digit}  {words}")
     commands = "" if is_question(escalation) else ", or type /approve or /deny REASON"
-    console.say(f"  {how}{commands}; Enter alone does nothing", "ask")
+    console.say(f"  {how}{commands}; Enter alone does nothing", "ask", folds=True)

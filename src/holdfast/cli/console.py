@@ -1,11 +1,13 @@
 """Where words go: data to stdout, everything else to stderr. Readable without colour; colour only on a terminal."""
 
 import os
+import shutil
 import sys
 from typing import Literal, Protocol, TextIO
 
 import msgspec
 
+from holdfast.cli.folding import fold
 from holdfast.cli.progress import covered, is_linear
 
 Tone = Literal["plain", "good", "bad", "ask", "dim", "strong"]
@@ -15,8 +17,8 @@ _CODES: dict[Tone, str] = {"plain": "", "good": "32", "bad": "31", "ask": "33", 
 class Teller(Protocol):
     """Whoever takes news for the person."""
 
-    def say(self, text: str = "", tone: Tone = "plain") -> None:
-        """One line, or several."""
+    def say(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
+        """One line, or several; `folds` lets words that are too long for the terminal go on below, in line."""
         ...
 
 
@@ -50,8 +52,10 @@ class Console:
         """One JSON document on stdout."""
         self.print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
-    def say(self, text: str = "", tone: Tone = "plain", *, end: str = "\n") -> None:
+    def say(self, text: str = "", tone: Tone = "plain", *, end: str = "\n", folds: bool = False) -> None:
         """News, for the person at stderr."""
+        if folds and not self._is_plain and self._err.isatty() and not is_linear():
+            text = fold(text, shutil.get_terminal_size().columns)
         shown = text if self._is_plain else paint(text, tone, self._err)
         with covered():
             print(shown, end=end, file=self._err, flush=True)

@@ -80,13 +80,15 @@ class EditedLines:
 
     def open(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
+        # While the editor steps aside for a line, Ctrl-C is a signal and no key; it means the same.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
 
     async def next(self) -> str | None:
         lines: list[str] = []
         while True:
             await self._screen.free.wait()
             try:
-                line = await self._prompt.prompt_async("... " if lines else "> ")
+                line = await self._prompt.prompt_async("... " if lines else "> ", handle_sigint=False)
             except EOFError:
                 return None
             lines.append(line.removesuffix("\\"))
@@ -95,6 +97,7 @@ class EditedLines:
 
     def close(self) -> None:
         self._interrupt = lambda: False
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
     def _bindings(self) -> "KeyBindings":
         from prompt_toolkit.key_binding import KeyBindings

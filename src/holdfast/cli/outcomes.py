@@ -49,12 +49,14 @@ def say_how_it_ended(outcome: Outcome, console: Teller) -> None:
             console.say(f"proposed, not yet made: {', '.join(outcome.proposals)}", "ask")
         case Needs():
             console.say(visible(outcome.description), "ask")
+        case Nonconverged(reason="budget"):
+            console.say(f"stopped before it was done: the limit of {outcome.dimension} is reached", "bad")
+            console.say(f"hint: holdfast budget add SESSION {outcome.dimension}=N, then holdfast -c goes on")
         case Nonconverged():
             console.say(f"stopped before it was done: {outcome.reason} {outcome.dimension}".rstrip(), "bad")
         case Error():
-            console.say(f"error: {visible(outcome.message)}", "bad")
-            if outcome.hint:
-                console.say(f"hint: {outcome.hint}")
+            console.say(f"error: {visible(outcome.message)} ({outcome.code})", "bad", folds=True)
+            console.say(f"hint: {outcome.hint or f'holdfast explain {outcome.code}'}", folds=True)
         case Cycle():
             console.say(f"stopped: it did the same and got the same {outcome.length} times", "bad")
         case Ok():

@@ -1,11 +1,13 @@
 """The screen of a conversation: lines from many places, written in order, and never into a line that is being edited."""
 
 import asyncio
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from holdfast.cli.console import Tone, paint
+from holdfast.cli.folding import fold
 
 
 class PlainScreen:
@@ -17,12 +19,15 @@ class PlainScreen:
         """A piece of the agent's answer: data, on stdout."""
         print(text, file=sys.stdout, flush=True)
 
-    def say(self, text: str = "", tone: Tone = "plain") -> None:
-        """News, on stderr; a tone is only a colour, and there is none here."""
+    def say(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
+        """News, on stderr; a tone is only a colour and a fold only for the eye, and there is neither here."""
         print(text, file=sys.stderr, flush=True)
 
     async def settle(self) -> None:
         """Wait until everything is written."""
+
+    def catch_up(self) -> None:
+        """Nothing is ever held back here."""
 
     @asynccontextmanager
     async def taken(self) -> AsyncIterator[None]:
@@ -47,8 +52,10 @@ class LiveScreen:
         """A piece of the agent's answer."""
         self._put(text)
 
-    def say(self, text: str = "", tone: Tone = "plain") -> None:
+    def say(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
         """News."""
+        if folds:
+            text = fold(text, shutil.get_terminal_size().columns)
         self._put(paint(text, tone, sys.stdout))
 
     async def settle(self) -> None:
@@ -69,6 +76,11 @@ class LiveScreen:
                     yield
             finally:
                 self.free.set()
+
+    def catch_up(self) -> None:
+        """Write what was held back during a question: whoever has the screen calls it when nothing is half typed."""
+        if not self.free.is_set():
+            self._write()
 
     def _put(self, text: str) -> None:
         self._pending.append(text)

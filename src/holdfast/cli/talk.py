@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from functools import partial
 
 from holdfast.app import Runtime
 from holdfast.cli import exits
@@ -16,10 +17,13 @@ from holdfast.cli.outcomes import say_how_it_ended
 from holdfast.cli.screen import Screen
 from holdfast.cli.slash import perform
 from holdfast.cli.status_line import status_line
-from holdfast.core import Outcome
+from holdfast.core import Outcome, Proposed
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ModelReplied, Recorded
 from holdfast.session import Session
+
+_LAST_TOUCHES_SECONDS = 2.0
+"""The answer is on the screen before its turn is over: the files are kept after it, so that they can be gone back to."""
 
 
 class Talk:
@@ -38,6 +42,7 @@ class Talk:
         self._more = asyncio.Event()
         self._left = asyncio.Event()
         self._turn: asyncio.Task[Outcome | None] | None = None
+        self._obeying: set[asyncio.Task[None]] = set()
         self._window_tokens: int | None = None
         self.source: LineSource
 
@@ -78,14 +83,14 @@ class Talk:
         self.activity = Activity()
         session.follow(self.activity)
         session.follow(self._end_block)
-        session.follow(Narrator(self.screen.say, after=session.last_seq))
+        session.follow(Narrator(partial(self.screen.say, folds=True), after=session.last_seq))
         session.on_text = self._stream
         session.approver_name = self.name
         session.approver = TerminalApprover(
             Console(is_plain=self.screen.is_plain),
             session=session,
             keyboard=self._keyboard,
-            commands=self.take,
+            commands=self._take_at_question,
             taken=self.screen.taken,
             is_plain=self.screen.is_plain,
         )
@@ -106,13 +111,32 @@ class Talk:
             return
         self.queue.append(line)
         if self.is_busy:
-            self.screen.say(f"  queued; {len(self.queue)} waits until this turn is over", "dim")
+            self.screen.say(
+                f"  queued; {len(self.queue)} {'waits' if len(self.queue) == 1 else 'wait'} until this turn is over",
+                "dim",
+            )
         self._more.set()
+
+    async def _take_at_question(self, line: str) -> None:
+        # On its own: an answer may end the question, and with it whoever asked, before the command is through.
+        obeying = asyncio.create_task(self.take(line))
+        self._obeying.add(obeying)
+        obeying.add_done_callback(self._obeying.discard)
+        await asyncio.shield(obeying)
+        self.screen.catch_up()
 
     @property
     def is_busy(self) -> bool:
         """Whether a turn runs or waits."""
         return self._turn is not None and not self._turn.done()
+
+    async def quiet(self) -> bool:
+        """Whether no turn runs; one that has said its last word is given a moment to end."""
+        if self._turn is not None and not self._turn.done():
+            await asyncio.wait(
+                {self._turn}, timeout=0 if self.session.escalations() else _LAST_TOUCHES_SECONDS
+            )
+        return not self.is_busy
 
     def interrupt(self) -> bool:
         """End the running turn, and drop what is queued; False where none runs."""
@@ -159,7 +183,8 @@ class Talk:
             if error.hint:
                 self.screen.say(f"  hint: {error.hint}")
         elif (outcome := turn.result()) is not None:
-            say_how_it_ended(outcome, self.screen)
+            if not isinstance(outcome, Proposed):
+                say_how_it_ended(outcome, self.screen)
             self._say_what_is_staged()
         if self.screen.is_plain and not self.queue:
             self.screen.say("  ready")  # who cannot see a spinner stop has to be told
@@ -167,8 +192,11 @@ class Talk:
 
     def _say_what_is_staged(self) -> None:
         if staged := self.session.proposals():
+            names = ", ".join(visible(proposal.path) for proposal in staged)
             self.screen.say(
-                f"  {len(staged)} staged: /diff shows them, /commit makes them, /reject drops them", "dim"
+                f"  {len(staged)} staged: /diff shows, /commit makes, /reject drops {names}",
+                "dim",
+                folds=True,
             )
 
     def _end_block(self, entry: Recorded) -> None:

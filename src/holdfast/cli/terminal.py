@@ -32,9 +32,7 @@ def welcome(screen: Screen, session: Session) -> None:
     name = session.status.name or session.id
     turns = len(session.history())
     if not turns:
-        screen.say(
-            f"session {name}; /help lists commands, Ctrl-D leaves, holdfast -c takes it up again", "dim"
-        )
+        screen.say(f"session {name}; /help lists commands, Ctrl-D leaves", "dim", folds=True)
         return
     last = session.history()[-1]
     screen.say(

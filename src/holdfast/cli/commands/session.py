@@ -13,6 +13,7 @@ Exit codes: 0 done, 1 error, 2 usage, 3 denied, 4 budget, 5 waits for a person, 
 import argparse
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 
 from holdfast.app import Runtime
@@ -171,7 +172,7 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
         from holdfast.cli.terminal import talk_at_terminal
 
         return await talk_at_terminal(runtime, session, is_plain=arguments.plain)
-    session.follow(Narrator(console.say, after=session.last_seq))
+    session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
     if console.is_interactive and not arguments.no_escalations:
         session.approver, session.approver_name = TerminalApprover(console, session=session), "terminal"
     elif session.status.model == DEMO_MODEL:

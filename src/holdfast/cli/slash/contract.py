@@ -29,9 +29,8 @@ class Talking(Protocol):
         """Where words go."""
         ...
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a turn runs or waits."""
+    async def quiet(self) -> bool:
+        """Whether no turn runs; one that has said its last word is given a moment to end."""
         ...
 
     def adopt(self, session: Session) -> None:
@@ -54,7 +53,7 @@ class Command(NamedTuple):
     action: Action
 
 
-def check_ready(talk: Talking) -> None:
+async def check_ready(talk: Talking) -> None:
     """Some things must not happen during a turn. Raises InvalidInput."""
-    if talk.is_busy:
+    if not await talk.quiet():
         raise InvalidInput("a turn is running", hint="wait for it, or stop it with Ctrl-C")

@@ -21,7 +21,7 @@ async def resume(talk: Talking, rest: str) -> None:
 
     if not rest:
         raise InvalidInput("say which session", hint="/sessions lists them")
-    check_ready(talk)
+    await check_ready(talk)
     found = await talk.runtime.store.find(rest)
     if found == talk.session.id:
         raise InvalidInput("you are in it")
@@ -41,7 +41,7 @@ async def rename(talk: Talking, rest: str) -> None:
 
 async def fork(talk: Talking, rest: str) -> None:
     """Go on in a copy of this session."""
-    check_ready(talk)
+    await check_ready(talk)
     fork = await talk.runtime.fork(talk.session.id, name=rest or None)
     await talk.session.close()
     talk.adopt(fork)
@@ -50,6 +50,7 @@ async def fork(talk: Talking, rest: str) -> None:
 
 async def compact(talk: Talking, rest: str) -> None:
     """Put a summary in the place of older turns."""
+    await check_ready(talk)
     talk.screen.say(f"  summarised: {visible(await talk.session.compact())}")
 
 
@@ -78,7 +79,7 @@ async def leave(talk: Talking, rest: str) -> None:
 
 async def _reopen(talk: Talking, *, model: str | None = None, policy: str | None = None) -> None:
     """Take the same session up again with something changed; where that fails it is taken up as it was."""
-    check_ready(talk)
+    await check_ready(talk)
     name, before = talk.session.id, talk.session.status
     await talk.session.close()
     try:

@@ -1,5 +1,7 @@
 """The commands of a conversation. Each is a few lines over what the session can do; none has rights of its own."""
 
+from difflib import get_close_matches
+
 import holdfast.cli.slash.answers as answers
 import holdfast.cli.slash.changes as changes
 import holdfast.cli.slash.places as places
@@ -14,7 +16,12 @@ async def perform(talk: Talking, line: str) -> None:
     word, _, rest = line.strip().partition(" ")
     command = COMMANDS.get(word)
     if command is None:
-        raise InvalidInput(f"there is no {visible(word)}", hint="/help lists what there is")
+        # Never guessed and done: a command cut short may be the yes to a call that waits.
+        near = get_close_matches(word, COMMANDS, n=1)
+        raise InvalidInput(
+            f"there is no {visible(word)}",
+            hint=f"did you mean {near[0]}?" if near else "/help lists what there is",
+        )
     await command.action(talk, rest.strip())
 
 
@@ -22,9 +29,8 @@ async def _help(talk: Talking, rest: str) -> None:
     width = max(len(command.usage) for command in COMMANDS.values())
     for command in COMMANDS.values():
         talk.screen.say(f"  {command.usage:<{width}}  {command.what}")
-    talk.screen.say(
-        "  Ctrl-C stops the turn, Ctrl-D leaves, Alt-Enter or a backslash at the end begins another line"
-    )
+    talk.screen.say("  Ctrl-C stops the turn, Ctrl-D leaves")
+    talk.screen.say("  Alt-Enter, or a backslash at the end, begins another line of a message")
 
 
 _ALL = (

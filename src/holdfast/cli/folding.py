@@ -1,0 +1,25 @@
+"""Folding: a line that is too long for the terminal goes on below, in line with its words and not at the edge."""
+
+import re
+import textwrap
+
+_LABEL = re.compile(r"\s*(?:\S+(?: \S+)*\s{2,})?")
+_NARROWEST = 40
+_DEEPEST = 24
+
+
+def fold(text: str, width: int) -> str:
+    """Every line of the text in lines of at most this width; what follows a label, such as `why:   `, stays beside it."""
+    return "\n".join(_folded(line, max(width, _NARROWEST)) for line in text.split("\n"))
+
+
+def _folded(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    label = _LABEL.match(line)
+    hang = min(label.end() if label else 0, _DEEPEST)
+    lines = textwrap.wrap(
+        line[hang:], width - hang, break_on_hyphens=False, drop_whitespace=True, break_long_words=True
+    )
+    first, *rest = lines or [""]
+    return "\n".join([f"{line[:hang]}{first}", *(f"{'':{hang}}{each}" for each in rest)])

@@ -1,0 +1,46 @@
+"""A conversation in which three calls wait at once: a program for a terminal, started by the tests.
+
+Our own guests wait one call at a time. Calls of other agents do not, and the gate takes them side by side; so do these.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from holdfast.app import Runtime
+from holdfast.cli.terminal import talk_at_terminal
+from holdfast.core import Call, CallId
+from holdfast.models import OnText, Prompt, Reply, ScriptedModel
+from holdfast.session import Session
+
+
+class Eager(ScriptedModel):
+    """Asks for three deletions before it says a word."""
+
+    session: Session
+
+    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+        for number, name in enumerate(("a.txt", "b.txt", "c.txt"), start=1):
+            call = Call(id=CallId(f"1.{number}"), operation="world.delete", arguments={"path": name})
+            await self.session._gate.submit(call)
+        return await super().ask(prompt, on_text)
+
+
+async def main(home: Path) -> int:
+    """Talk until the person leaves."""
+    (home / "work").mkdir()
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (home / "work" / name).write_text("precious\n")
+    runtime = await Runtime.start(home=home / "holdfast")
+    try:
+        model = Eager(["I asked for three."])
+        model.session = await runtime.create(
+            model=model, workspace=home / "work", policy=str(home / "asking.yaml")
+        )
+        return await talk_at_terminal(runtime, model.session)
+    finally:
+        await runtime.close()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(Path.cwd())))
