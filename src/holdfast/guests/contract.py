@@ -25,6 +25,7 @@ class GuestLimits(Value):
     output_bytes: int = 256 << 10
     calls: int = 1000
     steps: int | None = None
+    """Where an engine counts none, it refuses code under such a limit."""
 
 
 class Capabilities(Value):

@@ -12,6 +12,7 @@ from holdfast.guests.seal import Seal
 _PACKAGE = "pydantic-monty"
 _NOTES = (
     "a subset of Python: no class inheritance, no generators, 25 modules of the standard library",
+    "counts no steps; code with a limit of them is refused, and `auto` runs it in wasi",
     "memory and time limits of a session are those of its first run, later ones can only be shorter",
 )
 

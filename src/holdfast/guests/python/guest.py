@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _MAX_NAMES = 20_000
+_NO_STEPS = (
+    "This interpreter counts no steps, so it cannot keep to a limit of them. Limit the seconds instead."
+)
 
 
 class PythonGuest:
@@ -48,6 +51,8 @@ class PythonGuest:
         return self._capabilities
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
+        if request.limits.steps is not None:
+            return Run(status="refused", error=_NO_STEPS, is_unsupported=True)
         async with self._lock:
             names = frozenset(self._state.names) if self._state else frozenset()
             complaint = await self._workers.checker().complaint(request.code, request.tools, names)
