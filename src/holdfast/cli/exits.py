@@ -12,7 +12,7 @@ INTERRUPTED = 130
 MEANINGS: dict[int, str] = {
     OK: "it is done",
     ERROR: "it went wrong; the reason is on stderr",
-    USAGE: "the command line could not be understood",
+    USAGE: "the command line, a policy or the configuration could not be understood",
     DENIED: "policy or a person said no to what was needed",
     BUDGET: "a limit was reached; raise it and go on with --continue",
     WAITING: "a call waits for a person; answer it and go on with --continue",

@@ -31,7 +31,7 @@ options of a session:
       --trust                 do not ask whether you trust that folder
   -c, --continue              the last session of this folder
   -r, --resume [SESSION]      a session by id, prefix or name
-      --wait                  wait while another process has that session
+      --wait SECONDS          wait for a session that another process has
   -n, --name NAME             a name for the new session
       --budget LIMITS         what it may spend: usd=1,tokens=50k,time=5m
       --sandbox ENGINE        where its code runs: python, wasi, auto or lisp

@@ -20,6 +20,8 @@ _EXAMPLES: dict[str, object] = {
     "asking.context_tokens": 128_000,
     "asking.temperature": 0.2,
     "asking.thinking": "low",
+    "workspace_bytes": 2_000_000_000,
+    "workspace_files": 50_000,
     "tokens": 1_000_000,
     "cost_usd": 5,
     "wall_seconds": 3600,
@@ -116,7 +118,8 @@ def _comment(text: str) -> list[str]:
 def _shown(field: Field) -> str:
     is_unset = field.default is None or field.default == ""
     name = field.key.rpartition(".")[2]
-    return _written(_EXAMPLES.get(field.key, _EXAMPLES.get(name)) if is_unset else field.default)
+    example = _EXAMPLES.get(field.key, _EXAMPLES.get(name, 1000 if "number" in field.kind else "..."))
+    return _written(example if is_unset else field.default)
 
 
 def _written(value: object) -> str:

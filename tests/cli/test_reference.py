@@ -1,0 +1,25 @@
+"""The reference is made from the code, and is never behind it."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def reference() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "scripts" / "make_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", ["commands.md", "config.md", "events.md", "errors.md", "exit-codes.md"])
+def test_a_page_says_what_the_code_says(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    written = (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
+    assert written == reference().PAGES[page](), "stale: python scripts/make_reference.py"
