@@ -43,51 +43,71 @@ class Installation(Value):
 
 
 def plan(
-    client: str, *, command: tuple[str, ...], folder: Path, home: Path, is_for_user: bool
+    client: str,
+    *,
+    command: tuple[str, ...],
+    folder: Path,
+    home: Path,
+    is_for_user: bool,
+    policy: str = "",
+    is_removal: bool = False,
 ) -> Installation:
-    """What `holdfast install CLIENT` would write. Raises InvalidInput and InvalidConfig."""
+    """What `holdfast install CLIENT` would write, or take out again. Raises InvalidInput and InvalidConfig."""
     planner = _PLANNERS.get(client)
     if planner is None:
         raise InvalidInput(f"{client!r} is no client we know", hint=f"one of {', '.join(_PLANNERS)}")
-    return planner(command, home if is_for_user else folder, is_for_user)
+    under = ("-p", policy) if policy else ()
+    entry = None if is_removal else {"command": command[0], "args": [*command[1:], "proxy", *under]}
+    hook = shlex.join((*command, "hook", "claude", *under))
+    return planner(hook, home if is_for_user else folder, is_for_user, entry)
 
 
-def _plan_claude(command: tuple[str, ...], root: Path, is_for_user: bool) -> Installation:
-    servers = root / (".claude.json" if is_for_user else ".mcp.json")
-    settings = root / ".claude" / "settings.json"
-    # Claude Code runs a tool whose hook fails in any other way than by exit code 2; a missing program is such a way.
-    words = f"{shlex.join((*command, 'hook', 'claude'))} || exit 2"
-    hook = {"type": "command", "command": words, "timeout": HOOK_SECONDS}
+_Entry = dict[str, Any] | None
+"""Our entry among a client's servers; None takes it out."""
+
+
+def _plan_claude(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Installation:
     listed, bypassing = _with_server(
-        servers, "mcpServers", {"command": command[0], "args": [*command[1:], "proxy"]}
+        root / (".claude.json" if is_for_user else ".mcp.json"), "mcpServers", entry
     )
+    settings = root / ".claude" / "settings.json"
     before, document = _read_json(settings)
-    hooks = document.setdefault("hooks", {}).setdefault("PreToolUse", [])
-    if not isinstance(hooks, list):
-        raise InvalidConfig(f"{settings}: 'hooks.PreToolUse' is not a list")
-    if not any("hook claude" in json.dumps(each) for each in hooks):
-        hooks.append({"matcher": "*", "hooks": [hook]})
+    # Claude Code runs a tool whose hook fails in any other way than by exit code 2; a missing program is such a way.
+    # What the person asked for is only noted, and no reason to hold it up.
+    for event, line in (("PreToolUse", f"{hook} || exit 2"), ("UserPromptSubmit", hook)):
+        hooks = document.setdefault("hooks", {}).setdefault(event, [])
+        if not isinstance(hooks, list):
+            raise InvalidConfig(f"{settings}: 'hooks.{event}' is not a list")
+        others = [each for each in hooks if "hook claude" not in json.dumps(each)]
+        ours = {"type": "command", "command": line, "timeout": HOOK_SECONDS}
+        document["hooks"][event] = others if entry is None else [*others, {"matcher": "*", "hooks": [ours]}]
+    if entry is None:
+        document = _without_nothing(document)
     hooked = FileChange(path=str(settings), before=before, after=_write_json(document))
     return Installation(changes=_real([listed, hooked]), bypassing=bypassing)
 
 
-def _plan_codex(command: tuple[str, ...], root: Path, is_for_user: bool) -> Installation:
+def _plan_codex(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Installation:
     path = root / ".codex" / "config.toml"
     before = _read(path)
     try:
         servers = tomllib.loads(before).get("mcp_servers", {})
     except tomllib.TOMLDecodeError as error:
         raise InvalidConfig(f"{path}: {error}", hint="repair the file first") from error
-    wanted = {"command": command[0], "args": [*command[1:], "proxy"]}
     others = tuple(name for name in servers if name != NAME)
-    if servers.get(NAME) == wanted:
+    if servers.get(NAME) == entry:
         return Installation(changes=(), bypassing=others)
+    section = _codex_section(servers[NAME] if entry is None else entry)
+    if entry is None and section in before:
+        after = before.replace(section, "", 1).rstrip("\n")
+        return Installation(
+            changes=(FileChange(path=str(path), before=before, after=f"{after}\n" if after else ""),),
+            bypassing=others,
+        )
     if NAME in servers:
         raise InvalidConfig(
             f"{path}: has another [mcp_servers.{NAME}] already", hint="remove it and try again"
         )
-    words = ", ".join(json.dumps(word) for word in wanted["args"])
-    section = f"[mcp_servers.{NAME}]\ncommand = {json.dumps(command[0])}\nargs = [{words}]\n"
     gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
     return Installation(
         changes=(FileChange(path=str(path), before=before, after=f"{before}{gap}{section}"),),
@@ -95,20 +115,24 @@ def _plan_codex(command: tuple[str, ...], root: Path, is_for_user: bool) -> Inst
     )
 
 
-def _plan_cursor(command: tuple[str, ...], root: Path, is_for_user: bool) -> Installation:
-    entry = {"command": command[0], "args": [*command[1:], "proxy"]}
+def _codex_section(entry: Mapping[str, Any]) -> str:
+    words = ", ".join(json.dumps(word) for word in entry.get("args", []))
+    return f"[mcp_servers.{NAME}]\ncommand = {json.dumps(entry.get('command'))}\nargs = [{words}]\n"
+
+
+def _plan_cursor(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Installation:
     change, bypassing = _with_server(root / ".cursor" / "mcp.json", "mcpServers", entry)
     return Installation(changes=_real([change]), bypassing=bypassing)
 
 
-def _plan_vscode(command: tuple[str, ...], root: Path, is_for_user: bool) -> Installation:
-    entry = {"type": "stdio", "command": command[0], "args": [*command[1:], "proxy"]}
+def _plan_vscode(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Installation:
     path = root / (".config/Code/User/mcp.json" if is_for_user else ".vscode/mcp.json")
-    change, bypassing = _with_server(path, "servers", entry)
+    typed = {"type": "stdio", **entry} if entry is not None else None
+    change, bypassing = _with_server(path, "servers", typed)
     return Installation(changes=_real([change]), bypassing=bypassing)
 
 
-_PLANNERS: Mapping[str, Callable[[tuple[str, ...], Path, bool], Installation]] = {
+_PLANNERS: Mapping[str, Callable[[str, Path, bool, _Entry], Installation]] = {
     "claude": _plan_claude,
     "codex": _plan_codex,
     "cursor": _plan_cursor,
@@ -116,21 +140,29 @@ _PLANNERS: Mapping[str, Callable[[tuple[str, ...], Path, bool], Installation]] =
 }
 
 
-def _with_server(path: Path, key: str, entry: dict[str, Any]) -> tuple[FileChange, tuple[str, ...]]:
+def _with_server(path: Path, key: str, entry: _Entry) -> tuple[FileChange, tuple[str, ...]]:
     before, document = _read_json(path)
     servers = document.setdefault(key, {})
     if not isinstance(servers, dict):
         raise InvalidConfig(f"{path}: {key!r} is not an object")
-    servers[NAME] = entry
     others = tuple(name for name in servers if name != NAME)
+    if entry is None:
+        servers.pop(NAME, None)
+        document = _without_nothing(document)
+    else:
+        servers[NAME] = entry
     return FileChange(path=str(path), before=before, after=_write_json(document)), others
+
+
+def _without_nothing(document: dict[str, Any]) -> dict[str, Any]:
+    """Without the empty lists and objects that are left when ours is taken out."""
+    kept = {key: _without_nothing(each) if isinstance(each, dict) else each for key, each in document.items()}
+    return {key: each for key, each in kept.items() if each not in ({}, [])}
 
 
 def _real(changes: list[FileChange]) -> tuple[FileChange, ...]:
     """Without those that change nothing."""
-    return tuple(
-        each for each in changes if not each.before or json.loads(each.before) != json.loads(each.after)
-    )
+    return tuple(each for each in changes if json.loads(each.before or "{}") != json.loads(each.after))
 
 
 def _read(path: Path) -> str:

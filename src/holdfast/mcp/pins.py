@@ -5,7 +5,6 @@ beside the accepted one, shown by `holdfast mcp diff`, and not offered until it 
 """
 
 import difflib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from holdfast.core import Value
 from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.mcp.definitions import Definition
 from holdfast.mcp.hidden import visible
+from holdfast.store import replace_private
 
 FORMAT = 1
 
@@ -172,13 +172,8 @@ class Pins:
         if self._path is None:
             return
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(_Document(servers=self._servers)), indent=1))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, self._path)
+        document = msgspec.json.encode(_Document(servers=self._servers))
+        replace_private(self._path, msgspec.json.format(document, indent=1))
 
 
 def _load(path: Path) -> dict[str, PinnedServer]:

@@ -6,7 +6,6 @@ tool-annotations.json   what the arguments of their tools mean, as a person conf
 mcp-clients.json        clients that show an elicitation to a human
 """
 
-import os
 from pathlib import Path
 
 import msgspec
@@ -18,6 +17,7 @@ from holdfast.mcp.pins import Pins
 from holdfast.mcp.results import Present, present_plainly
 from holdfast.mcp.specs import ServerSpec, load_servers
 from holdfast.mcp.toolset import McpToolset
+from holdfast.store import replace_private
 
 
 class _Clients(msgspec.Struct):
@@ -103,10 +103,4 @@ class Shelf:
 
 def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    replace_private(path, content)

@@ -75,8 +75,12 @@ async def run(arguments: argparse.Namespace) -> int:
 
 async def _note(asked: _Asked, policy: str) -> int:
     """What the person asked for begins a turn, so that the record says what the calls were for."""
-    async with running() as runtime, _kept(runtime, asked, policy) as keeper:
-        await keeper.begin(asked.prompt)
+    try:
+        async with running() as runtime, _kept(runtime, asked, policy) as keeper:
+            await keeper.begin(asked.prompt)
+    except Exception as problem:  # nothing was to be allowed here, so nothing is held up
+        print(f"holdfast could not note this prompt: {problem}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -3,6 +3,7 @@
   holdfast install claude --dry-run     show what would be written
   holdfast install claude               for the project in this folder
   holdfast install codex --user         for every project of yours
+  holdfast install claude --remove      take it out again
 
 Claude Code gets the proxy and a hook, so that its built-in tools pass the gate too; the others get the proxy.
 """
@@ -22,6 +23,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Which client, and for which projects."""
     parser.add_argument("client", choices=("claude", "codex", "cursor", "vscode"), help="the program")
     parser.add_argument("--dry-run", action="store_true", help="show the changes and write nothing")
+    parser.add_argument(
+        "-p", "--policy", metavar="NAME|FILE", help="what judges its calls (default: project)"
+    )
+    parser.add_argument("--remove", action="store_true", help="take out again what was written")
     parser.add_argument("--user", action="store_true", help="for all your projects, not only this folder")
     parser.add_argument(
         "--trust-elicitation",
@@ -35,12 +40,18 @@ async def run(arguments: argparse.Namespace) -> int:
     console = Console()
     is_for_user = arguments.user or arguments.client == "codex"
     planned = plan(
-        arguments.client, command=own_command(), folder=Path.cwd(), home=Path.home(), is_for_user=is_for_user
+        arguments.client,
+        command=own_command(),
+        folder=Path.cwd(),
+        home=Path.home(),
+        is_for_user=is_for_user,
+        policy=arguments.policy or "",
+        is_removal=arguments.remove,
     )
     for change in planned.changes:
         console.print(visible(change.diff))
     if not planned.changes:
-        console.say("nothing to change: it is installed")
+        console.say(f"nothing to change: it is {'not installed' if arguments.remove else 'installed'}")
     elif arguments.dry_run:
         console.say("nothing was written (--dry-run)")
     else:
@@ -50,7 +61,7 @@ async def run(arguments: argparse.Namespace) -> int:
         console.say(
             f"approvals by elicitation count from now on when {arguments.trust_elicitation!r} gives them"
         )
-    if planned.bypassing:
+    if planned.bypassing and not arguments.remove:
         console.say(
             f"these servers are still reached directly, past the gate: {', '.join(planned.bypassing)}", "ask"
         )
