@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ from holdfast.core import (
     Refused,
     Response,
     Returned,
+    SystemClock,
     Tool,
     Verdict,
     call_id,
@@ -36,7 +38,7 @@ from holdfast.core.events import (
 )
 from holdfast.gate import Gate, GateSettings, Results, audit_view
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import Journal, MemoryStore
+from holdfast.store import EmbeddedStore, Home, Journal, MemoryStore
 
 TOOL = Tool(
     name="box.put",
@@ -352,3 +354,24 @@ async def test_a_refusal_keeps_its_answer_on_replay() -> None:
     first = await made.gate.submit(put("rope"))
     assert await made.gate.submit(put("rope")) == first
     assert sum(isinstance(e.event, CallRefused) for e in made.journal.recorded) == 1
+
+
+async def test_a_call_cancelled_while_its_intent_is_written_is_on_record_as_never_made(
+    tmp_path: Path,
+) -> None:
+    home = Home(tmp_path)
+    home.prepare()
+    store = await EmbeddedStore.start(home, clock=SystemClock())
+    opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
+    made = await bench(journal=await store.create(opened))
+    task = asyncio.create_task(made.gate.submit(put("rope")))
+    await asyncio.sleep(0)  # it has handed its intent to the disk
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    settled = made.journal.recorded[-1].event
+    assert isinstance(settled, CallSettled)
+    assert (settled.status, settled.error) == ("cancelled", "cancelled before it was made")
+    assert made.tools.performed == []
+    assert made.gate.budget.spent.bytes_written == 0
+    await store.close()

@@ -7,13 +7,10 @@ must always happen stands in `submit` and nowhere else: no effect before its int
 import asyncio
 from collections.abc import Sequence
 
-import msgspec
-
 from holdfast.core import (
     Amount,
     Answer,
     Call,
-    CallStatus,
     Clock,
     Decision,
     EscalationId,
@@ -22,7 +19,6 @@ from holdfast.core import (
     Limits,
     Parked,
     Paths,
-    Performed,
     Principal,
     Refused,
     Response,
@@ -30,7 +26,7 @@ from holdfast.core import (
     Toolset,
     Value,
 )
-from holdfast.core.errors import BudgetExceeded, HoldfastError, ToolFailed, ToolTimeout
+from holdfast.core.errors import BudgetExceeded
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -49,9 +45,9 @@ from holdfast.gate.grants import Grants, grant_for
 from holdfast.gate.inbox import Inbox
 from holdfast.gate.judgement import Judge, Offers, stripped
 from holdfast.gate.loops import Loops
+from holdfast.gate.performance import Performance, at_most
 from holdfast.gate.refusing import deny, over_budget, ran_out
 from holdfast.gate.results import Results
-from holdfast.gate.sight import in_sight
 from holdfast.gate.tree import Tree
 from holdfast.models import Model, OnText, Prompt, Reply
 from holdfast.policy import Policy
@@ -90,10 +86,8 @@ class Gate:
         self._journal = journal
         self._clock = clock
         self._settings = settings or GateSettings()
-        self._results = results or Results()
         self._book = book
         self._inbox = inbox
-        self._paths = paths
         self._offers = Offers(toolsets, policy=policy)
         self.calls = Calls(journal)
         self.budget = Budget(journal, turn_limits=turn_limits or Limits(), tree=tree)
@@ -114,6 +108,14 @@ class Gate:
             clock=clock,
             escalation_seconds=self._settings.escalation_seconds,
             can_ask=self._settings.can_ask,
+        )
+        self._performance = Performance(
+            journal=journal,
+            judge=self._judge,
+            paths=paths,
+            clock=clock,
+            results=results or Results(),
+            call_seconds=self._settings.call_seconds,
         )
         self._consultation = Consultation(journal=journal, budget=self.budget)
 
@@ -159,7 +161,7 @@ class Gate:
         except BudgetExceeded as error:
             return await self._refuse(call, over_budget(error))
         try:
-            await self._journal.append(
+            await self._intend(
                 CallIntended(
                     call=cleared.call,
                     decision=cleared.decision,
@@ -172,7 +174,7 @@ class Gate:
                     reserved=reservation.amount,
                 )
             )
-            settled = await self._perform(cleared, reservation.amount)
+            settled = await self._performance.of(cleared, reservation.amount)
             await self._journal.append(settled)
         finally:
             self.budget.release(reservation)
@@ -217,59 +219,16 @@ class Gate:
         """Take a standing yes back."""
         await self._journal.append(GrantRevoked(grant=id))
 
-    async def _perform(self, cleared: Cleared, reserved: Amount) -> CallSettled:
-        """Carry it out; whatever happens becomes an event. What cannot be counted is charged as it was reserved."""
-        call = cleared.call
-        begun = self._clock.monotonic()
-        performed, result, error = Performed(), None, ""
-        status: CallStatus = "ok"
+    async def _intend(self, event: CallIntended) -> None:
+        """Put an intent on disk; cancelled meanwhile, the call is settled as never made."""
         try:
-            async with asyncio.timeout(self._settings.call_seconds):
-                performed = await self._dispatch(cleared)
-            seen = in_sight(call.operation, performed.result, self.policy, self._paths)
-            result = self._results.clean(seen)
-        except (TimeoutError, ToolTimeout):
-            status, error = "timeout", f"no answer within {self._settings.call_seconds:g} seconds"
-            performed = Performed(amount=_at_most(reserved))
+            await self._journal.append(event)
         except asyncio.CancelledError:
             settled = CallSettled(
-                call=call.id, status="cancelled", error="the turn was cancelled", amount=_at_most(reserved)
+                call=event.call.id, status="cancelled", error="cancelled before it was made"
             )
             await asyncio.shield(self._journal.append(settled))
             raise
-        except (HoldfastError, OSError, ValueError) as problem:
-            status, error = "error", f"{type(problem).__name__}: {problem}"
-            if isinstance(problem, ToolFailed) and problem.usage is not None:
-                performed = Performed(amount=Amount.of(problem.usage))
-        except Exception as problem:
-            # A toolset that breaks is the toolset's failure; its text may hold anything, so only its kind is told.
-            status, error = "error", f"ToolFailed: the tool broke ({type(problem).__name__})"
-        return CallSettled(
-            call=call.id,
-            status=status,
-            result=result,
-            error=self._results.tell(error),
-            amount=performed.amount,
-            changes=performed.changes,
-            duration_ms=round((self._clock.monotonic() - begun) * 1000, 3),
-        )
-
-    async def _dispatch(self, cleared: Cleared) -> Performed:
-        """Hand the very call that was judged to the very tool that was judged."""
-        decision = cleared.decision
-        # Writing the intent took time, and arguments, policy, tools and links may be changed by others meanwhile.
-        drift = self._judge.drift(
-            cleared.call,
-            cleared.offer,
-            cleared.digest,
-            cleared.targets,
-            policy_digest=cleared.policy_digest,
-        )
-        if drift:
-            raise ToolFailed(drift)
-        # An approved escalation stays a proposal where another rule or tier said so.
-        is_staged = decision.verdict == "stage" or decision.is_staged
-        return await cleared.offer.toolset.perform(cleared.call, is_staged=is_staged)
 
     async def _refuse(self, call: Call, decision: Decision) -> Refused:
         await self._journal.append(CallRefused(call=call, decision=decision))
@@ -279,7 +238,7 @@ class Gate:
         reason = "the process died during this call; whether it happened is not known, and it is not repeated"
         await self._journal.append(
             CallSettled(
-                call=cut_off.call.id, status="unknown", error=reason, amount=_at_most(cut_off.reserved)
+                call=cut_off.call.id, status="unknown", error=reason, amount=at_most(cut_off.reserved)
             )
         )
         return Failed(error="unknown", reason=reason)
@@ -296,8 +255,3 @@ def _most(cleared: Cleared) -> Amount:
 
 
 _ONE_CALL = Amount(calls=1)
-
-
-def _at_most(reserved: Amount) -> Amount:
-    """A reservation as something to charge; a settled call counts itself."""
-    return msgspec.structs.replace(reserved, calls=0)
