@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.caching import skip_loudly
 
 from holdfast.core import FakeClock
 from holdfast.store import EmbeddedStore, Home
@@ -22,7 +23,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """A file system of its own in a file, mounted for as long as the test runs."""
     make = FORMATS[request.param]
     if os.geteuid() != 0 or shutil.which(make[0]) is None:
-        pytest.skip(f"REFLINKS ON {request.param.upper()} NOT TESTED: needs root and {make[0]}")
+        skip_loudly(f"{request.param} (root and {make[0]} are needed)")
     image, folder = tmp_path / "image", tmp_path / "disk"
     folder.mkdir()
     with image.open("wb") as file:
@@ -30,7 +31,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     subprocess.run([*make, str(image)], check=True, capture_output=True)
     mounted = subprocess.run(["mount", "-o", "loop", str(image), str(folder)], capture_output=True, text=True)
     if mounted.returncode != 0:
-        pytest.skip(f"REFLINKS ON {request.param.upper()} NOT TESTED: {mounted.stderr.strip()}")
+        skip_loudly(f"{request.param} ({mounted.stderr.strip()})")
     try:
         yield folder
     finally:

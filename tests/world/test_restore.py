@@ -3,6 +3,8 @@
 import asyncio
 import os
 import shutil
+import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from holdfast.core import FakeClock, digest_bytes
 from holdfast.core.errors import JournalDamaged
-from holdfast.store import MemoryStore
+from holdfast.store import EmbeddedStore, Home, MemoryStore
 from holdfast.world import RestorePoints
 from holdfast.world import keeping as keeping_module
 
@@ -251,6 +253,46 @@ async def test_a_damaged_manifest_changes_nothing(root: Path) -> None:
     with pytest.raises(JournalDamaged):
         await points.restore(digest)
     assert (root / "a").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("step", [0, 1, 4, 9])
+async def test_a_process_killed_while_it_keeps_contents_leaves_nothing_that_is_wrong(
+    root: Path, tmp_path: Path, step: int
+) -> None:
+    for number in range(12):
+        (root / f"f{number}").write_bytes(bytes([number]) * 900_000)
+    child = [sys.executable, "-m", "tests.world.crashing_point", str(tmp_path), str(step)]
+    died = await asyncio.create_subprocess_exec(*child, cwd=Path(__file__).parents[2])
+    assert await died.wait() == -signal.SIGKILL
+    store = await EmbeddedStore.start(Home(tmp_path / "home"), clock=FakeClock())
+    try:
+        assert not list((tmp_path / "home" / "blobs").glob(".taken-*")), "drafts are collected"
+        points = RestorePoints(root, store=store)
+        before = everything(root)
+        point = await points.make()
+        for path in root.iterdir():
+            path.write_bytes(b"changed")
+        await points.restore(point.manifest)
+        assert everything(root) == before
+    finally:
+        await store.close()
+
+
+async def test_a_content_that_rotted_is_not_laid_out_as_if_it_were_right(root: Path, tmp_path: Path) -> None:
+    for number in range(12):
+        (root / f"f{number}").write_bytes(bytes([number]) * 900_000)
+    store = await EmbeddedStore.start(Home(tmp_path / "home"), clock=FakeClock())
+    try:
+        points = RestorePoints(root, store=store)
+        point = await points.make()
+        rotten = max((tmp_path / "home" / "blobs").glob("*/*"))
+        rotten.write_bytes(b"x" * rotten.stat().st_size)
+        (tmp_path / "fork").mkdir()
+        with pytest.raises(JournalDamaged):
+            await RestorePoints(tmp_path / "fork", store=store).fill(point.manifest)
+        assert b"x" not in {path.read_bytes()[:1] for path in (tmp_path / "fork").iterdir()}
+    finally:
+        await store.close()
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
