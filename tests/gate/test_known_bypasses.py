@@ -1,33 +1,26 @@
-"""Weaknesses that were found in other gates, each under the number or class it is known by. What is judged by the policy
-alone stands in tests/policy/test_bypasses.py; docs/design/gate.md says which is where.
+"""Weaknesses that were found in another gate, each under its number. What is judged by the policy alone stands in
+tests/policy/test_bypasses.py; docs/design/gate.md says which is where.
 """
 
 import asyncio
-import json
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tests.gate.scene import ASKS, READ, YES, Scene, read, record
 
 from holdfast.core import (
-    AGENT,
     PERSON,
-    ArgumentRoles,
     Call,
     Failed,
     FakeClock,
     FunctionToolset,
-    Json,
-    JsonObject,
     Limits,
     Nonconverged,
     Parked,
-    Paths,
     Performed,
     Refused,
     Response,
@@ -37,86 +30,17 @@ from holdfast.core import (
     Tool,
     call_id,
 )
-from holdfast.core.errors import EscalationUnknown, HoldfastError, InvalidInput
+from holdfast.core.errors import EscalationUnknown
 from holdfast.core.events import (
     CallIntended,
     CodePosted,
-    MessagePosted,
-    Recorded,
-    SessionOpened,
 )
-from holdfast.gate import Gate, GateSettings, GrantBook, Rendezvous, audit_view, covers, describe_grant
-from holdfast.guests import script
-from holdfast.models import use
-from holdfast.policy import FixedPolicy, LexicalPaths, Policy
+from holdfast.gate import GateSettings, GrantBook, Rendezvous, audit_view, describe_grant
+from holdfast.policy import FixedPolicy
 from holdfast.session import Settings
-from holdfast.store import EmbeddedStore, Home, Journal, MemoryStore
+from holdfast.store import EmbeddedStore, Home
 from holdfast.testing import memory_session
 from holdfast.world import WorldPaths
-
-TEXT: JsonObject = {"type": "string"}
-PATHS: JsonObject = {"type": "array", "items": TEXT}
-READ = Tool(
-    name="files.read",
-    parameters={"type": "object", "properties": {"paths": PATHS}, "required": ["paths"]},
-    roles={"paths": ArgumentRoles(default=("read-path",))},
-)
-YES = Response(verdict="approve")
-ASKS = use(
-    "execute_code",
-    {"code": script({"call": "world.write", "arguments": {"path": "a", "content": ""}})},
-)
-"""A reply of the model that ends in a question to the person."""
-
-
-def read(*paths: str, number: int = 1, turn: int = 1) -> Call:
-    return Call(id=call_id(turn, number), operation=READ.name, arguments={"paths": list(paths)})
-
-
-class Scene:
-    """A gate over one journal with one tool that reads paths, and a person who is asked."""
-
-    def __init__(
-        self,
-        journal: Journal,
-        *,
-        policy: Policy | None = None,
-        paths: Paths | None = None,
-        settings: GateSettings | None = None,
-        toolset: FunctionToolset | None = None,
-        function: Callable[[JsonObject], Json] = lambda _: "read",
-        book: GrantBook | None = None,
-    ) -> None:
-        self.journal = journal
-        self.clock = FakeClock()
-        self.tools = toolset or FunctionToolset({READ.name: (READ, function)})
-        self.gate = Gate(
-            journal=journal,
-            policy=policy or FixedPolicy(default="escalate"),
-            toolsets=[self.tools],
-            paths=paths or LexicalPaths(),
-            clock=self.clock,
-            settings=settings,
-            book=book,
-        )
-
-    async def asked(self, call: Call) -> Parked:
-        parked = await self.gate.submit(call)
-        assert isinstance(parked, Parked)
-        return parked
-
-    async def answer(self, parked: Parked, response: Response = YES) -> None:
-        await self.gate.resolve(parked.escalation, response, principal=PERSON, transport="test")
-
-
-async def record() -> Journal:
-    opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
-    journal = await MemoryStore(clock=FakeClock()).create(opened)
-    await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
-    return journal
-
-
-# -- the numbered ones
 
 
 async def test_w3_a_path_that_leads_elsewhere_than_approved_is_not_opened(tmp_path: Path) -> None:
@@ -315,137 +239,3 @@ async def test_w22_the_record_says_who_approved_by_which_way_and_that_it_was_ask
     assert entry.escalation is not None
     hashes = [(each.previous, each.hash) for each in scene.journal.recorded]
     assert all(later[0] == earlier[1] for earlier, later in pairwise(hashes))
-
-
-# -- precedence
-
-
-async def test_precedence_edited_arguments_are_judged_again() -> None:
-    class OnlyOne(FixedPolicy):
-        def judge(self, request):  # type: ignore[no-untyped-def]
-            is_plain = request.call.arguments == {"paths": ["a.txt"]}
-            return FixedPolicy(default="escalate" if is_plain else "deny").judge(request)
-
-    scene = Scene(await record(), policy=OnlyOne(default="deny"))
-    edited = Response(verdict="approve", arguments={"paths": ["/etc/shadow"]})
-    await scene.answer(await scene.asked(read("a.txt")), edited)
-    assert isinstance(await scene.gate.submit(read("a.txt")), Refused)
-    assert scene.tools.performed == []
-
-
-async def test_precedence_a_policy_that_changes_while_a_call_is_on_its_way_stops_it() -> None:
-    scene = Scene(await record(), policy=FixedPolicy(default="allow"))
-
-    def tighten(entry: Recorded) -> None:
-        if isinstance(entry.event, CallIntended):
-            scene.gate.adopt(FixedPolicy(default="deny"))
-
-    scene.journal.follow(tighten)
-    answer = await scene.gate.submit(read("a.txt"))
-    assert isinstance(answer, Failed)
-    assert "policy was changed" in answer.reason
-    assert scene.tools.performed == []
-
-
-# -- the approval channel
-
-
-async def test_approval_channel_who_made_a_call_cannot_approve_it() -> None:
-    scene = Scene(await record())
-    parked = await scene.asked(read("a.txt"))
-    with pytest.raises(InvalidInput, match="cannot approve"):
-        await scene.gate.resolve(parked.escalation, YES, principal=AGENT, transport="test")
-    assert isinstance(await scene.gate.submit(read("a.txt")), Parked)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
-async def test_approval_channel_a_response_of_another_user_is_a_no(tmp_path: Path) -> None:
-    scene = Scene(await record())
-    meeting = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
-    await meeting.open()
-    parked = await scene.asked(read("a.txt"))
-    (tmp_path / "draft").write_text('{"decision": "approved"}')
-    os.chown(tmp_path / "draft", 12345, 12345)
-    (tmp_path / "draft").rename(tmp_path / f"response-{parked.escalation}.json")
-    assert (await scene.gate.wait(parked.escalation)).verdict == "deny"
-    await meeting.close()
-
-
-async def test_approval_channel_an_answer_that_is_played_again_answers_nothing_else(tmp_path: Path) -> None:
-    scene = Scene(await record())
-    meeting = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
-    await meeting.open()
-    first = await scene.asked(read("a.txt"))
-    digest = scene.gate.escalations.waiting()[0].digest
-    await scene.answer(first)
-    second = await scene.asked(read("/etc/shadow", number=2))
-    (tmp_path / "draft").write_text(json.dumps({"decision": "approved", "digest": digest}))
-    (tmp_path / "draft").rename(tmp_path / f"response-{second.escalation}.json")
-    assert (await scene.gate.wait(second.escalation)).verdict == "deny"
-    await meeting.close()
-
-
-async def test_approval_channel_one_bad_item_spoils_the_batch(tmp_path: Path) -> None:
-    paths = WorldPaths(tmp_path, protected=[tmp_path / "secret"])
-    (tmp_path / "secret").mkdir()
-    scene = Scene(await record(), policy=FixedPolicy(default="allow"), paths=paths)
-    good = [f"{number}.txt" for number in range(9)]
-    assert isinstance(await scene.gate.submit(read(*good)), Returned)
-    assert isinstance(await scene.gate.submit(read(*good, "secret/key", number=2)), Refused)
-    assert len(scene.tools.performed) == 1
-
-
-async def test_approval_channel_a_yes_to_one_call_of_many_is_a_yes_to_that_one() -> None:
-    scene = Scene(await record())
-    first, second = await scene.asked(read("a.txt")), await scene.asked(read("/etc/shadow", number=2))
-    await scene.answer(first)
-    assert isinstance(await scene.gate.submit(read("a.txt")), Returned)
-    assert await scene.gate.submit(read("/etc/shadow", number=2)) == second
-
-
-async def test_approval_channel_what_is_shown_has_the_digest_of_what_is_made() -> None:
-    scene = Scene(await record())
-    parked = await scene.asked(read("a.txt"))
-    [shown] = scene.gate.escalations.waiting()
-    await scene.answer(parked)
-    await scene.gate.submit(read("a.txt"))
-    [made] = [each.event for each in scene.journal.recorded if isinstance(each.event, CallIntended)]
-    assert shown.digest == made.digest == scene.tools.performed[0].digest
-
-
-async def test_approval_channel_arguments_that_change_after_they_were_shown_are_not_made() -> None:
-    scene = Scene(await record())
-    call = read("a.txt")
-    await scene.answer(await scene.asked(call))
-    paths = call.arguments["paths"]
-    assert isinstance(paths, list)
-    paths[0] = "/etc/shadow"
-    assert isinstance(await scene.gate.submit(call), Refused)
-    assert scene.tools.performed == []
-
-
-async def test_approval_channel_after_a_session_was_closed_no_answer_is_taken() -> None:
-    async with memory_session(
-        [ASKS],
-        policy=FixedPolicy(default="escalate"),
-    ) as session:
-        await session.send("go")
-        [waits] = session.escalations()
-        await session.close()
-        with pytest.raises(HoldfastError):
-            await session.resolve(waits.id, YES)
-        assert session.escalations() == (waits,)
-
-
-async def test_approval_channel_a_grant_is_never_wider_than_its_words() -> None:
-    scene = Scene(await record())
-    wide = Response(verdict="approve", scope="session", reach="folder")
-    await scene.answer(await scene.asked(read("notes/a.txt")), wide)
-    [grant] = scene.gate.grants.standing()
-    assert "everything in" in describe_grant(grant)
-    inside = scene.gate.submit(read("notes/b.txt", number=2))
-    assert isinstance(await inside, Returned)
-    for number, path in enumerate(("notes2/a.txt", "notes/../b.txt", "other/notes/a.txt"), start=3):
-        assert isinstance(await scene.gate.submit(read(path, number=number)), Parked), path
-    writing = Call(id=call_id(1, 9), operation="files.write", arguments={"paths": ["notes/a.txt"]})
-    assert not covers(grant, writing, ())
