@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core import ToolMessage, ToolReturn, UserMessage
+from holdfast.core import JsonObject, ToolMessage, ToolReturn, UserMessage
 from holdfast.core.errors import ContextExceeded, InvalidConfig, ModelMissing, ModelRefused, ModelUnavailable
 from holdfast.models import ModelSettings, Patience, Prompt, ToolOffer, open_model, say
 from holdfast.models.local import LocalModel
@@ -87,8 +87,36 @@ async def test_the_engine_is_held_to_a_call_of_an_offered_tool_or_an_answer(
     await load('{"answer": ""}').ask(WORK, lambda _: None)
     schema = asked(tmp_path)["request"]["response_format"]["json_schema"]["schema"]
     call, answer = schema["anyOf"]
-    assert call["properties"] == {"tool": {"const": "execute_code"}, "arguments": TOOL.parameters}
+    assert call["properties"]["tool"] == {"const": "execute_code"}
+    assert call["properties"]["arguments"]["required"] == ["code"]
+    assert call["additionalProperties"] is False
     assert answer["properties"] == {"answer": {"type": "string"}}
+
+
+async def test_code_is_asked_for_in_lines_and_handed_on_as_one_text(load: Load, tmp_path: Path) -> None:
+    model = load('{"tool": "execute_code", "arguments": {"code": ["for n in (1, 2):", "    print(n)"]}}')
+    reply = await model.ask(WORK, lambda _: None)
+    [call] = reply.message.tool_calls
+    assert call.arguments == {"code": "for n in (1, 2):\n    print(n)"}
+    schema = asked(tmp_path)["request"]["response_format"]["json_schema"]["schema"]
+    code = schema["anyOf"][0]["properties"]["arguments"]["properties"]["code"]
+    assert code == {"type": "array", "items": {"type": "string"}}
+
+
+async def test_a_list_that_a_tool_wants_stays_a_list(load: Load) -> None:
+    parameters: JsonObject = {
+        "type": "object",
+        "properties": {"code": {"type": "array"}},
+        "required": ["code"],
+    }
+    model = load('{"tool": "enter", "arguments": {"code": [1, 2, 3]}}')
+    prompt = Prompt(
+        system="",
+        messages=HELLO.messages,
+        tools=(ToolOffer(name="enter", description="", parameters=parameters),),
+    )
+    [call] = (await model.ask(prompt, lambda _: None)).message.tool_calls
+    assert call.arguments == {"code": [1, 2, 3]}
 
 
 async def test_a_conversation_goes_on_after_a_call(load: Load, tmp_path: Path) -> None:
@@ -100,7 +128,7 @@ async def test_a_conversation_goes_on_after_a_call(load: Load, tmp_path: Path) -
     second = await model.ask(Prompt(system="", messages=messages, tools=(TOOL,)), lambda _: None)
     assert second.message.text == "It failed."
     sent = asked(tmp_path)["request"]["messages"]
-    assert json.loads(sent[-2]["content"]) == {"tool": "execute_code", "arguments": {"code": "1/0"}}
+    assert json.loads(sent[-2]["content"]) == {"tool": "execute_code", "arguments": {"code": ["1/0"]}}
     assert sent[-1]["content"].startswith("Error of execute_code: no\n")
 
 

@@ -1,6 +1,7 @@
 """The shape a local model's reply is held to: a call of one tool or an answer, as one JSON object.
 
-Small models cannot be relied on to keep a format by themselves; with this schema as a grammar they cannot leave it.
+Small models cannot be relied on to keep a format by themselves; with this schema as a grammar they cannot leave it. Code is
+asked for as a list of lines: in one JSON string they put whole programs on one line, which is no Python.
 """
 
 from collections.abc import Sequence
@@ -21,9 +22,10 @@ from holdfast.models.contract import Prompt, ToolOffer
 _RULES = """\
 Reply with one JSON object and nothing else. You know nothing about files or data until you have looked with a tool, and \
 nothing is done until a tool has done it. So first call a tool: {"tool": NAME, "arguments": {...}}. You then get its \
-result. Only when the results show that the task is done: {"answer": TEXT}. In code, write each statement on a line of its \
-own: a line break in a string is \\n. The tools:
+result. Only when the results show that the task is done: {"answer": TEXT}. Code is a list of lines, indented as in a file: \
+{"code": ["for name in names:", "    print(name)"]}. The tools:
 """
+_CODE = "code"
 
 _GOING_ON = "\nIf something of the task is still to be done, call a tool for it. Otherwise answer, with what the result says."
 
@@ -45,8 +47,31 @@ def request(prompt: Prompt, *, max_tokens: int, temperature: float) -> JsonObjec
 
 def reply_schema(tools: Sequence[ToolOffer]) -> JsonObject:
     """The union of a call of each tool and an answer."""
-    calls = [_object({"tool": {"const": tool.name}, "arguments": tool.parameters}) for tool in tools]
+    calls = [_object({"tool": {"const": tool.name}, "arguments": _parameters(tool)}) for tool in tools]
     return {"anyOf": [*calls, _object({"answer": {"type": "string"}})]}
+
+
+def arguments_of(tool: str, said: JsonObject, tools: Sequence[ToolOffer]) -> JsonObject:
+    """The arguments of a call as its tool takes them: lines of code put together."""
+    lines = said.get(_CODE)
+    if not isinstance(lines, list) or not any(each.name == tool and _takes_code(each) for each in tools):
+        return said
+    return {**said, _CODE: "\n".join(map(str, lines))}
+
+
+def _takes_code(tool: ToolOffer) -> bool:
+    properties = tool.parameters.get("properties")
+    code = properties.get(_CODE) if isinstance(properties, dict) else None
+    return isinstance(code, dict) and code.get("type") == "string"
+
+
+def _parameters(tool: ToolOffer) -> JsonObject:
+    """What the tool takes, with code as a list of lines."""
+    properties = tool.parameters.get("properties")
+    if not _takes_code(tool) or not isinstance(properties, dict):
+        return tool.parameters
+    lines: JsonObject = {"type": "array", "items": {"type": "string"}}
+    return {**tool.parameters, "properties": {**properties, _CODE: lines}}
 
 
 def _object(properties: JsonObject) -> Json:
@@ -58,7 +83,7 @@ def _messages(prompt: Prompt) -> Json:
     system = prompt.system
     if prompt.tools:
         listed = "\n".join(
-            f"- {tool.name}: {tool.description} arguments: {encode(tool.parameters).decode()}"
+            f"- {tool.name}: {tool.description} arguments: {encode(_parameters(tool)).decode()}"
             for tool in prompt.tools
         )
         system = f"{system}\n\n{_RULES}{listed}"
@@ -87,7 +112,11 @@ def _said(message: ModelMessage) -> str:
     for part in message.parts:
         match part:
             case ToolCallPart(tool=tool, arguments=arguments):
-                said.append(encode({"tool": tool, "arguments": arguments}).decode())
+                lined = {
+                    name: value.split("\n") if name == _CODE and isinstance(value, str) else value
+                    for name, value in arguments.items()
+                }
+                said.append(encode({"tool": tool, "arguments": lined}).decode())
             case TextPart(text=text):
                 said.append(encode({"answer": text}).decode())
             case _:  # a thought is not sent back

@@ -6,7 +6,7 @@ from pathlib import Path
 from holdfast.core import Finish, Json, JsonObject, ModelMessage, Part, TextPart, ToolCallPart, Usage
 from holdfast.core.errors import ContextExceeded, ModelRefused, ModelUnavailable
 from holdfast.models.contract import OnText, Prompt, Reply
-from holdfast.models.local.grammar import request
+from holdfast.models.local.grammar import arguments_of, request
 from holdfast.models.local.process import LocalProcess
 from holdfast.models.patience import Patience
 from holdfast.models.settings import ModelSettings
@@ -126,7 +126,8 @@ class _Growing:
             tool, arguments = said["tool"], said.get("arguments")
             if isinstance(tool, str) and isinstance(arguments, dict):
                 place = sum(isinstance(message, ModelMessage) for message in prompt.messages)
-                return (ToolCallPart(id=f"call-{place + 1}", tool=tool, arguments=arguments),), "tool-calls"
+                taken = arguments_of(tool, arguments, prompt.tools)
+                return (ToolCallPart(id=f"call-{place + 1}", tool=tool, arguments=taken),), "tool-calls"
         # Half a call is no call; half an answer is an answer that ended too soon.
         return ((TextPart(text=self._shown),) if self._shown else ()), ended
 
