@@ -126,6 +126,7 @@ class Agent:
             case "die":
                 os._exit(3)
             case "flood":
+                os.set_blocking(1, True)
                 while True:
                     os.write(1, b"x" * 65536)
             case "mode":
