@@ -24,7 +24,14 @@ from holdfast.core import (
     call_id,
 )
 from holdfast.core.errors import ModelError
-from holdfast.core.events import BudgetRaised, CallIntended, MessagePosted, ModelFailed, SessionOpened
+from holdfast.core.events import (
+    BudgetRaised,
+    CallIntended,
+    HistoryCompacted,
+    MessagePosted,
+    ModelFailed,
+    SessionOpened,
+)
 from holdfast.gate import Gate, GateSettings
 from holdfast.models import ModelToolset, OnText, Prompt, Reply, ScriptedModel
 from holdfast.policy import FixedPolicy, LexicalPaths, Request
@@ -104,11 +111,15 @@ class Costly:
         raise AssertionError
 
 
+def compacted(reply: Reply) -> HistoryCompacted:
+    return HistoryCompacted(through=0, summary=reply.message.text, usage=reply.usage)
+
+
 async def test_a_summary_that_fails_is_on_record_with_what_it_cost() -> None:
     journal = await opened()
     gate = gate_over(journal)
     with pytest.raises(ModelError):
-        await gate.summarise(turn=1, model=FailingModel(), prompt=PROMPT)
+        await gate.summarise(turn=1, model=FailingModel(), prompt=PROMPT, as_event=compacted)
     failed = journal.recorded[-1].event
     assert isinstance(failed, ModelFailed)
     assert (failed.step, failed.usage) == (0, PAID)
@@ -130,7 +141,7 @@ async def test_a_model_that_is_stopped_is_charged_for_the_prompt_and_for_what_wa
     model = EndlessModel()
     gate = gate_over(await opened(Limits(tokens=1000)))
     asking = (
-        gate.summarise(turn=1, model=model, prompt=PROMPT)
+        gate.summarise(turn=1, model=model, prompt=PROMPT, as_event=compacted)
         if is_aside
         else gate.consult(turn=1, step=1, model=model, prompt=PROMPT, on_text=lambda _: None)
     )

@@ -10,7 +10,6 @@ from holdfast.core import Message, Tool, UserMessage
 from holdfast.core.errors import ContextExceeded, ModelMissing
 from holdfast.gate import Gate
 from holdfast.models import Model, OnText, Prompt
-from holdfast.store import Journal
 
 
 class Asking:
@@ -19,7 +18,6 @@ class Asking:
     def __init__(
         self,
         *,
-        journal: Journal,
         conversation: Conversation,
         gate: Gate,
         model: Model | None,
@@ -28,7 +26,6 @@ class Asking:
         is_compacted_when_full: bool = False,
         max_history_messages: int | None = None,
     ) -> None:
-        self._journal = journal
         self._conversation = conversation
         self._gate = gate
         self._model = model
@@ -62,7 +59,6 @@ class Asking:
     async def compact(self, *, keep_turns: int) -> str:
         """Put a summary in the place of older turns, and return it."""
         event = await compact(
-            journal=self._journal,
             conversation=self._conversation,
             gate=self._gate,
             model=self.model,

@@ -6,7 +6,6 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.events import HistoryCompacted
 from holdfast.gate import Gate
 from holdfast.models import Model, Prompt
-from holdfast.store import Journal
 
 _RULES = """\
 Summarise the conversation below for the one who will go on with it. Keep what the person asked for and decided, what was \
@@ -17,7 +16,7 @@ _MAX_RETURN = 2_000
 
 
 async def compact(
-    *, journal: Journal, conversation: Conversation, gate: Gate, model: Model, keep_turns: int = 2
+    *, conversation: Conversation, gate: Gate, model: Model, keep_turns: int = 2
 ) -> HistoryCompacted:
     """Put a summary in the place of all turns but the last ones. A turn is kept or summarised whole."""
     through = conversation.turn - keep_turns
@@ -29,10 +28,14 @@ async def compact(
         )
     transcript = "\n\n".join(filter(None, map(_told, older)))
     prompt = Prompt(system=_RULES, messages=(UserMessage(text=transcript),))
-    reply = await gate.summarise(turn=conversation.turn, model=model, prompt=prompt)
-    event = HistoryCompacted(through=through, summary=reply.message.text, usage=reply.usage)
-    await journal.append(event)
-    return event
+    return await gate.summarise(
+        turn=conversation.turn,
+        model=model,
+        prompt=prompt,
+        as_event=lambda reply: HistoryCompacted(
+            through=through, summary=reply.message.text, usage=reply.usage
+        ),
+    )
 
 
 def _told(message: Message) -> str:

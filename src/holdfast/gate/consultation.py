@@ -1,19 +1,22 @@
 """Asking the model: recorded before, charged after, and stopped by the budget before it would pass a limit."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from typing import TypeVar
 
 import msgspec
 
 from holdfast.core import Amount, ModelMessage, Usage, encode
 from holdfast.core.errors import ModelError
-from holdfast.core.events import ModelAsked, ModelFailed, ModelReplied
+from holdfast.core.events import AnyEvent, ModelAsked, ModelFailed, ModelReplied
 from holdfast.gate.budget import Budget
 from holdfast.models import Model, OnText, Prompt, Reply, price_of
 from holdfast.store import Journal
 
+Summary = TypeVar("Summary", bound=AnyEvent)
+"""The event that a reply aside from the conversation comes to."""
 _NOTHING = Usage(cost_usd=Decimal(0))
 _BYTES_PER_TOKEN = 3
 """Fewer than any tokenizer needs for prose, so that an estimate is rather too high than too low."""
@@ -43,10 +46,14 @@ class Consultation:
             )
         return reply
 
-    async def ask_aside(self, *, turn: int, model: Model, prompt: Prompt) -> Reply:
-        """A reply that is no part of the conversation; step 0 marks it in the journal."""
+    async def ask_aside(
+        self, *, turn: int, model: Model, prompt: Prompt, as_event: Callable[[Reply], Summary]
+    ) -> Summary:
+        """A reply that is no part of the conversation; step 0 marks it in the journal, and this event is what it comes to."""
         async with self._asked(turn, 0, model, prompt, lambda _: None) as reply:
-            return reply
+            event = as_event(reply)
+            await self._journal.append(event)
+        return event
 
     @asynccontextmanager
     async def _asked(

@@ -5,7 +5,7 @@ must always happen stands in `submit` and nowhere else: no effect before its int
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.core import (
     Amount,
@@ -38,7 +38,7 @@ from holdfast.core.events import (
 from holdfast.gate.budget import Budget
 from holdfast.gate.calls import Calls, answer_of
 from holdfast.gate.clearance import Clearance, Cleared
-from holdfast.gate.consultation import Consultation
+from holdfast.gate.consultation import Consultation, Summary
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grant_book import GrantBook
 from holdfast.gate.grants import Grants, grant_for
@@ -190,9 +190,11 @@ class Gate:
         await self._warn()
         return reply
 
-    async def summarise(self, *, turn: int, model: Model, prompt: Prompt) -> Reply:
-        """Ask the model aside from the conversation; whoever asks records the reply and its usage."""
-        return await self._consultation.ask_aside(turn=turn, model=model, prompt=prompt)
+    async def summarise(
+        self, *, turn: int, model: Model, prompt: Prompt, as_event: Callable[[Reply], Summary]
+    ) -> Summary:
+        """Ask the model aside from the conversation; the event made of its reply is recorded, and charged by what it says."""
+        return await self._consultation.ask_aside(turn=turn, model=model, prompt=prompt, as_event=as_event)
 
     async def resolve(
         self, id: EscalationId, response: Response, *, principal: Principal, transport: str

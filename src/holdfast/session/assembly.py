@@ -38,7 +38,6 @@ async def assemble(parts: Parts) -> Session:
     points = await _points(parts, resources)
     await _publish(parts, gate, resources)
     asking = Asking(
-        journal=journal,
         conversation=conversation,
         gate=gate,
         model=parts.model,
