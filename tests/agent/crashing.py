@@ -14,7 +14,7 @@ from pathlib import Path
 from holdfast.app import Runtime
 from holdfast.core import Escalation, FunctionToolset, JsonObject, Response, Tool, encode
 from holdfast.core.events import CallSettled, Recorded, TurnEnded
-from holdfast.guests import Engines, Guest, Sandbox, ScriptedEngine, script
+from holdfast.guests import Engines, Guest, Sandbox, ScriptedEngine, StagedContents, script
 from holdfast.models import OnText, Prompt, Reply, ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy
 
@@ -47,7 +47,7 @@ PYTHON = (
 class Scripted(Engines):
     """Every session gets a scripted guest."""
 
-    def guest(self, sandbox: Sandbox, *, workspace: Path, view: Path) -> Guest:
+    def guest(self, sandbox: Sandbox, *, workspace: Path, view: Path, staged: StagedContents = dict) -> Guest:
         return ScriptedEngine().guest()
 
 

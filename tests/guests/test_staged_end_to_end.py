@@ -8,7 +8,7 @@ from tests.guests.engines import KEY, component_cache
 
 from holdfast import Runtime
 from holdfast.core import Ok, Proposed
-from holdfast.core.events import RunEnded
+from holdfast.core.events import RunEnded, RunStarted
 from holdfast.guests import Engines
 from holdfast.policy import FixedPolicy
 
@@ -72,7 +72,11 @@ async def test_cpython_sees_what_monty_staged_and_the_other_way_round(
     third = await session.execute("world.read(path='src/c.txt') + world.read(path='src/a.txt')")
     assert isinstance(third, Ok | Proposed)
     assert third.value == "by cpythonby monty\n"
-    runs = [each.event for each in await runtime.store.read(session.id) if isinstance(each.event, RunEnded)]
+    events = [each.event for each in await runtime.store.read(session.id)]
+    starts = [event for event in events if isinstance(event, RunStarted)]
+    assert starts[0].facts[0].startswith("auto ")
+    assert [bool(started.facts) for started in starts] == [True, False, False]
+    runs = [event for event in events if isinstance(event, RunEnded)]
     assert [ended.engine for ended in runs] == ["python", "wasi", "wasi"]
     assert "yield" in runs[1].engine_reason, "the journal says which engine ran and why"
     assert (workspace / "src" / "a.txt").read_text() == "one\n"

@@ -74,6 +74,7 @@ class CodeRun:
         self._too_much: Refused | None = None
         """The call of this run that the budget had no room for."""
         self._touched: set[str] = set()
+        self._has_told_facts = False
 
     async def start(self, code: str, *, tool_call: str | None, seed: int) -> Ended | None:
         """Run code. None means that it waits for a person."""
@@ -88,6 +89,7 @@ class CodeRun:
             seed=seed,
             started_ms=self._clock.now_ms(),
             state=conversation.guest_state,
+            facts=self._untold_facts(),
         )
         await self._journal.append(started)
         return await self._run(started)
@@ -194,6 +196,13 @@ class CodeRun:
             )
             await self._journal.append(Noted(code="variables-lost", text=text))
         self._state = state
+
+    def _untold_facts(self) -> tuple[str, ...]:
+        """What the engine can do on this machine; once is enough, for it does not change while the process lives."""
+        if self._has_told_facts:
+            return ()
+        self._has_told_facts = True
+        return self._guest.capabilities.facts
 
     def _numbered(self, turn: int, last: int) -> OnCall:
         number = last

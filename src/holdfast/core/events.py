@@ -156,6 +156,8 @@ class RunStarted(Event):
     started_ms: int
     state: str | None = None
     """The blob with the guest's state before it, None for a fresh one."""
+    facts: tuple[str, ...] = ()
+    """Of the first run in a process: the engine's version and what it can do here, which walls stand below it included."""
 
 
 class RunParked(Event):

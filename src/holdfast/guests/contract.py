@@ -41,6 +41,20 @@ class Capabilities(Value):
     checks_types: bool = False
     notes: tuple[str, ...] = ()
 
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """All of it in words, for the record."""
+        claims = {
+            "goes on after a wait in another process": self.has_snapshot,
+            "each file operation is judged": self.judges_files,
+            "checks types before it runs": self.checks_types,
+        }
+        return (
+            f"{self.engine} {self.version}",
+            *(claim for claim, holds in claims.items() if holds),
+            *self.notes,
+        )
+
 
 class RunRequest(Value):
     """Code to run, and what makes a second run of it the same run."""
