@@ -20,8 +20,6 @@ _EXAMPLES: dict[str, object] = {
     "asking.context_tokens": 128_000,
     "asking.temperature": 0.2,
     "asking.thinking": "low",
-    "workspace_bytes": 2_000_000_000,
-    "workspace_files": 50_000,
     "tokens": 1_000_000,
     "cost_usd": 5,
     "wall_seconds": 3600,
