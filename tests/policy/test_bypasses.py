@@ -231,6 +231,7 @@ def test_mcp_a_tool_that_nobody_annotated_is_denied_whatever_the_rules() -> None
     one = policy("  - {name: r, allow: '*'}")
     decision = judge(one, "fs.read", {"path": "a"}, tool=Tool(name="fs.read"))
     assert decision.rule == "missing-annotation"
+    assert "holdfast mcp annotate" in decision.reason, "and how to change that is said"
     assert not one.could_allow(Tool(name="fs.read"))
 
 
