@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -41,12 +42,13 @@ class EmbeddedJournal:
         self._fence = fence
         self._leases = leases
         self._tape = Tape(history)
-        self._head = head  # belongs to the writer's thread, as does the next
+        self._head = head  # set by the writer's thread alone, as the next
         self._failures = 0
         self._writer = writer
         self._blobs = blobs
         self._clock = clock
         self._redact = redact
+        self._latest: asyncio.Future[None] | None = None
         self._released: asyncio.Future[None] | None = None
 
     @property
@@ -68,13 +70,16 @@ class EmbeddedJournal:
         except InvalidInput as refusal:
             return Pending.failed(refusal)
         drafts = [self._blobs.draft(content) for content in blobs]
-
+        foreseen = None
+        if self._latest is None or self._latest.done():  # else the end of the journal is not known yet
+            foreseen = _foresee(self._session, self._head, at_ms, entries)
         records: list[Recorded] = []
 
         def work(transaction: Transaction) -> None:
-            records[:] = self._record(transaction, at_ms, entries, drafts)
+            records[:] = self._record(transaction, at_ms, entries, drafts, foreseen)
 
-        return Pending(self._writer.submit(work, tell=lambda _: self._tape.extend(records)))
+        self._latest = self._writer.submit(work, tell=lambda _: self._tape.extend(records))
+        return Pending(self._latest)
 
     async def release(self) -> None:
         if self._released is None:
@@ -89,21 +94,24 @@ class EmbeddedJournal:
         at_ms: int,
         entries: Sequence[Entry],
         drafts: Sequence[Draft],
+        foreseen: "_Foreseen | None",
     ) -> list[Recorded]:
         head: Head | None = transaction.staged.get(self)
         unheard: list[Recorded] = []
         if head is None:
             self._leases.check(transaction, self._session, self._fence)
             head, unheard = self._current(transaction)
-        records = chained(self._session, entries, at_ms=at_ms, seq=head.seq, previous=head.hash)
         if unheard and self._is_written(unheard, at_ms, entries):
             records, unheard = unheard, []
         else:
+            if foreseen is None or head is not foreseen.behind:
+                foreseen = _foresee(self._session, head, at_ms, entries)
+            records = foreseen.records
             check_names(transaction, self._session, records)
             for draft in drafts:
                 self._blobs.write(transaction, draft)
             append_records(transaction, records, entries)
-            head = next_head(transaction, self._session, head, records)
+            head = foreseen.head or next_head(transaction, self._session, head, records)
         self._stage(transaction, head)
         if any(is_activity(record) for record in records):
             transaction.moved.add(self._session)
@@ -152,15 +160,38 @@ class EmbeddedJournal:
         self._head = transaction.staged[self]
 
 
+@dataclass(frozen=True, slots=True)
+class _Foreseen:
+    """What events will be recorded as if they come right behind `behind`; and the end of the journal then, if that can be told."""
+
+    behind: Head
+    records: list[Recorded]
+    head: Head | None
+
+
+def _foresee(session: SessionId, head: Head, at_ms: int, entries: Sequence[Entry]) -> _Foreseen:
+    """Hash and fold before the writer's turn comes, when nobody has to wait for it; it holds if nothing came in between."""
+    records = chained(session, entries, at_ms=at_ms, seq=head.seq, previous=head.hash)
+    after = head if not records else None if _has_rewind(records) else _advanced(head, records)
+    return _Foreseen(behind=head, records=records, head=after)
+
+
 def next_head(transaction: Transaction, session: SessionId, head: Head, records: Sequence[Recorded]) -> Head:
     """Where the journal ends with these records, which are written already."""
     if not records:
         return head
-    if any(isinstance(record.event, SessionRewound) for record in records):
-        tally = fold(session, read_history(transaction, session))
-    else:
-        tally = advance(head.tally, records)
+    if not _has_rewind(records):
+        return _advanced(head, records)
+    tally = fold(session, read_history(transaction, session))
     return Head(seq=records[-1].seq, hash=records[-1].hash, tally=tally)
+
+
+def _has_rewind(records: Sequence[Recorded]) -> bool:
+    return any(isinstance(record.event, SessionRewound) for record in records)
+
+
+def _advanced(head: Head, records: Sequence[Recorded]) -> Head:
+    return Head(seq=records[-1].seq, hash=records[-1].hash, tally=advance(head.tally, records))
 
 
 def check_names(transaction: Transaction, session: SessionId, records: Sequence[Recorded]) -> None:
