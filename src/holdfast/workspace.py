@@ -13,7 +13,7 @@ from pathlib import Path
 from holdfast.core import Change, Clock, SessionId, SystemClock, Value, check_session_id, new_session_id
 from holdfast.core.errors import SessionNotFound
 from holdfast.store import Home
-from holdfast.world import FolderWorld, copy_in, copy_out
+from holdfast.world import FolderWorld
 
 __all__ = [
     "Workspace",
@@ -69,8 +69,7 @@ def write(
     session: str, path: str, content: bytes | str, *, overwrite: bool = True, home: Home | None = None
 ) -> Change:
     """Create or replace a file, its folders included; text is UTF-8."""
-    body = content.encode() if isinstance(content, str) else content
-    return _world(session, home).write(path, body, overwrite=overwrite)
+    return _world(session, home).write(path, content, overwrite=overwrite)
 
 
 def remove(
@@ -84,14 +83,14 @@ def copy_files_in(
     session: str, source: Path, path: str, *, overwrite: bool = False, home: Home | None = None
 ) -> tuple[Change, ...]:
     """Copy a file or folder of the host into the workspace."""
-    return copy_in(_world(session, home), source, path, overwrite=overwrite)
+    return _world(session, home).copy_in(source, path, overwrite=overwrite)
 
 
 def copy_files_out(
     session: str, path: str, destination: Path, *, overwrite: bool = False, home: Home | None = None
 ) -> tuple[Path, ...]:
     """Copy a file or folder of the workspace to the host."""
-    return copy_out(_world(session, home), path, destination, overwrite=overwrite)
+    return _world(session, home).copy_out(path, destination, overwrite=overwrite)
 
 
 def delete(session: str, *, home: Home | None = None) -> None:

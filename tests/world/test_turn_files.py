@@ -77,6 +77,27 @@ def acting(work: Callable[[], object]) -> FunctionToolset:
     return FunctionToolset({OUTSIDE.name: (OUTSIDE, act)})
 
 
+@pytest.mark.parametrize(
+    "path", [".git/hooks/pre-commit", ".GIT/config", "sub/.git/hooks/x", ".git", ".holdfast/policy.yaml"]
+)
+async def test_no_policy_opens_a_protected_name_whether_or_not_it_is_there(
+    runtime: Runtime, project: Path, path: str
+) -> None:
+    (project / ".git").mkdir()
+    (project / ".git" / "config").write_text("[core]")
+    before = tree(project)
+    session = await runtime.create(workspace=project, policy=ALLOW, needs_model=False)
+    for attempt in (
+        f"open({path!r}, 'w').write('evil')",
+        f"open('x', 'w').write('evil')\nworld.move(source='x', destination={path!r})",
+        f"world.delete(path={path!r}, recursive=True)",
+        f"open({path!r}).read()",
+    ):
+        assert not isinstance(await session.execute(attempt), Ok), attempt
+    (project / "x").unlink()
+    assert tree(project) == before
+
+
 @pytest.mark.parametrize("restore_points", ["auto", "never"])
 async def test_a_turn_says_what_it_created_modified_and_deleted(tmp_path: Path, restore_points: str) -> None:
     settings = Settings(restore_points=restore_points)  # type: ignore[arg-type]

@@ -35,6 +35,15 @@ def test_what_is_written_is_read(world: World) -> None:
     assert change.after == digest_bytes(b"\x00\xff text")
 
 
+def test_text_is_written_as_utf_8(world: World) -> None:
+    change = world.write("d/text", "grün\n")
+    assert world.read("d/text") == "grün\n".encode()
+    assert change.after == digest_bytes("grün\n".encode())
+    with pytest.raises(UnicodeEncodeError):
+        world.write("broken", "\ud800")
+    assert not world.exists("broken")
+
+
 def test_a_second_write_is_a_modification_and_keeps_the_mode(world: World) -> None:
     world.write("run.sh", b"one", mode=0o755)
     change = world.write("run.sh", b"two")

@@ -48,7 +48,7 @@ from holdfast.session.staging import restage
 from holdfast.session.status import Activity, Status, TurnRecord
 from holdfast.session.turnstile import Turnstile
 from holdfast.store import Journal, Store
-from holdfast.world import Proposal, StagedWorld, World, copy_out
+from holdfast.world import Proposal, StagedWorld, World
 
 
 class Session:
@@ -222,7 +222,7 @@ class Session:
 
     def copy_proposed(self, folder: Path) -> None:
         """Copy the workspace to a folder on the disk, as it would be with every staged change made: to try it there."""
-        copy_out(self._staged, ".", folder)
+        self._staged.copy_out(".", folder)
 
     async def reject(self, *paths: str, principal: Principal = PERSON) -> tuple[str, ...]:
         """Drop staged changes; the session goes on."""

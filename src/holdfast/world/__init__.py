@@ -2,7 +2,6 @@
 
 from holdfast.world.commits import Recovered, UndoJournal
 from holdfast.world.contract import Hit, Stat, World
-from holdfast.world.copying import copy_in, copy_out
 from holdfast.world.folder import FolderWorld
 from holdfast.world.located import WorldPaths
 from holdfast.world.memory import MemoryWorld
@@ -35,7 +34,5 @@ __all__ = [
     "World",
     "WorldPaths",
     "WorldToolset",
-    "copy_in",
-    "copy_out",
     "open_folder",
 ]

@@ -5,6 +5,7 @@ ordinary troubles of files are the ordinary errors of Python (FileNotFoundError,
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, Protocol
 
 from holdfast.core import Change, Value
@@ -28,6 +29,11 @@ class Hit(Value):
     path: str
     line: int
     text: str
+
+
+def as_bytes(content: bytes | str) -> bytes:
+    """What is written: bytes as they are, text as UTF-8."""
+    return content.encode() if isinstance(content, str) else bytes(content)
 
 
 class World(Protocol):
@@ -61,8 +67,10 @@ class World(Protocol):
         """Kind, size and time."""
         ...
 
-    def write(self, path: str, content: bytes, *, overwrite: bool = True, mode: int | None = None) -> Change:
-        """Create or replace a file, its folders included; it keeps its mode where none is given."""
+    def write(
+        self, path: str, content: bytes | str, *, overwrite: bool = True, mode: int | None = None
+    ) -> Change:
+        """Create or replace a file, its folders included; text is UTF-8. It keeps its mode where none is given."""
         ...
 
     def append(self, path: str, content: bytes) -> Change:
@@ -79,6 +87,14 @@ class World(Protocol):
 
     def move(self, source: str, destination: str) -> tuple[Change, ...]:
         """Give a file or folder another name; a file at the destination is replaced."""
+        ...
+
+    def copy_in(self, source: Path, path: str, *, overwrite: bool = False) -> tuple[Change, ...]:
+        """Copy a file of the host, or a folder with everything in it, to a path in the world."""
+        ...
+
+    def copy_out(self, path: str, destination: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
+        """Copy a file, or a folder with everything in it, to a place on the host."""
         ...
 
     def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> tuple[Hit, ...]:

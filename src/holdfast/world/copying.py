@@ -11,33 +11,37 @@ from holdfast.world.names import is_within
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
-def copy_in(world: World, source: Path, path: str, *, overwrite: bool = False) -> tuple[Change, ...]:
-    """Copy a file, or a folder with everything in it, to a path in the world. Links in a folder are left out."""
-    if not source.is_dir():
-        mode = source.stat().st_mode & 0o777
-        return (world.write(path, source.read_bytes(), overwrite=overwrite, mode=mode),)
-    files = sorted(each for each in source.rglob("*") if each.is_file() and not each.is_symlink())
-    targets = [(file, f"{path}/{file.relative_to(source).as_posix()}") for file in files]
-    taken = [target for _, target in targets if not overwrite and world.exists(target)]
-    if taken:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), taken[0])
-    world.make_folder(path)
-    return tuple(
-        world.write(target, file.read_bytes(), mode=file.stat().st_mode & 0o777) for file, target in targets
-    )
+class HostCopying:
+    """Ways in and out that every world has."""
 
+    def copy_in(self: World, source: Path, path: str, *, overwrite: bool = False) -> tuple[Change, ...]:
+        """Copy a file, or a folder with everything in it, to a path in the world. Links in a folder are left out."""
+        if not source.is_dir():
+            mode = source.stat().st_mode & 0o777
+            return (self.write(path, source.read_bytes(), overwrite=overwrite, mode=mode),)
+        files = sorted(each for each in source.rglob("*") if each.is_file() and not each.is_symlink())
+        targets = [(file, f"{path}/{file.relative_to(source).as_posix()}") for file in files]
+        taken = [target for _, target in targets if not overwrite and self.exists(target)]
+        if taken:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), taken[0])
+        self.make_folder(path)
+        return tuple(
+            self.write(target, file.read_bytes(), mode=file.stat().st_mode & 0o777)
+            for file, target in targets
+        )
 
-def copy_out(world: World, path: str, destination: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
-    """Copy a file, or a folder with everything in it, out of the world. A link at the destination is never followed."""
-    found = world.stat(path)
-    if found.kind == "file":
-        return (_write(world, found.path, destination, overwrite=overwrite),)
-    prefix = "" if found.path == "." else f"{found.path}/"
-    inside = [each for each in world.files() if found.path == "." or is_within(each, found.path)]
-    destination.mkdir(parents=True, exist_ok=True)
-    return tuple(
-        _write(world, each, destination / each.removeprefix(prefix), overwrite=overwrite) for each in inside
-    )
+    def copy_out(self: World, path: str, destination: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
+        """Copy a file, or a folder with everything in it, out of the world. A link at the destination is never followed."""
+        found = self.stat(path)
+        if found.kind == "file":
+            return (_write(self, found.path, destination, overwrite=overwrite),)
+        prefix = "" if found.path == "." else f"{found.path}/"
+        inside = [each for each in self.files() if found.path == "." or is_within(each, found.path)]
+        destination.mkdir(parents=True, exist_ok=True)
+        return tuple(
+            _write(self, each, destination / each.removeprefix(prefix), overwrite=overwrite)
+            for each in inside
+        )
 
 
 def _write(world: World, path: str, target: Path, *, overwrite: bool) -> Path:

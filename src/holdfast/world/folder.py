@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from holdfast.core import Change
 from holdfast.core.errors import PathRefused
-from holdfast.world.contract import NOT_EMPTY, Hit, Stat
+from holdfast.world.contract import NOT_EMPTY, Hit, Stat, as_bytes
+from holdfast.world.copying import HostCopying
 from holdfast.world.descent import LinkInTheWay, Opener, Root
 from holdfast.world.files import PERMISSIONS, PlainFiles
 from holdfast.world.fingerprints import NOTHING, fingerprint_of, tree_fingerprint
@@ -31,7 +32,7 @@ _ATTEMPTS = 8
 _T = TypeVar("_T")
 
 
-class FolderWorld:
+class FolderWorld(HostCopying):
     """The files of a folder."""
 
     def __init__(
@@ -80,8 +81,11 @@ class FolderWorld:
     def stat(self, path: str) -> Stat:
         return self._at(path, lambda real: _stat(real, self._files.stat(real)))
 
-    def write(self, path: str, content: bytes, *, overwrite: bool = True, mode: int | None = None) -> Change:
-        return self._at(path, lambda real: self._write(real, content, overwrite=overwrite, mode=mode))
+    def write(
+        self, path: str, content: bytes | str, *, overwrite: bool = True, mode: int | None = None
+    ) -> Change:
+        body = as_bytes(content)
+        return self._at(path, lambda real: self._write(real, body, overwrite=overwrite, mode=mode))
 
     def append(self, path: str, content: bytes) -> Change:
         return self._at(path, lambda real: self._append(real, content))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.core import Change, Clock, SystemClock
-from holdfast.world.contract import NOT_EMPTY, Hit, Stat
+from holdfast.world.contract import NOT_EMPTY, Hit, Stat, as_bytes
+from holdfast.world.copying import HostCopying
 from holdfast.world.fingerprints import NOTHING, fingerprint_of, tree_fingerprint
 from holdfast.world.names import is_within, parent_and_name, relative
 from holdfast.world.patterns import compile_pattern
@@ -21,7 +22,7 @@ class _File(NamedTuple):
     mode: int = 0o644
 
 
-class MemoryWorld:
+class MemoryWorld(HostCopying):
     """Files in a dictionary. There are no links in it."""
 
     def __init__(
@@ -80,7 +81,10 @@ class MemoryWorld:
             mode=file.mode,
         )
 
-    def write(self, path: str, content: bytes, *, overwrite: bool = True, mode: int | None = None) -> Change:
+    def write(
+        self, path: str, content: bytes | str, *, overwrite: bool = True, mode: int | None = None
+    ) -> Change:
+        body = as_bytes(content)
         checked = self._checked(path)
         parent, _ = parent_and_name(checked)
         if checked in self._folders:
@@ -88,17 +92,17 @@ class MemoryWorld:
         old = self._files.get(checked)
         if old is not None and not overwrite:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), checked)
-        growth = len(content) - (len(old.content) if old else 0)
+        growth = len(body) - (len(old.content) if old else 0)
         self._meter.allow(bytes=growth, files=0 if old else 1)
         self._make_folder(parent)
         kept = mode if mode is not None else old.mode if old else 0o644
-        self._files[checked] = _File(bytes(content), self._clock.now_ms(), kept)
+        self._files[checked] = _File(body, self._clock.now_ms(), kept)
         self._meter.note(bytes=growth, files=0 if old else 1)
         return Change(
             path=checked,
             kind="modified" if old else "created",
             before=fingerprint_of(old.content) if old else None,
-            after=fingerprint_of(content),
+            after=fingerprint_of(body),
         )
 
     def append(self, path: str, content: bytes) -> Change:

@@ -11,7 +11,8 @@ from typing import NoReturn
 
 from holdfast.core import Change, Clock, SystemClock
 from holdfast.core.errors import PathRefused, QuotaExceeded
-from holdfast.world.contract import NOT_EMPTY, Hit, Stat, World
+from holdfast.world.contract import NOT_EMPTY, Hit, Stat, World, as_bytes
+from holdfast.world.copying import HostCopying
 from holdfast.world.fingerprints import NOTHING, fingerprint_of, tree_fingerprint
 from holdfast.world.layer import Layer, Staged
 from holdfast.world.names import folders_above, is_within, parent_and_name
@@ -22,7 +23,7 @@ MAX_STAGED_BYTES = 256 << 20
 FILE_MODE = 0o644
 
 
-class Overlay:
+class Overlay(HostCopying):
     """A world over a world. Folders made or removed in it are remembered only as long as it lives."""
 
     def __init__(self, base: World, *, max_bytes: int = MAX_STAGED_BYTES, clock: Clock | None = None) -> None:
@@ -67,7 +68,9 @@ class Overlay:
         real = self.resolve(path)
         return self._find(real) or self._refuse(real)
 
-    def write(self, path: str, content: bytes, *, overwrite: bool = True, mode: int | None = None) -> Change:
+    def write(
+        self, path: str, content: bytes | str, *, overwrite: bool = True, mode: int | None = None
+    ) -> Change:
         real = self.resolve(path)
         parent_and_name(real)
         there = self._find(real)
@@ -78,7 +81,7 @@ class Overlay:
         elif not overwrite:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), real)
         kept = there.mode if there else self._mode_of_new(real)
-        return self._stage(real, bytes(content), kept if mode is None else mode)
+        return self._stage(real, as_bytes(content), kept if mode is None else mode)
 
     def append(self, path: str, content: bytes) -> Change:
         real = self.resolve(path)

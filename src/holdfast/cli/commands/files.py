@@ -16,7 +16,7 @@ from holdfast.cli.console import Console, visible
 from holdfast.cli.progress import covered
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core.errors import InvalidInput
-from holdfast.world import FolderWorld, copy_in, copy_out
+from holdfast.world import FolderWorld
 
 WORKING = "copies files"
 
@@ -75,11 +75,11 @@ def _do(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> 
         case "get":
             local = Path(arguments.local or Path(arguments.path).name)
             target = local / Path(arguments.path).name if local.is_dir() else local
-            for written in copy_out(world, arguments.path, target, overwrite=arguments.force):
+            for written in world.copy_out(arguments.path, target, overwrite=arguments.force):
                 console.say(f"wrote {visible(str(written))}")
         case "put":
             local = Path(arguments.local)
-            for change in copy_in(world, local, arguments.path or local.name, overwrite=arguments.force):
+            for change in world.copy_in(local, arguments.path or local.name, overwrite=arguments.force):
                 console.say(f"{change.kind} {visible(change.path)}")
         case _:
             for change in world.delete(arguments.path, recursive=arguments.recursive):
