@@ -1,5 +1,8 @@
 """A small agent that speaks ACP, run as a program: it does what a letter tells it to, and remembers under its home.
 
+It is written from the protocol and with nothing but the standard library, so it starts at once and does not share the mistakes
+of the library on our side.
+
 recall            every letter of the conversation so far
 use KIND PATH     asks for permission to use a tool on a file; a write follows a yes
 sneak KIND PATH   uses a tool without asking
@@ -9,13 +12,12 @@ hang              never ends, until it is cancelled
 silent            never ends and does not hear a cancel either
 die               ends the process
 flood             a line that has no end
-mode NAME         changes its own mode
+mode NAME         changes its own mode and never ends
 environment       the names of its variables
 folder            where it works
 anything else     echo[n] of it
 """
 
-import asyncio
 import json
 import os
 import re
@@ -24,165 +26,197 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import acp
-from acp.schema import (
-    AgentCapabilities,
-    CurrentModeUpdate,
-    Implementation,
-    ListSessionsResponse,
-    PermissionOption,
-    SessionCapabilities,
-    SessionInfo,
-    SessionListCapabilities,
-    SessionMode,
-    SessionModeState,
-    ToolCallLocation,
-    ToolCallUpdate,
-    Usage,
-    UsageUpdate,
-)
-
 HOME = Path(os.environ["HOME"])
 FLAGS = sys.argv[1:]
+METHOD_NOT_FOUND, AUTHENTICATION_NEEDED, NOT_FOUND = -32601, -32000, -32002
 _LETTER = re.compile(r"\[(?P<mark>[0-9a-f]{8})(?: left earlier[^\n]*)?\n(?P<text>.*?)\n(?P=mark)\]", re.S)
 
 
+class Refusal(Exception):
+    """An error of the protocol."""
+
+
 class Agent:
-    """Its conversations are files, one a session."""
+    """One request at a time; its conversations are files, one a session."""
 
-    def on_connect(self, conn: Any) -> None:
-        self.client = conn
+    late: tuple[str, str] | None = None
+    """The session and the file it is to ask about when its turn is over."""
 
-    async def initialize(self, protocol_version: int, **_: Any) -> acp.InitializeResponse:
-        return acp.InitializeResponse(
-            protocol_version=7 if "--old" in FLAGS else protocol_version,
-            agent_info=Implementation(name="parrot", version="1"),
-            agent_capabilities=AgentCapabilities(
-                load_session="--forgetful" not in FLAGS,
-                session_capabilities=SessionCapabilities(list=SessionListCapabilities()),
-            ),
-        )
+    def run(self) -> None:
+        while (message := hear()) is not None:
+            if "method" in message and "id" in message:
+                self._serve(message)
 
-    async def new_session(self, cwd: str, **_: Any) -> acp.NewSessionResponse:
+    def _serve(self, request: dict[str, Any]) -> None:
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
+        try:
+            method = getattr(self, request["method"].replace("/", "_"), None)
+            if method is None:
+                raise Refusal(METHOD_NOT_FOUND, "Method not found")
+            answer["result"] = method(request["params"])
+        except Refusal as refusal:
+            answer["error"] = {"code": refusal.args[0], "message": refusal.args[1]}
+        say(answer)
+        if self.late is not None:
+            late, self.late = self.late, None
+            self._ask_late(*late)
+
+    def initialize(self, given: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "protocolVersion": 7 if "--old" in FLAGS else given["protocolVersion"],
+            "agentInfo": {"name": "parrot", "version": "1"},
+            "agentCapabilities": {
+                "loadSession": "--forgetful" not in FLAGS,
+                "sessionCapabilities": {"list": {}},
+            },
+        }
+
+    def session_new(self, given: dict[str, Any]) -> dict[str, Any]:
         if "--locked" in FLAGS:
-            raise acp.RequestError.auth_required()
+            raise Refusal(AUTHENTICATION_NEEDED, "Authentication required")
         session = str(uuid4())
-        self._keep(session, [])
-        return acp.NewSessionResponse(session_id=session, modes=_modes())
+        keep(session, [])
+        return {"sessionId": session} | modes()
 
-    async def load_session(self, cwd: str, session_id: str, **_: Any) -> acp.LoadSessionResponse:
-        if not self._file(session_id).exists():
-            raise acp.RequestError.resource_not_found(session_id)
-        for text in self._heard(session_id):
-            await self.client.session_update(session_id, acp.update_agent_message_text(f"replay {text}"))
-        return acp.LoadSessionResponse(modes=_modes())
+    def session_load(self, given: dict[str, Any]) -> dict[str, Any]:
+        session = given["sessionId"]
+        if not file_of(session).exists():
+            raise Refusal(NOT_FOUND, "Resource not found")
+        for text in heard_in(session):
+            chunk(session, f"replay {text}")
+        return modes()
 
-    async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
-        found = [SessionInfo(session_id=path.stem, cwd=str(cwd)) for path in HOME.glob("*.heard")]
-        return ListSessionsResponse(sessions=found)
+    def session_list(self, given: dict[str, Any]) -> dict[str, Any]:
+        return {"sessions": [{"sessionId": path.stem, "cwd": given["cwd"]} for path in HOME.glob("*.heard")]}
 
-    async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> None:
-        return None
+    def session_set_mode(self, given: dict[str, Any]) -> dict[str, Any]:
+        return {}
 
-    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> acp.PromptResponse:
-        self.cancelled = asyncio.Event()
-        letters = [found["text"] for found in _LETTER.finditer(prompt[0].text)]
-        heard = [*self._heard(session_id), *letters]
-        self._keep(session_id, heard)
-        said = await self._obey(session_id, heard)
+    def session_prompt(self, given: dict[str, Any]) -> dict[str, Any]:
+        session = given["sessionId"]
+        letters = [found["text"] for found in _LETTER.finditer(given["prompt"][0]["text"])]
+        heard = [*heard_in(session), *letters]
+        keep(session, heard)
+        said = self._obey(session, heard)
         if said is None:
-            return acp.PromptResponse(stop_reason="cancelled")
+            return {"stopReason": "cancelled"}
         middle = len(said) // 2
-        for part in (said[:middle], said[middle:]):
-            await self.client.session_update(session_id, acp.update_agent_message_text(part))
-        used = UsageUpdate(session_update="usage_update", used=len(heard), size=1000)
-        await self.client.session_update(session_id, used)
-        usage = Usage(total_tokens=12, input_tokens=10, output_tokens=2)
-        return acp.PromptResponse(stop_reason="end_turn", usage=usage)
+        chunk(session, said[:middle])
+        chunk(session, said[middle:])
+        update(session, sessionUpdate="usage_update", used=len(heard), size=1000)
+        return {
+            "stopReason": "end_turn",
+            "usage": {"totalTokens": 12, "inputTokens": 10, "outputTokens": 2},
+        }
 
-    async def cancel(self, session_id: str, **_: Any) -> None:
-        self.cancelled.set()
-
-    async def _obey(self, session: str, heard: list[str]) -> str | None:
+    def _obey(self, session: str, heard: list[str]) -> str | None:
         verb, _, rest = heard[-1].partition(" ")
         match verb:
             case "recall":
-                return f"recall: {json.dumps(heard[:-1], separators=(',', ':'))}"
+                return f"recall: {json.dumps(heard[:-1], separators=(',', ':'), ensure_ascii=False)}"
             case "use" | "sneak":
                 kind, _, path = rest.partition(" ")
-                return await self._use(session, kind, path, is_asking=verb == "use")
+                return use(
+                    session, kind, path, options=("allow_once", "reject_once") if verb == "use" else ()
+                )
             case "always":
-                return await self._use(session, "edit", rest, is_asking=True, option="allow_always")
+                return use(session, "edit", rest, options=("allow_always",))
             case "late":
-                self.asking_late = asyncio.create_task(self._ask_late(session, rest))
+                self.late = session, rest
                 return "done for now"
             case "hang":
                 (HOME / "hanging").touch()
-                await self.cancelled.wait()
+                while (message := hear()) is not None and message.get("method") != "session/cancel":
+                    pass
                 return None
             case "silent":
                 (HOME / "hanging").touch()
-                await asyncio.get_running_loop().create_future()
+                while hear() is not None:
+                    pass
             case "die":
                 os._exit(3)
             case "flood":
-                os.set_blocking(1, True)
                 while True:
                     os.write(1, b"x" * 65536)
             case "mode":
-                update = CurrentModeUpdate(session_update="current_mode_update", current_mode_id=rest)
-                await self.client.session_update(session, update)
-                await asyncio.get_running_loop().create_future()
+                update(session, sessionUpdate="current_mode_update", currentModeId=rest)
+                while hear() is not None:
+                    pass
             case "environment":
                 return " ".join(sorted(os.environ))
             case "folder":
                 return os.getcwd()
         return f"echo[{len(heard)}]: {heard[-1]}"
 
-    async def _use(
-        self, session: str, kind: Any, path: str, *, is_asking: bool, option: Any = "allow_once"
-    ) -> str | None:
-        locations = [ToolCallLocation(path=path)] if path else None
-        if is_asking:
-            tool = ToolCallUpdate(tool_call_id="c1", title=f"{kind} a file", kind=kind, locations=locations)
-            options = [PermissionOption(option_id="yes", name="Yes", kind=option)]
-            if option == "allow_once":
-                options.append(PermissionOption(option_id="no", name="No", kind="reject_once"))
-            answer = await self.client.request_permission(session, tool, options)
-            if answer.outcome.outcome == "cancelled":
-                return None if self.cancelled.is_set() else "cancelled"
-            if answer.outcome.option_id != "yes":
-                return "denied"
-        Path(path).write_text("written")
-        done = acp.update_tool_call("c1", title="write", kind=kind, status="completed")
-        await self.client.session_update(session, done)
-        return "done"
-
-    async def _ask_late(self, session: str, path: str) -> None:
+    def _ask_late(self, session: str, path: str) -> None:
         """Ask when no message is being answered any more."""
-        await asyncio.sleep(0.2)
-        answer = await self._use(session, "edit", path, is_asking=True)
+        answer = use(session, "edit", path, options=("allow_once", "reject_once"))
         draft = HOME / "late.new"
         draft.write_text(str(answer))
         draft.rename(HOME / "late")
 
-    def _file(self, session: str) -> Path:
-        return HOME / f"{session}.heard"
 
-    def _heard(self, session: str) -> list[str]:
-        heard: list[str] = json.loads(self._file(session).read_text())
-        return heard
+def use(session: str, kind: str, path: str, *, options: tuple[str, ...]) -> str | None:
+    """Write a file, where it may: without options it does not ask."""
+    tool: dict[str, Any] = {"toolCallId": "c1", "title": f"{kind} a file", "kind": kind}
+    if path:
+        tool["locations"] = [{"path": path}]
+    if options:
+        offered = [{"optionId": each, "name": each, "kind": each} for each in options]
+        params = {"sessionId": session, "toolCall": tool, "options": offered}
+        say({"jsonrpc": "2.0", "id": 900, "method": "session/request_permission", "params": params})
+        is_cancelled = False
+        while (answer := hear()) is not None and answer.get("id") != 900:
+            is_cancelled = is_cancelled or answer.get("method") == "session/cancel"
+        outcome = answer["result"]["outcome"] if answer is not None else {"outcome": "cancelled"}
+        if outcome["outcome"] == "cancelled":
+            return None if is_cancelled else "cancelled"
+        if not outcome["optionId"].startswith("allow"):
+            return None if is_cancelled else "denied"
+    Path(path).write_text("written")
+    update(session, sessionUpdate="tool_call_update", **(tool | {"title": "write", "status": "completed"}))
+    return "done"
 
-    def _keep(self, session: str, heard: list[str]) -> None:
-        self._file(session).write_text(json.dumps(heard))
+
+def hear() -> dict[str, Any] | None:
+    """The next message to us; None at the end."""
+    line = sys.stdin.readline()
+    message: dict[str, Any] | None = json.loads(line) if line else None
+    return message
 
 
-def _modes() -> SessionModeState | None:
+def say(message: dict[str, Any]) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def update(session: str, **told: Any) -> None:
+    params = {"sessionId": session, "update": told}
+    say({"jsonrpc": "2.0", "method": "session/update", "params": params})
+
+
+def chunk(session: str, text: str) -> None:
+    update(session, sessionUpdate="agent_message_chunk", content={"type": "text", "text": text})
+
+
+def modes() -> dict[str, Any]:
     if "--modes" not in FLAGS:
-        return None
-    modes = [SessionMode(id=name, name=name) for name in ("auto", "ask")]
-    return SessionModeState(current_mode_id="auto", available_modes=modes)
+        return {}
+    offered = [{"id": name, "name": name} for name in ("auto", "ask")]
+    return {"modes": {"currentModeId": "auto", "availableModes": offered}}
+
+
+def file_of(session: str) -> Path:
+    return HOME / f"{session}.heard"
+
+
+def heard_in(session: str) -> list[str]:
+    heard: list[str] = json.loads(file_of(session).read_text())
+    return heard
+
+
+def keep(session: str, heard: list[str]) -> None:
+    file_of(session).write_text(json.dumps(heard))
 
 
 if __name__ == "__main__":
-    asyncio.run(acp.run_agent(Agent()))  # type: ignore[arg-type]
+    Agent().run()

@@ -18,7 +18,7 @@ PROGRAM = Path(__file__).with_name("acp_agent.py")
 
 def of_parrots(project: Path, *flags: str, settings: Mapping[str, Any] | None = None, **team: Any) -> Roster:
     project.mkdir(exist_ok=True)
-    given = {"program": sys.executable, "arguments": ("-P", str(PROGRAM), *flags), "gate": "asks"}
+    given = {"program": sys.executable, "arguments": ("-I", str(PROGRAM), *flags), "gate": "asks"}
     return roster("alpha", "beta", project=str(project), settings=settings, member="acp", **(given | team))
 
 
@@ -142,7 +142,7 @@ async def test_an_agent_that_ends_or_breaks_the_rules_is_an_error_at_once_and_ta
 
 
 async def test_an_agent_that_says_nothing_is_ended(tmp_path: Path) -> None:
-    on = of_parrots(tmp_path / "p", settings={"silence_seconds": 2.0})
+    on = of_parrots(tmp_path / "p", settings={"silence_seconds": 0.5})
     (lost,) = await ask(tmp_path, on, "silent")
     assert isinstance(lost.outcome, Error)
     assert "said nothing" in lost.outcome.message
