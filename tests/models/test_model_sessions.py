@@ -8,9 +8,27 @@ from decimal import Decimal
 import pytest
 from tests.models.speaking import Serve, open_at
 
-from holdfast.core import PERSON, Error, FakeClock, Nonconverged, Ok, Usage
-from holdfast.core.events import ModelFailed, ModelReplied, Recorded, SessionOpened, TurnEnded
-from holdfast.guests import ScriptedEngine
+from holdfast.core import (
+    PERSON,
+    Error,
+    FakeClock,
+    ModelMessage,
+    Nonconverged,
+    Ok,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    Usage,
+)
+from holdfast.core.events import (
+    ModelFailed,
+    ModelReplied,
+    Recorded,
+    SessionOpened,
+    ToolReturned,
+    TurnEnded,
+)
+from holdfast.guests import ScriptedEngine, script
 from holdfast.models import ModelSettings, Reply, say
 from holdfast.models.stub import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError
 from holdfast.policy import FixedPolicy, LexicalPaths
@@ -62,6 +80,38 @@ async def begin() -> AsyncIterator[Begin]:
             return session
 
         yield start
+
+
+THINKS_AND_CALLS_TWICE = Reply(
+    message=ModelMessage(
+        parts=(
+            ThinkingPart(text="two at once, then"),
+            TextPart(text="I look – schön – at both."),
+            ToolCallPart(id="a", tool="execute_code", arguments={"code": script({"print": "one"})}),
+            ToolCallPart(id="b", tool="execute_code", arguments={"code": script({"print": "two"})}),
+        )
+    ),
+    usage=Usage(input_tokens=20, output_tokens=20),
+    finish="tool-calls",
+)
+
+
+@each_wire
+async def test_thoughts_words_and_two_calls_come_in_bits_and_the_turn_answers_them_all(
+    kind: str, serve: Serve, begin: Begin
+) -> None:
+    stub = await serve([THINKS_AND_CALLS_TWICE, "Both are there."], packet=5)
+    session = await begin(kind, stub.url)
+    shown: list[str] = []
+    session.on_text = shown.append
+    assert await session.send("look") == Ok(value="Both are there.")
+    assert "".join(shown) == "I look – schön – at both.Both are there."
+    assert len(shown) > 4
+    recorded: list[Recorded] = []
+    session.follow(recorded.append)
+    told = [entry.event.content for entry in recorded if isinstance(entry.event, ToolReturned)]
+    assert told == ["one", "two"]
+    assert len(stub.requests) == 2
 
 
 FAULTS: dict[str, tuple[Fault, str]] = {

@@ -1,0 +1,106 @@
+"""How a turn can end: six outcomes, each on the record, and the session is ready for the next one."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from holdfast.core import (
+    Cycle,
+    Error,
+    JsonObject,
+    Limits,
+    Needs,
+    Nonconverged,
+    Ok,
+    Outcome,
+    Proposed,
+    Response,
+)
+from holdfast.core.errors import ModelUnavailable
+from holdfast.models import Prompt, Reply, ScriptedReply, say, use
+from holdfast.policy import FixedPolicy
+from holdfast.session import Session, Settings
+from holdfast.testing import memory_session
+
+POLICY = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.delete": "escalate"})
+EXISTS = use("world__exists", {"path": "a.txt"})
+WRITE = use("world__write", {"path": "a.txt", "content": "new"})
+DELETE = use("world__delete", {"path": "a.txt"})
+
+
+def break_down(prompt: Prompt) -> Reply:
+    raise ModelUnavailable("nobody answers")
+
+
+ENDINGS: dict[str, tuple[Sequence[ScriptedReply], type[Outcome]]] = {
+    "ok": ([EXISTS, "Done."], Ok),
+    "proposed": ([WRITE, "Done."], Proposed),
+    "needs": ([DELETE], Needs),
+    "nonconverged": ([EXISTS, WRITE, use("world__exists", {"path": "b.txt"})], Nonconverged),
+    "cycle": ([EXISTS] * 9, Cycle),
+    "error": ([break_down], Error),
+}
+
+
+async def begun(session: Session) -> Outcome:
+    return await session.send("go")
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+async def test_a_turn_ends_in_one_of_six_ways_and_that_is_on_record(name: str) -> None:
+    replies, kind = ENDINGS[name]
+    budget = Limits(steps=3) if name == "nonconverged" else Limits(steps=50)
+    settings = Settings(mode="tools", turn_budget=budget)
+    async with memory_session([*replies, *["Next."] * 9], policy=POLICY, settings=settings) as session:
+        outcome = await begun(session)
+        assert isinstance(outcome, kind), outcome
+        if isinstance(outcome, Needs):
+            assert session.activity == "waiting"
+            await session.cancel()
+        else:
+            assert session.history()[0].outcome == outcome
+        assert session.activity == "ready"
+        assert [turn.number for turn in session.history()] == [1]
+
+
+async def test_going_round_in_circles_is_warned_of_then_stopped_and_the_next_turn_starts_anew() -> None:
+    systems: list[str] = []
+
+    def again(prompt: Prompt) -> Reply:
+        systems.append(prompt.system)
+        return EXISTS
+
+    settings = Settings(mode="tools")
+    async with memory_session([*[again] * 5, "Better."], settings=settings) as session:
+        outcome = await begun(session)
+        assert outcome == Cycle(value="", length=5)
+        assert ["several times" in system for system in systems] == [False, False, False, True, True]
+        assert await session.send("something else") == Ok(value="Better.")
+
+
+async def test_what_a_spent_budget_stopped_goes_on_when_it_is_raised() -> None:
+    limits = Limits(steps=1)
+    async with memory_session([EXISTS, "Done."], settings=Settings(mode="tools"), limits=limits) as session:
+        outcome = await begun(session)
+        assert isinstance(outcome, Nonconverged)
+        assert (outcome.reason, outcome.dimension) == ("budget", "steps")
+        await session.raise_budget(Limits(steps=5))
+        assert await session.advance() == Ok(value="Done.")
+
+
+@pytest.mark.parametrize(("verdict", "is_there"), [("approve", False), ("deny", True)])
+async def test_what_waits_goes_on_with_the_answer(verdict: str, is_there: bool) -> None:
+    told: list[JsonObject] = []
+
+    def last(prompt: Prompt) -> Reply:
+        told.append({"last": type(prompt.messages[-1]).__name__})
+        return say("Done.")
+
+    async with memory_session([DELETE, last], policy=POLICY, settings=Settings(mode="tools")) as session:
+        session.workspace.write("a.txt", b"old")
+        assert isinstance(await begun(session), Needs)
+        [waiting] = session.escalations()
+        await session.resolve(waiting.id, Response(verdict=verdict))  # type: ignore[arg-type]
+        assert await session.advance() == Ok(value="Done.")
+        assert session.workspace.exists("a.txt") is is_there
+        assert told == [{"last": "ToolMessage"}]
