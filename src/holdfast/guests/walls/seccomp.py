@@ -24,14 +24,17 @@ _CLONE, _PRLIMIT, _EXECVEAT, _CLONE3 = 56, 302, 322, 435
 _EXECVEAT_ELSEWHERE = 281  # newer architectures share one table
 
 COMPUTE = {
-    "read": 0, "write": 1, "close": 3, "fstat": 5, "poll": 7, "lseek": 8, "mmap": 9, "mprotect": 10, "munmap": 11,
-    "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "pread64": 17, "readv": 19, "writev": 20,
-    "access": 21, "sched_yield": 24, "mremap": 25, "madvise": 28, "nanosleep": 35, "getpid": 39, "exit": 60,
-    "sigaltstack": 131, "arch_prctl": 158, "gettid": 186, "futex": 202, "sched_getaffinity": 204,
+    "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "poll": 7, "lseek": 8, "mmap": 9,
+    "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15,
+    "pread64": 17, "readv": 19, "writev": 20, "access": 21, "sched_yield": 24, "mremap": 25, "madvise": 28,
+    "nanosleep": 35, "getpid": 39, "exit": 60, "uname": 63, "fcntl": 72, "getuid": 102, "getgid": 104, "geteuid": 107,
+    "getegid": 108, "sigaltstack": 131, "arch_prctl": 158, "gettid": 186, "futex": 202, "sched_getaffinity": 204,
     "set_tid_address": 218, "restart_syscall": 219, "clock_gettime": 228, "clock_nanosleep": 230, "exit_group": 231,
     "openat": 257, "newfstatat": 262, "set_robust_list": 273, "getrandom": 318, "statx": 332, "rseq": 334,
 }  # fmt: skip
-"""For a program that is started behind the walls, talks over its pipes and computes. x86-64."""
+"""For a program that is started behind the walls by whichever loader the system has, talks over its pipes and computes.
+x86-64.
+"""
 
 WORK_ON_FILES = {
     "read": 0, "write": 1, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap": 9,
