@@ -204,3 +204,9 @@ def test_a_call_that_a_crash_cut_off_is_shown_on_resume_and_not_repeated(termina
     assert terminal("-r", session) == "I looked, it is gone.\n"
     assert "unknown world.delete path=a.txt" in terminal.said
     assert [entry["result"] for entry in json.loads(terminal("audit", "--json"))] == ["unknown"]
+
+
+def test_grants_can_be_looked_at_before_there_is_a_session(terminal: Terminal) -> None:
+    assert terminal("grants") == ""
+    assert "no grants stand" in terminal.said
+    terminal("grants", "--session", "never-begun", code=1)

@@ -10,7 +10,7 @@ from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core import Grant, GrantId, Limits, SessionId, SystemClock
-from holdfast.core.errors import InvalidInput, SessionHeld
+from holdfast.core.errors import InvalidInput, SessionHeld, SessionNotFound
 from holdfast.core.fold import Reading
 from holdfast.gate import Budget, GrantBook, Grants, Inbox, RevokeGrant, describe_grant
 from holdfast.store import EmbeddedStore, Home
@@ -37,8 +37,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 session = await chosen_session(store, arguments.session)
                 console.say(await _revoke(home, store, session, id))
             return exits.OK
-        session = await chosen_session(store, arguments.session)
-        standing = await _standing(store, session, book)
+        standing = await _standing(store, arguments.session, book)
     if arguments.json:
         console.json([{"grant": grant, "text": describe_grant(grant)} for grant in standing])
     elif not standing:
@@ -48,8 +47,15 @@ async def run(arguments: argparse.Namespace) -> int:
     return exits.OK
 
 
-async def _standing(store: EmbeddedStore, session: SessionId, book: GrantBook) -> tuple[Grant, ...]:
-    return Grants(Reading(await store.read(session)), clock=SystemClock(), book=book.grants).standing()
+async def _standing(store: EmbeddedStore, reference: str | None, book: GrantBook) -> tuple[Grant, ...]:
+    """What stands for every session, and in the one that is meant; none is there yet where nobody began one."""
+    try:
+        recorded = await store.read(await chosen_session(store, reference))
+    except SessionNotFound:
+        if reference is not None:
+            raise
+        recorded = ()
+    return Grants(Reading(recorded), clock=SystemClock(), book=book.grants).standing()
 
 
 async def _revoke(home: Home, store: EmbeddedStore, session: SessionId, grant: GrantId) -> str:
