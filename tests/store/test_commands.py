@@ -100,6 +100,10 @@ def test_search_names_session_and_turn(run: Run) -> None:
     code, out, _ = run("search", "docs")
     assert (code, out.startswith("first turn 2")) == (0, True)
     assert data(run("search", "fail", "test", "--json"))[0]["turn"] == 1
+    assert "holdfast show first --turn 2" in run("search", "docs")[2]
+    shown = run("search", "docs", "--show")[1]
+    assert "[2] you: and now the docs" in shown
+    assert "failing" not in shown
     assert run("search", "nowhere")[0] == 1
     assert run("search", "!")[0] == 2
 

@@ -2,6 +2,7 @@
 
 holdfast search "failing test"     all of these words, or words that begin so
 holdfast search parser --limit 5 --json
+holdfast search "quoted comma" --show     jump to the newest turn in which it was said
 
 A hit names the session and the turn; `holdfast show SESSION --turn N` goes there. Exit codes: 1 when nothing is found.
 """
@@ -9,6 +10,7 @@ A hit names the session and the turn; `holdfast show SESSION --turn N` goes ther
 import argparse
 import sys
 
+import holdfast.cli.commands.show as show
 from holdfast.cli import exits
 from holdfast.cli.commands.sessions import span
 from holdfast.cli.console import Console, paint, visible
@@ -23,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """What to look for."""
     parser.add_argument("text", nargs="+", help="words, all of which must be there")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most N (default 20)")
+    parser.add_argument("--show", action="store_true", help="jump to the newest of them: show that turn")
     parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
 
 
@@ -37,12 +40,21 @@ async def run(arguments: argparse.Namespace) -> int:
         return exits.OK if found else exits.ERROR
     if not found:
         console.say("nothing found")
+        return exits.ERROR
+    newest = found[0]
+    if arguments.show:
+        where = argparse.Namespace(
+            session=newest.session, turn=newest.turn, events=False, follow=False, json=False
+        )
+        return await show.run(where)
     now_ms = SystemClock().now_ms()
     for hit in found:
         console.print(
             f"{names[hit.session] or hit.session} turn {hit.turn} ({span(now_ms - hit.at_ms)}): {_marked(hit.snippet)}"
         )
-    return exits.OK if found else exits.ERROR
+    name = names[newest.session] or newest.session
+    console.say(f"show a turn with: holdfast show {name} --turn {newest.turn}", "dim")
+    return exits.OK
 
 
 def _marked(snippet: str) -> str:
