@@ -8,7 +8,7 @@ from collections.abc import Callable
 from holdfast.cli.console import visible
 
 MAX_WIDTH = 100
-_BLANK_ENDS = re.compile(r"\A(?:[ ]*\n)+|(?:[ ]*\n)+\Z")
+_BLANK_ENDS = re.compile(r"\A(?:(?:\x1b\[[\d;]*m|[ ])*\n)+|(?:\n(?:\x1b\[[\d;]*m|[ ])*)+\Z")
 
 
 class AnswerStream:

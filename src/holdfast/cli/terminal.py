@@ -3,7 +3,7 @@
 import sys
 
 from holdfast.app import Runtime
-from holdfast.cli.console import wants_plain
+from holdfast.cli.console import visible, wants_plain
 from holdfast.cli.keyboard import LineKeyboard, RawKeyboard
 from holdfast.cli.line_editor import EditedLines, PlainLines
 from holdfast.cli.screen import LiveScreen, PlainScreen, Screen
@@ -34,11 +34,13 @@ def welcome(screen: Screen, session: Session) -> None:
     if not turns:
         screen.say(f"session {name}; /help lists commands, Ctrl-D leaves", "dim", folds=True)
         return
-    last = session.history()[-1]
     screen.say(
-        f"session {name}: {turns} turns, policy {session.status.policy}, {session.status.model}", "dim"
+        f"{session.status.model}, policy {visible(session.status.policy)}; /help lists commands, Ctrl-D leaves",
+        "dim",
+        folds=True,
     )
-    screen.say(f"  last asked: {' '.join(last.asked.split())[:70]}", "dim")
+    asked = " ".join(visible(session.history()[-1].asked).split())
+    screen.say(f"  last asked: {asked[:60]}", "dim")
     if waiting := session.escalations():
         screen.say(f"  waits for you: {len(waiting)} calls", "ask")
     if staged := session.proposals():

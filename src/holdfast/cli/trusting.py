@@ -38,8 +38,9 @@ async def is_trusted(workspace: str | None, home: Home, console: Console, *, is_
 async def _asked(folder: Path, console: Console) -> bool:
     console.say(f"  folder  {visible(os.fsencode(folder).decode('utf-8', 'backslashreplace'))}", "ask")
     console.say(
-        "          The agent reads what is in it and may be led by what it reads there; the folder's own\n"
-        "          .holdfast configuration and policy are taken up. You are asked this once."
+        "          The agent reads what is in it and may be led by what it reads there; the folder's own .holdfast "
+        "configuration and policy are taken up. You are asked this once.",
+        folds=True,
     )
     keyboard = LineKeyboard(write=lambda text: console.say(text, "ask", end=""))
     keyboard.open()

@@ -9,6 +9,8 @@ Exit codes: 0 also when there are none.
 
 import argparse
 import os
+import shutil
+import sys
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
@@ -17,6 +19,7 @@ from holdfast.core import SystemClock
 from holdfast.store import SessionSummary
 
 WORKING = "reads the list"
+_WIDE = 120
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,19 +40,24 @@ async def run(arguments: argparse.Namespace) -> int:
     if not found:
         console.say("no sessions yet; start one with: holdfast")
     now_ms = SystemClock().now_ms()
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in found:
-        console.print(row(line, now_ms))
+        console.print(row(line, now_ms, width=width))
     return exits.OK
 
 
-def row(line: SessionSummary, now_ms: int) -> str:
-    """One line of the list: name, age, state, turns, cost, folder, first words."""
+def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
+    """One line of the list: name, age, state, turns, cost, folder, first words; in a narrow terminal without some."""
     age = span(now_ms - line.active_ms)
     cost = "?" if line.cost_usd is None else f"${line.cost_usd:.2f}"
     words = " ".join(visible(line.first_words).split())[:48]
     folder = visible(line.folder)
     folder = f"…{folder[-23:]}" if len(folder) > 24 else folder
     pin = "*" if line.is_pinned else " "
+    if width is not None and width < _WIDE:
+        name = (line.name or "-")[:12]
+        short = f"{line.id:<28}{pin} {name:<12} {age:>4} {state(line, now_ms):<11} {line.turns:>3} {words}"
+        return short[:width].rstrip()
     return (
         f"{line.id:<28}{pin} {line.name or '-':<16} {age:>4} {state(line, now_ms):<12} {line.turns:>3} turns "
         f"{cost:>7} {folder:<24} {words}"

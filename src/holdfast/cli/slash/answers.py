@@ -42,7 +42,7 @@ async def grants(talk: Talking, rest: str) -> None:
 
     grants = [*GrantBook(talk.runtime.home.grants).grants(), *_given(talk)]
     for grant in {grant.id: grant for grant in grants}.values():
-        talk.screen.say(f"  {grant.id}  {visible(describe_grant(grant))}")
+        talk.screen.say(f"  {grant.id}  {visible(describe_grant(grant))}", folds=True)
     if not grants:
         talk.screen.say("  no grants stand")
 

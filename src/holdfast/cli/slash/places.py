@@ -1,5 +1,7 @@
 """Where the conversation takes place: which session, which model, which policy; and leaving it."""
 
+import shutil
+
 from holdfast.cli.console import visible
 from holdfast.cli.slash.contract import Talking, check_ready
 from holdfast.core import SystemClock, sanitise_name
@@ -12,7 +14,7 @@ async def sessions(talk: Talking, rest: str) -> None:
 
     now_ms = SystemClock().now_ms()
     for summary in await talk.runtime.store.sessions(limit=20):
-        talk.screen.say(f"  {row(summary, now_ms)}")
+        talk.screen.say(f"  {row(summary, now_ms, width=shutil.get_terminal_size().columns - 2)}")
 
 
 async def resume(talk: Talking, rest: str) -> None:
@@ -51,7 +53,7 @@ async def fork(talk: Talking, rest: str) -> None:
 async def compact(talk: Talking, rest: str) -> None:
     """Put a summary in the place of older turns."""
     await check_ready(talk)
-    talk.screen.say(f"  summarised: {visible(await talk.session.compact())}")
+    talk.screen.say(f"  summarised: {visible(await talk.session.compact())}", folds=True)
 
 
 async def model(talk: Talking, rest: str) -> None:

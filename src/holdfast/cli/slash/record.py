@@ -1,5 +1,7 @@
 """What was done, what it cost, and why it was judged as it was."""
 
+import shutil
+
 from holdfast.cli.approval_text import cost_so_far
 from holdfast.cli.console import visible
 from holdfast.cli.slash.contract import Talking
@@ -11,10 +13,10 @@ async def logs(talk: Talking, rest: str) -> None:
     """Every call, and what was worth telling."""
     from holdfast.cli.audit_table import audit_table
 
-    for line in audit_table(talk.session.audit()):
+    for line in audit_table(talk.session.audit(), width=shutil.get_terminal_size().columns - 2):
         talk.screen.say(f"  {line}")
     for note in talk.session.diagnostics():
-        talk.screen.say(f"  {note.code}: {visible(note.text)}")
+        talk.screen.say(f"  {note.code}: {visible(note.text)}", folds=True)
 
 
 async def budget(talk: Talking, rest: str) -> None:
@@ -40,4 +42,4 @@ async def why(talk: Talking, rest: str) -> None:
     if not wanted:
         raise InvalidInput("there is no such call", hint="/logs numbers them")
     for line in explain(wanted[0]):
-        talk.screen.say(f"  {line}")
+        talk.screen.say(f"  {line}", folds=True)
