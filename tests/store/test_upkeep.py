@@ -147,6 +147,24 @@ async def test_pruning_sweeps_contents_that_were_never_mentioned(
     assert await disk.blob(digest_bytes(fresh)) == fresh
 
 
+async def test_pruning_removes_files_of_contents_that_a_killed_process_never_wrote_down(
+    disk: EmbeddedStore, home: Home, clock: FakeClock
+) -> None:
+    large = b"x" * 2_000_000
+    known = await disk.put_blob(large)
+    journal = await disk.create(opened())
+    await journal.append(RestorePointMade(turn=1, manifest=known))
+    stray, fresh = (home.blobs / letter[:2] / letter for letter in ("a" * 64, "b" * 64))
+    for file, age in ((stray, 2 * 60 * 60), (fresh, 60)):
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"stray")
+        os.utime(file, (clock.now_ms() / 1000 - age,) * 2)
+    await prune(disk, now_ms=clock.now_ms(), keep=5)
+    assert not stray.exists()
+    assert fresh.exists(), "its owner may be about to write it down"
+    assert await disk.blob(known) == large
+
+
 async def test_what_a_crash_left_half_written_is_collected_at_the_next_start(
     home: Home, clock: FakeClock
 ) -> None:

@@ -29,7 +29,7 @@ from holdfast.store.lookup import find, load, load_after, load_upto, newest
 from holdfast.store.presence import Presence
 from holdfast.store.reader import Reader
 from holdfast.store.records import Redact
-from holdfast.store.removal import bury, remove_files, remove_leftovers, settled_contents
+from holdfast.store.removal import bury, remove_files, remove_leftovers, remove_strays, settled_contents
 from holdfast.store.rows import Head, read_tally
 from holdfast.store.starting import explain, prepare
 from holdfast.store.writer import Transaction, Work, Writer
@@ -141,8 +141,9 @@ class EmbeddedStore(EmbeddedContents):
 
     async def sweep(self) -> int:
         """Remove what a crash left of deleted sessions, and contents that no event mentions; how many of those."""
-        await self.reading(partial(remove_leftovers, self._home))
         now_ms = self._clock.now_ms()
+        await self.reading(partial(remove_leftovers, self._home))
+        await self.reading(partial(remove_strays, self.blobs, now_ms))
         return await self.sweep_contents(
             await self.reading(lambda connection: settled_contents(connection, now_ms=now_ms))
         )

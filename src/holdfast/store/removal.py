@@ -54,6 +54,14 @@ def remove_leftovers(home: Home, connection: sqlite3.Connection) -> None:
         shutil.rmtree(home.session_folder(session), ignore_errors=True)
 
 
+def remove_strays(blobs: Blobs, now_ms: int, connection: sqlite3.Connection) -> None:
+    """Remove files of contents that have no row: whoever wrote them was killed before, and nothing can mention them."""
+    for file in blobs.folder.glob("??/*"):
+        is_known = connection.execute(SQL["get_blob"], (bytes.fromhex(file.name),)).fetchone() is not None
+        if not is_known and file.stat().st_mtime * 1000 < now_ms - FRESH_MS:
+            file.unlink(missing_ok=True)
+
+
 def settled_contents(connection: sqlite3.Connection, *, now_ms: int) -> frozenset[str]:
     """Every content whose event would be there by now, if there is one."""
     rows = connection.execute(SQL["settled_blobs"], (now_ms - FRESH_MS,))
