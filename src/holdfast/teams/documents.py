@@ -7,9 +7,9 @@ import yaml
 
 from holdfast.core import Json
 from holdfast.core.errors import InvalidConfig
+from holdfast.policy import UnreadableYaml, compose_plain
 
 MAX_CHARACTERS = 1 << 20
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SCALARS = yaml.SafeLoader("")
 
 
@@ -94,25 +94,15 @@ class Spot:
 
 def read_document(text: str, source: str) -> Spot:
     """The document in a text; JSON where the name says so. Raises InvalidConfig."""
-    if len(text) > MAX_CHARACTERS:
-        raise InvalidConfig(f"{source}: is larger than {MAX_CHARACTERS} characters")
     if source.endswith(".json"):
         _check_json(text, source)
-        text = text.replace(
-            "\t", " "
-        )  # JSON may be indented with tabs, YAML may not; no string holds a raw one
+        # JSON may be indented with tabs, YAML may not; no string holds a raw one.
+        text = text.replace("\t", " ")
     try:
-        raw = yaml.compose(text, Loader=_LOADER)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
-        raise InvalidConfig(f"{source}{place}: is no YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise InvalidConfig(f"{source}: is no YAML: {str(error).splitlines()[0]}") from None
-    if raw is None:
-        raise InvalidConfig(f"{source}:1:1: is empty", hint="see: holdfast teams init")
-    _refuse_aliases(raw, source)
-    return Spot(raw, source)
+        return Spot(compose_plain(text, max_characters=MAX_CHARACTERS), source)
+    except UnreadableYaml as error:
+        place = f":{error.line}:{error.column}" if error.line else ""
+        raise InvalidConfig(f"{source}{place}: {error.problem}", hint="see: holdfast teams init") from None
 
 
 def _check_json(text: str, source: str) -> None:
@@ -122,18 +112,3 @@ def _check_json(text: str, source: str) -> None:
         raise InvalidConfig(f"{source}:{error.lineno}:{error.colno}: is no JSON: {error.msg}") from None
     except RecursionError:
         raise InvalidConfig(f"{source}: is nested too deeply") from None
-
-
-def _refuse_aliases(root: yaml.Node, source: str) -> None:
-    """A few aliases of aliases unfold into billions of values."""
-    seen: set[int] = set()
-    waiting = [root]
-    while waiting:
-        raw = waiting.pop()
-        if id(raw) in seen:
-            Spot(raw, source).fail("anchors and aliases are not read; write the value out each time")
-        seen.add(id(raw))
-        if isinstance(raw, yaml.MappingNode):
-            waiting += [part for pair in raw.value for part in pair]
-        elif isinstance(raw, yaml.SequenceNode):
-            waiting += raw.value

@@ -85,7 +85,7 @@ class Talk:
         """Start the program. Raises MemberFailed."""
         talk = cls(name=name, folder=folder)
         talk._process = await LineProcess.start(
-            command, folder=folder, environment=environment, on_line=talk._incoming.put_nowait
+            command, folder=folder, environment=environment, on_line=talk._take
         )
         talk._patience = Patience(talk._process, name=name, silence_seconds=silence_seconds)
         talk._ending = asyncio.create_task(talk._tell_the_end())
@@ -160,6 +160,13 @@ class Talk:
             await asyncio.wait({waiting}, timeout=INTERRUPT_SECONDS)
         if not waiting.done():
             await self._process.stop(is_hurried=True)
+
+    def _take(self, line: JsonObject) -> None:
+        """A line of the agent's. The one that ends its turn ends it here: what it asks after that is no part of it."""
+        result = line.get("result")
+        if isinstance(result, dict) and "stopReason" in result:
+            self._heard.stopped.set()
+        self._incoming.put_nowait(line)
 
     async def _tell_the_end(self) -> None:
         await self._process.ended.wait()
