@@ -56,7 +56,7 @@ def remove_leftovers(home: Home, connection: sqlite3.Connection) -> None:
 
 def remove_strays(blobs: Blobs, now_ms: int, connection: sqlite3.Connection) -> None:
     """Remove files of contents that have no row: whoever wrote them was killed before, and nothing can mention them."""
-    for file in blobs.folder.glob("??/*"):
+    for file in blobs.folder.glob("??/" + "[0-9a-f]" * 64):
         is_known = connection.execute(SQL["get_blob"], (bytes.fromhex(file.name),)).fetchone() is not None
         if not is_known and file.stat().st_mtime * 1000 < now_ms - FRESH_MS:
             file.unlink(missing_ok=True)
