@@ -12,7 +12,7 @@ import holdfast.guests.walls.landlock as landlock
 import holdfast.guests.walls.seccomp as seccomp
 from holdfast.core.errors import GuestError
 from holdfast.guests import python_engine
-from holdfast.guests.python.launcher import Launcher
+from holdfast.guests.python.launcher import launcher
 
 
 async def test_a_worker_has_no_environment_no_privileges_and_three_descriptors(
@@ -57,7 +57,5 @@ def test_the_launcher_works_where_python_lies_in_a_folder_with_a_space(
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
-    launcher = Launcher("/bin/echo")
-    told = subprocess.run([launcher.path, "hello"], capture_output=True, text=True, check=True)
-    launcher.close()
+    told = subprocess.run([launcher("/bin/echo"), "hello"], capture_output=True, text=True, check=True)
     assert told.stdout == "hello\n"

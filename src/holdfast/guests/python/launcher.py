@@ -5,6 +5,7 @@ holds: nobody can change it, nothing is left behind, and a folder mounted `noexe
 """
 
 import fcntl
+import functools
 import os
 import sys
 from pathlib import Path
@@ -26,20 +27,20 @@ main()
 """
 
 
-class Launcher:
-    """The script, for as long as it is open. `path` is good for this process and its children."""
+def launcher(program: str) -> str:
+    """The path of a script that becomes this program behind walls; good for this process and its children.
 
-    def __init__(self, program: str) -> None:
-        self._descriptor = _made("holdfast-launcher")
-        self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}"
-        os.write(self._descriptor, _script(program).encode())
-        fcntl.fcntl(
-            self._descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK
-        )
+    It stays until the process ends: a worker may be about to start when its engine is closed.
+    """
+    return _launcher(program, os.getpid())
 
-    def close(self) -> None:
-        """Let it go. Workers that run are not touched."""
-        os.close(self._descriptor)
+
+@functools.cache
+def _launcher(program: str, process: int) -> str:
+    descriptor = _made("holdfast-launcher")
+    os.write(descriptor, _script(program).encode())
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+    return f"/proc/{process}/fd/{descriptor}"
 
 
 def _made(name: str) -> int:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pydantic_monty as monty
 
     from holdfast.guests.python.checker import Checker
-    from holdfast.guests.python.launcher import Launcher
     from holdfast.guests.python.worker import Worker
 
 _CHECKING_WORKERS = 4
@@ -45,7 +44,6 @@ class Workers:
         self._resting: OrderedDict[Resting, float] = OrderedDict()
         self._starting = asyncio.Lock()
         self._pool: monty.AsyncMonty | None = None
-        self._launcher: Launcher | None = None
         self._checker: Checker | None = None
         self._cooling: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -112,17 +110,13 @@ class Workers:
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.__aexit__(None, None, None)
-        if self._launcher is not None:
-            self._launcher.close()
-            self._launcher = None
 
     async def _started(self) -> "monty.AsyncMonty":
         if self._is_closed:
             raise GuestError("this engine is closed", hint="Make a new engine.")
         async with self._starting:
             if self._pool is None:
-                self._launcher = self._launcher or _launcher()
-                self._pool = await _start(self._launcher, self._max_workers + _CHECKING_WORKERS)
+                self._pool = await _start(self._max_workers + _CHECKING_WORKERS)
             return self._pool
 
     async def _open_checking(self, limits: GuestLimits, stubs: str) -> "Worker":
@@ -147,25 +141,21 @@ class Workers:
             self._timer = loop.call_at(oldest + self._rest_seconds, self._sweep)
 
 
-def _launcher() -> "Launcher":
+async def _start(processes: int) -> "monty.AsyncMonty":
     try:
+        import pydantic_monty as monty
         from pydantic_monty._binary import find_monty_binary
 
-        from holdfast.guests.python.launcher import Launcher
+        from holdfast.guests.python.launcher import launcher
 
-        return Launcher(find_monty_binary())
+        program = launcher(find_monty_binary())
     except (ImportError, OSError) as error:
         raise EngineMissing(
             f"the Python sandbox cannot be loaded: {error}",
             hint="Reinstall holdfast; it brings pydantic-monty.",
         ) from error
-
-
-async def _start(launcher: "Launcher", processes: int) -> "monty.AsyncMonty":
-    import pydantic_monty as monty
-
     _let_threads_end_before_exit()
-    pool = monty.AsyncMonty(binary_path=launcher.path, min_processes=1, max_processes=processes)
+    pool = monty.AsyncMonty(binary_path=program, min_processes=1, max_processes=processes)
     await pool.__aenter__()
     return pool
 
