@@ -21,16 +21,14 @@ import holdfast.mcp.extras as extras
 from holdfast.core import Clock, Json, JsonObject
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.definitions import MAX_TOOLS
-from holdfast.mcp.environment import arguments_for, environment_for, headers_for
+from holdfast.mcp.environment import headers_for
 from holdfast.mcp.listening import NEWER_ERA, Listening, Tell
-from holdfast.mcp.process import run
+from holdfast.mcp.process import speak
 from holdfast.mcp.ration import Ration
 from holdfast.mcp.remote import reach
-from holdfast.mcp.sandbox import confined
 from holdfast.mcp.specs import ServerSpec
 from holdfast.mcp.ward import Ward
 from holdfast.mcp.wishes import Wishes
-from holdfast.store import Home
 
 MAX_PAGES = 50
 MAX_INPUT_ROUNDS = 3
@@ -188,6 +186,7 @@ class Connection:
 async def connect(
     spec: ServerSpec,
     *,
+    ward: Ward | None,
     workspace: Path,
     environ: Mapping[str, str],
     clock: Clock,
@@ -195,33 +194,18 @@ async def connect(
     wishes: Wishes,
     protocol: str = "",
 ) -> AsyncIterator[Connection]:
-    """A server, started and greeted, until the block is left. `protocol` is what it spoke last time, to skip the probe."""
+    """A server, greeted, until the block is left; `ward` is its program. `protocol` is what it spoke last, to skip the probe."""
     ration = Ration(clock)
-    ward: Ward | None = None
     listening = Listening(spec.name, tell=tell, wishes=wishes, ration=ration if spec.url else None)
 
     async def roots(context: ClientRequestContext) -> mcp_types.ListRootsResult | mcp_types.ErrorData:
         uri: Any = workspace.as_uri()
         return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=uri, name="workspace")])
 
-    @contextlib.asynccontextmanager
-    async def streams() -> AsyncIterator[Any]:
-        nonlocal ward
-        if spec.url:
-            async with reach(spec.url, headers_for(spec, environ)) as pair:
-                yield pair
-            return
-        async with run(
-            command_for(spec, workspace, environ),
-            environment=environment_for(spec, environ),
-            folder=workspace,
-            ration=ration,
-        ) as (ward, incoming, outgoing):
-            yield incoming, outgoing
-
+    transport = speak(ward, ration) if ward is not None else reach(spec.url, headers_for(spec, environ))
     # Sampling and elicitation are not offered: a server gets neither our model nor a person's ear through us.
     client = Client(
-        streams(),
+        transport,
         mode="legacy" if protocol and protocol < "2026" else "auto",
         list_roots_callback=roots,
         message_handler=listening.hear,
@@ -236,16 +220,6 @@ async def connect(
     except Exception as error:
         ending = ward.ending if ward is not None else ""
         raise _start_error(spec, error, ending) from error
-
-
-def command_for(spec: ServerSpec, workspace: Path, environ: Mapping[str, str]) -> list[str]:
-    """What starts the server, confined where its entry says so. Raises InvalidConfig."""
-    command = [spec.command, *arguments_for(spec, environ)]
-    if spec.sandbox is None:
-        return command
-    # Our own home holds what every session ever said; a confined server sees of it the workspace at most.
-    hidden = (Home.default().root,)
-    return confined(spec.sandbox, command, workspace=workspace, hidden=hidden, environ=environ)
 
 
 def _start_error(spec: ServerSpec, error: BaseException, ending: str) -> HoldfastError:

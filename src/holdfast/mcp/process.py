@@ -6,15 +6,13 @@ server sends unasked is rationed, and its children cannot outlive us.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import anyio
 import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from holdfast.core.errors import ToolFailed
 from holdfast.mcp.ration import Ration
 from holdfast.mcp.ward import Ward
 
@@ -27,19 +25,13 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 @contextlib.asynccontextmanager
-async def run(
-    command: Sequence[str], *, environment: Mapping[str, str], folder: Path, ration: Ration
-) -> AsyncIterator[tuple[Ward, Incoming, Outgoing]]:
-    """A server, running until the block is left. Raises ToolFailed where it cannot be started."""
-    try:
-        ward = await Ward.start(command, folder=folder, environment=environment)
-    except (OSError, ValueError) as error:
-        raise ToolFailed(f"{command[0]}: cannot be started: {error}") from error
+async def speak(ward: Ward, ration: Ration) -> AsyncIterator[tuple[Incoming, Outgoing]]:
+    """The two streams of a running server, which is stopped when the block is left."""
     to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, to_server = anyio.create_memory_object_stream[SessionMessage](0)
     tasks = [asyncio.create_task(_read(ward, to_us, ration)), asyncio.create_task(_write(ward, to_server))]
     try:
-        yield ward, incoming, outgoing
+        yield incoming, outgoing
     finally:
         with anyio.CancelScope(shield=True):
             outgoing.close()

@@ -27,9 +27,11 @@ from holdfast.mcp.contract import (
 )
 from holdfast.mcp.definitions import Definition, Refusal, read_definitions
 from holdfast.mcp.extras import EXTRAS, extra_tools
+from holdfast.mcp.launch import launch
 from holdfast.mcp.pins import Pins
 from holdfast.mcp.results import Present, failure_of, present_plainly
 from holdfast.mcp.specs import ServerSpec
+from holdfast.mcp.ward import Ward
 from holdfast.mcp.wishes import Wishes
 
 if TYPE_CHECKING:
@@ -210,11 +212,14 @@ class McpToolset:
 
     async def _keep(self, ready: "asyncio.Future[Connection]") -> None:
         """Hold the connection open; the library wants it left by the task that entered it."""
-        from holdfast.mcp.connection import connect
-
+        ward: Ward | None = None
         try:
+            ward = await launch(self.spec, workspace=self._workspace, environ=self._environ)
+            from holdfast.mcp.connection import connect  # loads while the server does
+
             async with connect(
                 self.spec,
+                ward=ward,
                 workspace=self._workspace,
                 environ=self._environ,
                 clock=self._clock,
@@ -231,6 +236,8 @@ class McpToolset:
         finally:
             if not ready.done():
                 ready.cancel()
+            if ward is not None:
+                await ward.stop(grace_seconds=0)
 
     async def _compare(self, connection: "Connection") -> None:
         self._is_stale = False
