@@ -13,6 +13,7 @@ from holdfast.core import (
     EscalationId,
     FakeClock,
     Nonconverged,
+    Usage,
     call_id,
     encode,
 )
@@ -22,6 +23,8 @@ from holdfast.core.events import (
     CallSettled,
     EscalationExpired,
     EscalationOpened,
+    HistoryCompacted,
+    ModelFailed,
     SessionOpened,
     SessionRewound,
     TurnEnded,
@@ -112,6 +115,16 @@ async def test_stats_are_told_in_the_words_of_the_design() -> None:
     assert stats["totalOperations"] == 2
     assert stats["operationCounts"] == {"world.read": 2}
     assert stats["totalTokens"] == 0
+
+
+async def test_stats_count_the_tokens_of_every_model_that_was_paid() -> None:
+    journal = await journal_with_calls()
+    used = Usage(input_tokens=10, output_tokens=1)
+    await journal.append(
+        ModelFailed(turn=1, step=1, code="model", reason="broke off", usage=used),
+        HistoryCompacted(through=0, summary="", usage=used),
+    )
+    assert audit_stats(journal.recorded).total_tokens == 22
 
 
 async def test_what_a_turn_left_behind_is_on_record_when_it_ends(tmp_path: Path) -> None:

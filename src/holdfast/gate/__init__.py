@@ -2,7 +2,7 @@
 
 from holdfast.gate.audit import AuditEntry, AuditStats, audit_stats, audit_view
 from holdfast.gate.audit_file import AuditFile
-from holdfast.gate.budget import Budget, Reservation
+from holdfast.gate.budget import Budget, Reservation, cost_of
 from holdfast.gate.calls import Calls
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.foreign_requests import ForeignRequest, answer_foreign, foreign_requests
@@ -43,6 +43,7 @@ __all__ = [
     "answer_foreign",
     "audit_stats",
     "audit_view",
+    "cost_of",
     "covers",
     "describe_grant",
     "foreign_requests",

@@ -14,6 +14,8 @@ from holdfast.core.events import (
     EscalationAnswered,
     EscalationExpired,
     EscalationOpened,
+    HistoryCompacted,
+    ModelFailed,
     ModelReplied,
     Recorded,
     TurnEnded,
@@ -105,7 +107,7 @@ class AuditTrail:
                 return (settled,)
             case TurnEnded():
                 return self._left_open(event.turn)
-            case ModelReplied():
+            case ModelReplied() | ModelFailed() | HistoryCompacted():
                 self.model_tokens += event.usage.input_tokens + event.usage.output_tokens
             case _:
                 pass

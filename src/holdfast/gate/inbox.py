@@ -97,5 +97,5 @@ class Inbox:
     def _names(self) -> list[str]:
         try:
             return sorted(name for name in os.listdir(self._folder) if not name.startswith("."))
-        except FileNotFoundError:
+        except OSError:  # not there, as a rule; whatever else stands in its place holds no requests
             return []
