@@ -1,6 +1,7 @@
 """How a turn can end: six outcomes, each on the record, and the session is ready for the next one."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import pytest
 
@@ -15,6 +16,7 @@ from holdfast.core import (
     Outcome,
     Proposed,
     Response,
+    Usage,
 )
 from holdfast.core.errors import ModelUnavailable
 from holdfast.models import Prompt, Reply, ScriptedReply, say, use
@@ -104,3 +106,37 @@ async def test_what_waits_goes_on_with_the_answer(verdict: str, is_there: bool) 
         assert await session.advance() == Ok(value="Done.")
         assert session.workspace.exists("a.txt") is is_there
         assert told == [{"last": "ToolMessage"}]
+
+
+async def test_what_each_turn_cost_is_in_the_history_and_adds_up_to_the_session() -> None:
+    def priced(text: str, tokens: int, usd: str) -> Reply:
+        return Reply(message=say(text).message, usage=Usage(input_tokens=tokens, cost_usd=Decimal(usd)))
+
+    side = use("llm__complete", {"prompt": "a word"})
+    replies: list[ScriptedReply] = [
+        priced("One.", 100, "0.10"),
+        side,
+        priced("aside", 7, "0.07"),
+        priced("Two.", 200, "0.20"),
+        break_down,
+        priced("summary", 30, "0.03"),
+    ]
+    async with memory_session(replies, settings=Settings(mode="tools")) as session:
+        for message in ("a", "b", "c"):
+            await session.send(message)
+        await session.compact(keep_turns=1)
+        tokens = [turn.spent.tokens for turn in session.history()]
+        assert tokens[0] == 100
+        assert tokens[1] >= 207
+        assert sum(tokens) == session.budget.spent.tokens
+        costs = [turn.spent.cost_usd for turn in session.history()]
+        assert costs[0] == Decimal("0.10")
+        assert session.history()[0].spent.steps == 1
+
+
+async def test_a_turn_whose_price_is_unknown_costs_unknown_and_never_nothing() -> None:
+    reply = Reply(message=say("One.").message, usage=Usage(input_tokens=100, cost_usd=None))
+    async with memory_session([reply]) as session:
+        await session.send("a")
+        assert session.history()[0].spent.cost_usd is None
+        assert session.budget.spent.cost_usd is None

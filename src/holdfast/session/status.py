@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.core import Change, EscalationId, Nonconverged, Outcome, Value
+from holdfast.core import Amount, Change, EscalationId, Nonconverged, Outcome, Value
 from holdfast.core.events import (
     AnyEvent,
     BudgetRaised,
@@ -29,6 +29,7 @@ from holdfast.core.events import (
     TurnReopened,
 )
 from holdfast.core.fold import Fold
+from holdfast.gate import cost_of
 from holdfast.session.turn_changes import summed_up
 
 Lifecycle = Literal["open", "paused", "completed", "aborted", "failed"]
@@ -46,6 +47,8 @@ class TurnRecord(Value):
     began_ms: int
     ended_ms: int | None = None
     outcome: Outcome | None = None
+    spent: Amount = Amount()
+    """Tokens, money (None is unknown) and all else that it cost, side models and what failed included."""
     changes: tuple[Change, ...] = ()
     """The files that were created, modified and deleted since the turn before: by whomever where there are restore
     points, else by the turn's own calls."""
@@ -119,6 +122,8 @@ class Status(Fold):
                 self.notes.append(event)
             case _:
                 pass
+        if self.turns and (amount := cost_of(event)) is not None:
+            self._amend(spent=self.turns[-1].spent.plus(amount))
 
     def _amend(self, **fields: object) -> None:
         self.turns[-1] = msgspec.structs.replace(self.turns[-1], **fields)
