@@ -153,11 +153,14 @@ async def test_w12_no_call_of_a_guest_commits(runtime: Runtime, operation: str) 
     assert [proposal.path for proposal in session.proposals()] == ["a.txt"]
 
 
-async def test_what_a_guest_withdraws_stays_withdrawn_after_a_restart(runtime: Runtime) -> None:
+@pytest.mark.parametrize("operation", ["world.withdraw()", "session.rollback_proposals()"])
+async def test_what_a_guest_withdraws_stays_withdrawn_after_a_restart(
+    runtime: Runtime, operation: str
+) -> None:
     session = await staging(runtime)
     listed = await session.execute("[each['path'] for each in world.proposals()]")
     assert listed == Proposed(value=["a.txt"], proposals=("a.txt",))
-    assert await session.execute("world.withdraw()") == Ok(value=["a.txt"])
+    assert await session.execute(operation) == Ok(value=["a.txt"])
     await session.close()
     again = await runtime.resume(session.id, policy=STAGING, needs_model=False)
     assert again.proposals() == ()
