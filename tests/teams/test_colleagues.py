@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 from tests.teams.companies import company, echo_model, letters_to, roster
 
-from holdfast.core import FakeClock, ToolMessage
+from holdfast.core import Call, FakeClock, Performed, ToolMessage, call_id
 from holdfast.core.events import CallIntended, CallRefused
 from holdfast.guests import script
 from holdfast.models import Prompt, say, use
 from holdfast.models import Reply as ModelReply
 from holdfast.store import MemoryStore
-from holdfast.teams import Roster
+from holdfast.teams import AskRefused, Letter, OnCall, Roster, ScriptedProgram, Switchboard
+from holdfast.teams.colleagues import Colleagues
 
 
 def chain(prompt: Prompt) -> ModelReply:
@@ -93,19 +94,38 @@ async def test_a_session_sends_and_leaves_word_in_its_own_name(tmp_path: Path, v
 
 
 async def test_a_question_has_the_same_id_when_its_call_is_made_again(tmp_path: Path) -> None:
-    from holdfast.core import Call, CallId, SessionId
-    from holdfast.teams.colleagues import Colleagues
+    on = own(tmp_path)
+    asked: list[Performed] = []
 
-    async with company(tmp_path, own(tmp_path), model=chain) as board:
-        tools = Colleagues(board, team="a", within=SessionId("s1"))
-        call = Call(id=CallId("1.1"), operation="teams.ask", arguments={"team": "b", "question": "once"})
-        first = await tools.perform(call, is_staged=False)
-        again = await tools.perform(call, is_staged=False)
-        (line,) = await board.sessions()
+    async def twice(letter: Letter, heard: object, on_call: OnCall) -> str:
+        tools = Colleagues(boards[0], team="a", within=boards[0].key(on.pair("external", "a")))
+        call = Call(id=call_id(1, 1), operation="teams.ask", arguments={"team": "b", "question": "once"})
+        for _ in range(2):
+            asked.append(await tools.perform(call, is_staged=False))
+        return "done"
+
+    boards: list[Switchboard] = []
+    scripted = roster("a", project=str(tmp_path)).teams["a"]
+    on = Roster(settings=on.settings, teams=on.teams | {"a": scripted})
+    async with company(tmp_path, on, model=chain, program=ScriptedProgram(twice)) as board:
+        boards.append(board)
+        await board.ask("external", "a", "ask")
+        turns = {line.description: line.turns for line in await board.sessions()}
+    first, again = asked
     assert isinstance(first.result, dict)
     assert isinstance(again.result, dict)
     assert first.result["text"] == again.result["text"] == "echo[1]: once"
-    assert line.turns == 1
+    assert turns["a -> b"] == 1
+
+
+async def test_outside_of_a_turn_a_member_asks_nobody(tmp_path: Path) -> None:
+    async with company(tmp_path, own(tmp_path), model=chain) as board:
+        await board.ask("external", "a", "hello")
+        within = board.key(board.roster.pair("external", "a"))
+        with pytest.raises(AskRefused):
+            await board.ask("a", "b", "behind your back", within=within)
+        with pytest.raises(AskRefused):
+            await board.send("a", "b", "behind your back", within=within)
 
 
 async def test_questions_are_on_record_with_the_asker(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from holdfast.teams.correspondence import Correspondence
 from holdfast.teams.delivery import Delivery
 from holdfast.teams.discovery import Discovery, Finding
 from holdfast.teams.errands import Errands
+from holdfast.teams.errors import AskRefused
 from holdfast.teams.figures import CompanyFigures, company_figures
 from holdfast.teams.flights import Flight, FlightReport, Flights
 from holdfast.teams.housekeeping import Housekeeping
@@ -235,6 +236,9 @@ class Switchboard:
     ) -> tuple[Letter, Pair]:
         pair = self.roster.pair(sender, receiver, thread)
         around = self._flights.working(within) if within is not None else None
+        if within is not None and around is None:
+            # Outside of a turn nothing would count how often a question was handed on.
+            raise AskRefused("a member asks other teams only while it answers a message")
         letter = Letter(
             id=message_id(message),
             text=check_text(text),
