@@ -125,12 +125,14 @@ async def test_the_proxy_serves_a_client_that_starts_it(place: Place, era: str) 
         without_roles = await client.call_tool("friendly__add", {"a": 1, "b": 2})
     assert result.content[0].text == "hello"  # type: ignore[union-attr]
     assert without_roles.is_error
+    assert "holdfast mcp annotate friendly" in without_roles.content[0].text  # type: ignore[union-attr]
     assert "it echoes" in shown[0]
     audit = json.loads((await asyncio.to_thread(place.run, "audit", "--json")).stdout)
     assert [entry["operation"] for entry in audit] == ["friendly.echo", "friendly.add"]
 
 
-async def test_a_file_in_the_escalation_folder_approves(place: Place, tmp_path: Path) -> None:
+@pytest.mark.parametrize("decision", ["approved", "denied"])
+async def test_a_file_in_the_escalation_folder_decides(place: Place, tmp_path: Path, decision: str) -> None:
     place.configure(friendly=FRIENDLY)
     folder = tmp_path / "escalations"
     folder.mkdir()
@@ -142,10 +144,24 @@ async def test_a_file_in_the_escalation_folder_approves(place: Place, tmp_path: 
         asked = json.loads(request.read_text())
         assert (asked["serverName"], asked["toolName"]) == ("friendly", "echo")
         draft = folder / "answer"
-        draft.write_text('{"decision": "approved"}')
+        draft.write_text(json.dumps({"decision": decision}))
         draft.rename(folder / f"response-{asked['escalationId']}.json")
         result = await calling
-    assert result.content[0].text == "hello"  # type: ignore[union-attr]
+    assert result.is_error == (decision == "denied")
+    assert (result.content[0].text == "hello") == (decision == "approved")  # type: ignore[union-attr]
+    assert list(folder.iterdir()) == []
+
+
+def test_the_proxy_serves_without_the_server_that_failed_and_says_so(place: Place) -> None:
+    place.configure(friendly=FRIENDLY, broken=["/bin/false"])
+    proxy = Raw(place)
+    proxy.say("tools/list", id=2)
+    while "result" not in (message := proxy.hear()):
+        pass
+    assert "friendly__echo" in [tool["name"] for tool in message["result"]["tools"]]
+    _, said = proxy.hang_up()
+    assert "friendly: 9 tools" in said
+    assert "server 'broken' ended with code 1" in said
 
 
 class Raw:

@@ -107,7 +107,7 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(opened: Opener, tmp_p
 
 
 async def test_a_server_that_never_answers_a_call_is_timed_out(opened: Opener, tmp_path: Path) -> None:
-    friendly = opened(spec_for("friendly", call_seconds=0.2))
+    friendly = opened(spec_for("friendly", call_seconds=0.5))
     with pytest.raises(ToolTimeout):
         await friendly.call("wait_forever", marker=str(tmp_path / "marker"))
     assert await friendly.call("echo", text="x") == "x"
@@ -121,6 +121,14 @@ async def test_a_server_that_never_answers_at_all_does_not_hold_up_the_others(op
     assert isinstance(failed["silent"], ToolTimeout)
     assert friendly.toolset.tools()
     assert silent.toolset.tools() == ()
+
+
+async def test_servers_are_started_at_the_same_time(opened: Opener, tmp_path: Path) -> None:
+    marks = (str(tmp_path / "one"), str(tmp_path / "two"))
+    one = opened(spec_for("meeting", *marks, name="one"))
+    two = opened(spec_for("meeting", *reversed(marks), name="two"))  # each waits for the other to have begun
+    assert await start_servers((one.toolset, two.toolset)) == {}
+    assert [type(each).__name__ for each in (*one.news, *two.news)] == ["ServerStarted", "ServerStarted"]
 
 
 async def test_a_program_that_is_not_there_is_named(opened: Opener) -> None:
