@@ -13,6 +13,7 @@ from holdfast.core.events import (
     Recorded,
     RunEnded,
     RunStarted,
+    SessionRewound,
     TurnEnded,
 )
 from holdfast.session import Session
@@ -42,6 +43,8 @@ class Activity:
                 self.doing = "goes on"
             case TurnEnded():
                 self.doing = ""
+            case SessionRewound():
+                self.context_tokens = 0  # until the model is asked again, nobody knows
             case _:
                 pass
 

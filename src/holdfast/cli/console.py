@@ -54,16 +54,21 @@ class Console:
 
     def say(self, text: str = "", tone: Tone = "plain", *, end: str = "\n", folds: bool = False) -> None:
         """News, for the person at stderr."""
-        if folds and not self._is_plain and self._err.isatty() and not is_linear():
-            text = fold(text, shutil.get_terminal_size().columns)
+        text = self._folded(text, self._err) if folds else text
         shown = text if self._is_plain else paint(text, tone, self._err)
         with covered():
             print(shown, end=end, file=self._err, flush=True)
 
-    def tell(self, text: str = "", tone: Tone = "plain") -> None:
+    def tell(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
         """What a command shows a person on stdout."""
+        text = self._folded(text, self._out) if folds else text
         with covered():
             print(paint(text, tone, self._out), file=self._out, flush=True)
+
+    def _folded(self, text: str, stream: TextIO) -> str:
+        if self._is_plain or not stream.isatty() or is_linear():
+            return text
+        return fold(text, shutil.get_terminal_size().columns)
 
 
 def wants_plain(said: bool | None = None) -> bool:

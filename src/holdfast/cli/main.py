@@ -110,8 +110,8 @@ def _guarded(work: Coroutine[Any, Any, int], working: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except HoldfastError as error:
-        console.say(f"holdfast: {error} ({error.code})", "bad")
-        console.say(f"hint: {error.hint or f'holdfast explain {error.code}'}")
+        console.say(f"holdfast: {error} ({error.code})", "bad", folds=True)
+        console.say(f"hint: {error.hint or f'holdfast explain {error.code}'}", folds=True)
         if isinstance(error, ModelMissing):
             return NO_MODEL
         return USAGE if isinstance(error, InvalidInput) else ERROR

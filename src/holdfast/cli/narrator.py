@@ -27,6 +27,10 @@ Say = Callable[[str, Tone], None]
 _TONES: dict[str, Tone] = {"allow": "good", "stage": "good", "escalate": "ask", "deny": "bad"}
 
 
+_WORDS_WIDTH = 70
+"""Of what the model says, beside its name, on a terminal of 80."""
+
+
 class Narrator:
     """Says each event above a number in at most a few lines."""
 
@@ -94,7 +98,7 @@ class Narrator:
 
 def _wrapped(who: str, text: str) -> str:
     """Words of someone, with their name before the first line and the rest indented below."""
-    lines = [textwrap.fill(line, 88) for line in text.splitlines()]
+    lines = [textwrap.fill(line, _WORDS_WIDTH) for line in text.splitlines()]
     return textwrap.indent("\n".join(lines), " " * 8).replace(" " * 8, f"{who:<8}", 1)
 
 

@@ -9,8 +9,10 @@ and the files. It takes a few seconds; --yes answers its questions by a script.
 
 import argparse
 import asyncio
+import shutil
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from holdfast.app import Runtime
@@ -39,7 +41,7 @@ async def run(arguments: argparse.Namespace) -> int:
     try:
         session = await runtime.create(model=demo_model(), workspace=project, policy=str(DEMO_POLICY))
         console.tell(f"you     {TASK}", "strong")
-        session.follow(Narrator(console.tell, after=1, shows_code=True))
+        session.follow(Narrator(partial(console.tell, folds=True), after=1, shows_code=True))
         session.approver = TerminalApprover(console, session=session) if is_asked else DemoAnswers(console)
         session.approver_name = "terminal" if is_asked else DEMO_ANSWERS
         with progress_of(session):
@@ -96,13 +98,14 @@ async def _decide_proposals(session: Session, console: Console, is_asked: bool) 
 def _show_record(session: Session, runtime: Runtime, console: Console, project: Path) -> None:
     console.tell()
     console.tell("The record: every call, judged and settled, in the order it was asked", "strong")
-    for line in audit_table(session.audit()):
+    for line in audit_table(session.audit(), width=shutil.get_terminal_size((98, 24)).columns - 2):
         console.tell(f"  {line}")
     console.tell()
     spent = session.budget.spent
     console.tell(
         f"Spent   {spent.steps} replies, {spent.tokens:,} tokens (estimated: the model is a script), {spent.calls} calls, "
-        f"{spent.bytes_written} bytes staged, {spent.wall_seconds:.2f} s; cost 0"
+        f"{spent.bytes_written} bytes staged, {spent.wall_seconds:.2f} s; cost 0",
+        folds=True,
     )
     console.tell(f"Files   {project}")
     console.tell(f"Journal {runtime.home.database} (session {session.id})")

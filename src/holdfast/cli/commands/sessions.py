@@ -58,10 +58,11 @@ def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
         name = (line.name or "-")[:12]
         short = f"{line.id:<28}{pin} {name:<12} {age:>4} {state(line, now_ms):<11} {line.turns:>3} {words}"
         return short[:width].rstrip()
-    return (
+    whole = (
         f"{line.id:<28}{pin} {line.name or '-':<16} {age:>4} {state(line, now_ms):<12} {line.turns:>3} turns "
         f"{cost:>7} {folder:<24} {words}"
-    ).rstrip()
+    )
+    return whole[:width].rstrip()
 
 
 def state(line: SessionSummary, now_ms: int) -> str:
