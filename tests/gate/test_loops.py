@@ -52,3 +52,19 @@ async def test_a_new_turn_starts_anew() -> None:
         await step(journal, "same", "same", number)
     await journal.append(MessagePosted(turn=2, text="again", principal=PERSON))
     assert loops.verdict == "fine"
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(6, "fine"), (7, "warn"), (9, "warn"), (10, "block")])
+async def test_two_calls_that_alternate_bring_nothing_new(times: int, verdict: str) -> None:
+    journal, loops = await started()
+    for number in range(times):
+        await step(journal, f"code {number % 2}", f"result {number % 2}", number)
+    assert loops.verdict == verdict
+
+
+async def test_looking_twice_between_new_results_is_no_loop() -> None:
+    journal, loops = await started()
+    for number in range(30):
+        await step(journal, "look", "as before", 2 * number)
+        await step(journal, f"change {number}", f"changed {number}", 2 * number + 1)
+    assert loops.verdict == "fine"

@@ -9,17 +9,19 @@ from holdfast.core.fold import Fold
 SAME_WARN, SAME_BLOCK = 3, 5
 """The same tool call with the same result."""
 STUCK_WARN, STUCK_BLOCK = 5, 8
-"""Other calls, still the same result."""
+"""Other calls, still the same result; or nothing in a row that has not been seen in this turn, as when two calls alternate."""
 
 
 class Loops(Fold):
-    """Counts how often in a row the agent's calls brought the same result; any new result starts anew."""
+    """Counts how often in a row the agent's calls brought nothing new; any new result starts anew."""
 
     def reset(self) -> None:
         self._asked: dict[str, str] = {}
         self._last: tuple[str, str] = ("", "")
         self._same = 0
         self._stuck = 0
+        self._seen: set[tuple[str, str]] = set()
+        self._known = 0
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
         match event:
@@ -37,17 +39,20 @@ class Loops(Fold):
     @property
     def verdict(self) -> Literal["fine", "warn", "block"]:
         """Whether the turn may go on."""
-        if self._same >= SAME_BLOCK or self._stuck >= STUCK_BLOCK:
+        stuck = max(self._stuck, self._known)
+        if self._same >= SAME_BLOCK or stuck >= STUCK_BLOCK:
             return "block"
-        return "warn" if self._same >= SAME_WARN or self._stuck >= STUCK_WARN else "fine"
+        return "warn" if self._same >= SAME_WARN or stuck >= STUCK_WARN else "fine"
 
     @property
     def length(self) -> int:
-        """How many results in a row were the same."""
-        return max(self._same, self._stuck)
+        """How many results in a row were nothing new."""
+        return max(self._same, self._stuck, self._known)
 
     def _observe(self, asked: str, result: str) -> None:
         before_asked, before_result = self._last
         self._stuck = self._stuck + 1 if result == before_result else 1
         self._same = self._same + 1 if (asked, result) == (before_asked, before_result) else 1
         self._last = asked, result
+        self._known = self._known + 1 if self._last in self._seen else 0
+        self._seen.add(self._last)
