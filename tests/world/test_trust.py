@@ -72,6 +72,17 @@ def test_a_yes_is_asked_for_once_and_kept_where_only_its_owner_can_write(tmp_pat
     assert (again.returncode, again.stdout) == (0, "done here\n")
 
 
+def test_a_conversation_begins_after_a_yes(tmp_path: Path) -> None:
+    with terminal(*words(tmp_path), home=tmp_path) as typist:
+        assert typist.wait_for(QUESTION)
+        typist.type("yes\n")
+        assert typist.wait_for("/help lists commands")
+        assert typist.wait_for(">")
+        typist.type("hello\r")
+        assert typist.wait_for("done here")
+        assert typist.end("\x04") == 0
+
+
 def test_a_script_says_beforehand_that_it_trusts_a_folder(tmp_path: Path) -> None:
     given = words(tmp_path)
     refused = script(tmp_path, *given, "do it")
