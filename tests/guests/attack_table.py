@@ -1,67 +1,92 @@
-"""Writes docs/security/attacks.md: every attack, against every engine that runs Python, and how it ended.
+"""Writes docs/security/attacks.md and the table in SECURITY.md: every attack, against every engine, and how it ended.
 
 python -m tests.guests.attack_table
 """
 
 import asyncio
+import re
 import tempfile
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from tests.guests.engines import KEY, component_cache
 from tests.guests.hostile import attack, attacks, disguised, ending
+from tests.guests.lisp.hostile import attack_in_lisp, lisp_attacks
 from tests.guests.wasi import watched
 
 from holdfast.guests import Run
 from holdfast.guests.wasi import Workers, wasi_engine
 
-PAGE = Path(__file__).parents[2] / "docs" / "security" / "attacks.md"
-ENGINES = ("python", "python, unchecked", "wasi")
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "security" / "attacks.md"
+SECURITY = ROOT / "SECURITY.md"
+PYTHONS = ("python", "python, unchecked", "wasi")
+ENDINGS = ("refused", "stopped by an error", "harmless", "limit", "process ended", "ESCAPE")
 HEAD = """# Attacks on guests
 
 Written by `python -m tests.guests.attack_table`; the tests run the same attacks and fail on any escape. Each runs in an engine
 of its own on a watched host: a secret in the environment, in memory and in a file beside the workspace, a listener on the
 loopback, symlinks that lead out, a FIFO and a huge file in the workspace, and a second session that must go on answering.
-*unchecked* is the same code as text for `exec`, which the check before the run does not see.
+*unchecked* is the same code as text for `exec`, which the check before the run does not see. The host is one process for the
+whole page: there is a page because nothing crashed it.
 
 - **refused**: before anything ran. **stopped by an error**: an exception in the guest. **harmless**: ran to its end and got nothing.
 - **limit**: a bound of the run. **process ended**: the sandbox's process died, ours did not.
 - **ESCAPE**: something got out. There must be none.
 
 """
+Table = dict[str, dict[str, str]]
+"""How each attack ended, by engine and name."""
 
 
 async def main() -> None:
-    """Run everything and write the page."""
-    rows = {
-        name: [await _ended(engine, code) for engine in ENGINES] for name, code in sorted(attacks().items())
-    }
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(HEAD + _summary(rows) + _table(rows))
+    """Run everything and write both."""
+    table: Table = {engine: {} for engine in (*PYTHONS, "lisp")}
+    for name, code in sorted(attacks().items()):
+        for engine in PYTHONS:
+            table[engine][name] = await _ended(engine, code)
+    for name, code in lisp_attacks().items():
+        table["lisp"][name] = await _ended("lisp", code)
+    PAGE.write_text(HEAD + summary(table) + _python_table(table) + "\n" + _lisp_table(table))
+    SECURITY.write_text(with_summary(SECURITY.read_text(), summary(table)))
 
 
-def _summary(rows: dict[str, list[str]]) -> str:
-    lines = []
-    for column, engine in enumerate(ENGINES):
-        counted = Counter(row[column] for row in rows.values())
-        told = ", ".join(f"{count} {word}" for word, count in counted.most_common())
-        lines.append(f"**{engine}**: {len(rows)} attacks, {counted['ESCAPE']} escapes; {told}.\n")
+def summary(table: Table) -> str:
+    """A line an engine: how many attacks ended how."""
+    lines = [f"| engine | attacks | {' | '.join(ENDINGS)} |", "|---" * (len(ENDINGS) + 2) + "|"]
+    for engine, rows in table.items():
+        counted = Counter(rows.values())
+        lines.append(f"| {engine} | {len(rows)} | {' | '.join(str(counted[word]) for word in ENDINGS)} |")
+    return "\n".join([*lines, "", ""])
+
+
+def with_summary(text: str, told: str) -> str:
+    """The text with its table of attacks replaced."""
+    return re.sub(r"\| engine \| attacks .*?\n\n", lambda _: told, text, flags=re.DOTALL)
+
+
+def _python_table(table: Table) -> str:
+    lines = [f"| attack | {' | '.join(PYTHONS)} |", "|---" * (len(PYTHONS) + 1) + "|"]
+    for name in table["python"]:
+        lines.append(f"| {name} | {' | '.join(table[engine][name] for engine in PYTHONS)} |")
     return "\n".join([*lines, ""])
 
 
-def _table(rows: dict[str, list[str]]) -> str:
-    lines = [f"| attack | {' | '.join(ENGINES)} |", "|---" * (len(ENGINES) + 1) + "|"]
-    lines += [f"| {name} | {' | '.join(row)} |" for name, row in rows.items()]
+def _lisp_table(table: Table) -> str:
+    lines = ["| attack in Lisp | lisp |", "|---|---|"]
+    lines += [f"| {name} | {ended} |" for name, ended in table["lisp"].items()]
     return "\n".join([*lines, ""])
 
 
 async def _ended(engine: str, code: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        if engine == "wasi":
-            watch, ended = await _on_wasi(Path(folder), code)
-        else:
-            watch, ended = await attack(Path(folder), code if engine == "python" else disguised(code))
+        watch, ended = await _RUN[engine](Path(folder), code)
         return "ESCAPE" if watch.escapes(ended) else ending(ended)
+
+
+async def _unchecked(folder: Path, code: str) -> tuple[watched.Watch, Run]:
+    return await attack(folder, disguised(code))
 
 
 async def _on_wasi(folder: Path, code: str) -> tuple[watched.Watch, Run]:
@@ -79,6 +104,13 @@ async def _on_wasi(folder: Path, code: str) -> tuple[watched.Watch, Run]:
         await bystander.close()
         await workers.close()
 
+
+_RUN: dict[str, Callable[[Path, str], Awaitable[tuple[watched.Watch, Run]]]] = {
+    "python": attack,
+    "python, unchecked": _unchecked,
+    "wasi": _on_wasi,
+    "lisp": attack_in_lisp,
+}
 
 if __name__ == "__main__":
     asyncio.run(main())

@@ -1,27 +1,40 @@
-"""The page of attacks tells of every attack, and of no escape."""
+"""The page of attacks tells of every attack, and of no escape; SECURITY.md says the same in short."""
 
 import pytest
-from tests.guests.attack_table import ENGINES, PAGE
+from tests.guests.attack_table import PAGE, PYTHONS, SECURITY, Table, summary
 from tests.guests.hostile import attacks
+from tests.guests.lisp.hostile import lisp_attacks
+
+ENGINES = (*PYTHONS, "lisp")
 
 
-def rows() -> dict[str, list[str]]:
-    """The table of the page: how each attack ended, by engine."""
-    found = {}
+def table() -> Table:
+    """How each attack ended, read back from the page."""
+    found: Table = {engine: {} for engine in ENGINES}
+    heads: list[str] = []
     for line in PAGE.read_text().splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| ") and cells[0] != "attack":
-            found[cells[0]] = cells[1:]
+        name, *cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if name in ("attack", "attack in Lisp"):
+            heads = cells
+        elif heads and line.startswith("| "):
+            for engine, ended in zip(heads, cells, strict=True):
+                found[engine][name.strip()] = ended.strip()
     return found
 
 
 def test_the_page_tells_of_every_attack_in_every_engine() -> None:
-    table = rows()
-    assert sorted(table) == sorted(attacks())
-    assert {len(endings) for endings in table.values()} == {len(ENGINES)}
+    read = table()
+    for engine in PYTHONS:
+        assert sorted(read[engine]) == sorted(attacks())
+    assert sorted(read["lisp"]) == sorted(lisp_attacks())
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_page_tells_of_no_escape(engine: str) -> None:
-    column = ENGINES.index(engine)
-    assert [name for name, endings in rows().items() if endings[column] == "ESCAPE"] == []
+    assert [name for name, ended in table()[engine].items() if ended == "ESCAPE"] == []
+
+
+def test_the_page_and_the_security_policy_count_what_the_page_tells() -> None:
+    counted = summary(table()).strip()
+    assert counted in PAGE.read_text()
+    assert counted in SECURITY.read_text()
