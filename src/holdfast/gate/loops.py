@@ -20,7 +20,7 @@ class Loops(Fold):
         self._last: tuple[str, str] = ("", "")
         self._same = 0
         self._stuck = 0
-        self._seen: set[tuple[str, str]] = set()
+        self._pairs: set[tuple[str, str]] = set()
         self._known = 0
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
@@ -54,5 +54,5 @@ class Loops(Fold):
         self._stuck = self._stuck + 1 if result == before_result else 1
         self._same = self._same + 1 if (asked, result) == (before_asked, before_result) else 1
         self._last = asked, result
-        self._known = self._known + 1 if self._last in self._seen else 0
-        self._seen.add(self._last)
+        self._known = self._known + 1 if self._last in self._pairs else 0
+        self._pairs.add(self._last)
