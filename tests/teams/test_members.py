@@ -134,6 +134,7 @@ async def test_word_that_was_left_comes_with_the_next_letter(firm: Firm) -> None
         (notice,) = await board.notices("alpha", "beta")
         said = await board.said(board.roster.pair("alpha", "beta"))
     assert notice.delivered_with == said.turns[0].message
+    assert said.turns[0].text == "hello"
 
 
 async def test_a_cancelled_letter_leaves_the_member_fit_for_the_next(

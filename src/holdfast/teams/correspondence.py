@@ -14,6 +14,7 @@ from holdfast.core.events import (
 )
 from holdfast.core.fold import Fold
 from holdfast.teams.contract import Letter, Reply
+from holdfast.teams.letters import letter_in
 
 
 class Posted:
@@ -22,7 +23,7 @@ class Posted:
     def __init__(self, event: MessagePosted, at_ms: int) -> None:
         self.turn = event.turn
         self.at_ms = at_ms
-        self.text = event.text
+        self.text = letter_in(event.text)
         self.principal: Principal = event.principal
         self.message = event.message
         self.answer = ""
