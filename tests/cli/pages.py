@@ -1,6 +1,7 @@
 """Pages whose commands run: every block marked `console` is typed at a terminal, and what it shows has to be what is printed.
 
-A line with `$ ` is a command of the shell, `> ` is typed at the prompt of a conversation, `[6]` is a key pressed at a question.
+A line with `$ ` is a command of the shell, `> ` is typed at the prompt of a conversation, `[6]` is a key pressed at a question
+and `tell it why> ` is answered in words.
 Other lines have to be seen, in their order; `...` stands for anything, within a line too.
 """
 
@@ -17,6 +18,7 @@ from tests.cli.terminals import Typist, at_terminal
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _KEY = re.compile(r"\[(\d)\]")
+_ASKED = "tell it why> "
 _ESCAPES = re.compile(r"\x1b\][^\x07]*\x07|\x1b\[[0-?]*[ -/]*[@-~]")
 _CHANGING = (
     (re.compile(r"\d{4}(-\d\d){5}-\d{3}-\w{4}"), "SESSION"),
@@ -59,7 +61,7 @@ def steps(page: str) -> Iterator[Step]:
 
 
 def run_page(page: Path, home: Path) -> None:
-    """Run a page from an empty home, step by step, and compare."""
+    """Run a page in a home, step by step, and compare."""
     (home / "bin").mkdir()
     program = home / "bin" / "holdfast"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m holdfast "$@"\n')
@@ -120,6 +122,9 @@ def _talk(step: Step, home: Path) -> str:
         for line in step.lines:
             if line.startswith("> "):
                 _say(typist, line[2:])
+            elif line.startswith(_ASKED):
+                typist.wait_for(_ASKED.strip())
+                typist.type(f"{line.removeprefix(_ASKED)}\r")
             elif key := _KEY.fullmatch(line):
                 _press(typist, key[1])
             elif line.strip() != "...":
