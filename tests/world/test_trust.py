@@ -76,7 +76,6 @@ def test_a_conversation_begins_after_a_yes(tmp_path: Path) -> None:
     with terminal(*words(tmp_path), home=tmp_path) as typist:
         assert typist.wait_for(QUESTION)
         typist.type("yes\n")
-        assert typist.wait_for("/help lists commands")
         assert typist.wait_for(">")
         typist.type("hello\r")
         assert typist.wait_for("done here")
