@@ -444,6 +444,36 @@ def test_what_stands_in_a_file_stays(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("client", "file", "text"),
+    [
+        ("claude", ".mcp.json", '{"mcpServers": {"old": {"command": "x"}}}'),
+        ("codex", ".codex/config.toml", 'model = "x"  # mine\n\n[mcp_servers.other]\ncommand = "y"\n'),
+        ("cursor", ".cursor/mcp.json", '{"mcpServers": {"old": {"command": "x"}}}'),
+        ("vscode", ".vscode/mcp.json", '{"servers": {"old": {"command": "x"}}, "inputs": []}'),
+    ],
+)
+def test_what_was_installed_is_taken_out_and_the_rest_stays(
+    tmp_path: Path, client: str, file: str, text: str
+) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    options: Any = {"command": ("holdfast",), "folder": tmp_path, "home": tmp_path, "is_for_user": False}
+    for is_removal in (False, True):
+        planned = plan(client, **options, is_removal=is_removal)
+        for change in planned.changes:
+            Path(change.path).parent.mkdir(exist_ok=True)
+            Path(change.path).write_text(change.after)
+    assert "holdfast" not in path.read_text()
+    if file.endswith(".toml"):
+        assert path.read_text() == text
+    else:
+        kept = json.loads(path.read_text())
+        assert kept == {key: each for key, each in json.loads(text).items() if each}
+    assert plan(client, **options, is_removal=True).changes == ()
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', "// comment\n{}"])
 def test_a_file_that_is_not_understood_is_left_alone(tmp_path: Path, text: str) -> None:
     (tmp_path / ".mcp.json").write_text(text)
