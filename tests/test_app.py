@@ -17,7 +17,8 @@ from holdfast.core import (
     Tool,
 )
 from holdfast.core.errors import HoldfastError, SessionHeld
-from holdfast.models import ScriptedModel, say
+from holdfast.models import ScriptedModel, open_model, say
+from holdfast.models.provider import ProviderModel
 from holdfast.policy import FixedPolicy
 from holdfast.session import Gatekeeper, Settings
 
@@ -157,4 +158,20 @@ async def test_what_a_foreign_agent_does_after_a_pause_is_another_turn(tmp_path:
     session = await runtime.resume(keeper.session, needs_model=False, policy=POLICY)
     assert [entry.call for entry in session.audit()] == ["1.1", "1.2", "2.1", "3.1", "4.1", "4.2"]
     assert [turn.asked for turn in session.history()] == ["a friend", "a friend", "tidy up", "move it"]
+    await runtime.close()
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+async def test_a_model_that_was_opened_for_a_session_is_closed_with_it_and_no_other(
+    is_ours: bool, tmp_path: Path
+) -> None:
+    spec = "server:http://127.0.0.1:9/v1#nobody"
+    given = open_model(spec)
+    runtime = await Runtime.start(home=tmp_path / "home")
+    session = await runtime.create(model=spec if is_ours else given)
+    model = session._asking.model
+    assert isinstance(model, ProviderModel)
+    await session.close()
+    assert model._client.is_closed is is_ours
+    await given.close()
     await runtime.close()
