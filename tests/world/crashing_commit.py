@@ -27,12 +27,14 @@ def prepare(folder: Path) -> StagedWorld:
     base.write("d/gone", b"gone")
     base.write("becomes-folder", b"file")
     base.write("kept", b"kept")
+    base.write("mode", b"same", mode=0o644)
     staged = StagedWorld(base, undo=UndoJournal(folder / "undo"))
     staged.write("changed", b"new" * 20)
     staged.delete("d", recursive=True)
     staged.write("new/deep/file", b"new")
     staged.delete("becomes-folder")
     staged.write("becomes-folder/inner", b"inner")
+    staged.write("mode", b"same", mode=0o755)
     return staged
 
 
