@@ -1,7 +1,8 @@
 """Restore points: the workspace as it was after a turn, whoever changed it, brought back byte by byte.
 
-Contents lie in the store under their SHA-256, each once. What did not change is neither read nor kept again. Bringing back first makes a point of what is there now, so that it can be taken back itself; it is safe to
-repeat, which is what to do after it was cut off.
+Contents lie in the store under their SHA-256, each once. What did not change is neither read nor kept again. Bringing back
+first makes a point of what is there now, so that it can be taken back itself; it is safe to repeat, which is what to do
+after it was cut off.
 """
 
 import asyncio
