@@ -19,6 +19,7 @@ from pathlib import Path
 import tests.store.crashing as crashing
 
 import holdfast.store.database as database
+import holdfast.store.logroom as logroom
 from holdfast.store import Home
 
 SECTOR = 512
@@ -143,7 +144,9 @@ def be_careless() -> None:
 if __name__ == "__main__":
     if sys.argv[4:] == ["careless"]:
         be_careless()
-    database.CHECKPOINT_PAGES = 12  # so that the log is moved into the database again and again
+    # So that the log is moved into the database again and again, and room is made in it.
+    database.CHECKPOINT_PAGES = 12
+    logroom.LOOK_EVERY, logroom.STEP_BYTES = 2, 64 * 1024
     folder, count, seed = Path(sys.argv[1]), *map(int, sys.argv[2:4])
     dice = random.Random(seed)
     worked = Home(folder / "worked")

@@ -5,6 +5,7 @@ system has to record the new length as well. The log lives as long as a process 
 again and again, so this is needed in the beginning only.
 """
 
+import errno
 import os
 import sqlite3
 from pathlib import Path
@@ -14,6 +15,8 @@ from holdfast.store.database import CHECKPOINT_PAGES
 STEP_BYTES = 4 * 1024 * 1024
 ENOUGH_BYTES = CHECKPOINT_PAGES * 4096
 """About where SQLite begins the log anew."""
+SPARE_BYTES = 64 * STEP_BYTES
+"""With less on the disk than this, nothing is taken ahead."""
 LOOK_EVERY = 16
 """So many commits make a process worth the while: a short command has fewer."""
 
@@ -41,7 +44,7 @@ class LogRoom:
         try:
             self._left_bytes = self._extend()
         except OSError:
-            self._is_futile = True  # a full disk: what little room there is goes to what is to be recorded
+            self._is_futile = True  # what little room there is goes to what is to be recorded
         finally:
             connection.execute("ROLLBACK")
 
@@ -50,7 +53,9 @@ class LogRoom:
         # database, the log can be opened beside SQLite: its locks are not on this file.
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            end = os.fstat(descriptor).st_size
+            end, disk = os.fstat(descriptor).st_size, os.fstatvfs(descriptor)
+            if disk.f_bavail * disk.f_frsize < SPARE_BYTES:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.pwrite(descriptor, bytes(STEP_BYTES), end)
             os.fsync(descriptor)
         finally:
