@@ -25,6 +25,9 @@ ASKING = (
 )
 
 
+_WHERE = b"\x1b[6n"
+
+
 class Typist:
     """Types at a terminal and reads what it shows."""
 
@@ -59,6 +62,8 @@ class Typist:
         with contextlib.suppress(OSError):
             if content := os.read(self._descriptor, 65536):
                 self.seen += content.decode(errors="replace")
+                for _ in range(content.count(_WHERE)):
+                    os.write(self._descriptor, b"\x1b[1;1R")  # as every terminal answers where its cursor is
                 return True
         return False
 

@@ -6,6 +6,7 @@ from holdfast.cli.activity import Activity
 from holdfast.core import DIMENSIONS, Dimension
 from holdfast.session import Session
 
+_LONGEST_NAME = 32
 _SPINNER = "|/-\\"
 
 
@@ -13,7 +14,7 @@ def status_line(session: Session, activity: Activity, *, queued: int, window_tok
     """One line of plain text."""
     spent = session.budget.spent
     parts = [
-        session.status.model or "no model",
+        _model(session.status.model),
         f"{short(spent.tokens)} tokens",
         "cost unknown" if spent.cost_usd is None else f"${spent.cost_usd:.2f}",
         *_left(session),
@@ -32,6 +33,13 @@ def status_line(session: Session, activity: Activity, *, queued: int, window_tok
         turn = _SPINNER[int(activity.seconds * 4) % len(_SPINNER)]
         parts.insert(0, f"{turn} {activity.seconds:.0f}s {activity.doing}")
     return " · ".join(parts)
+
+
+def _model(name: str) -> str:
+    """A name that leaves room for the rest: the end of a long one tells more than its beginning."""
+    if not name:
+        return "no model"
+    return name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
 
 
 def short(number: int) -> str:
