@@ -1,11 +1,8 @@
 """Where words go: data to stdout, everything else to stderr. Readable without colour; colour only on a terminal."""
 
 import os
-import shutil
 import sys
 from typing import Literal, Protocol, TextIO
-
-import msgspec
 
 from holdfast.cli.folding import fold
 from holdfast.cli.progress import covered, is_linear
@@ -50,6 +47,8 @@ class Console:
 
     def json(self, value: object) -> None:
         """One JSON document on stdout."""
+        import msgspec  # here: help needs none of it
+
         self.print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
     def say(self, text: str = "", tone: Tone = "plain", *, end: str = "\n", folds: bool = False) -> None:
@@ -68,6 +67,8 @@ class Console:
     def _folded(self, text: str, stream: TextIO) -> str:
         if self._is_plain or not stream.isatty() or is_linear():
             return text
+        import shutil
+
         return fold(text, shutil.get_terminal_size().columns)
 
 

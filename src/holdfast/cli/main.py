@@ -1,6 +1,5 @@
 """The entry: find the command, load only its module, run it, and turn errors into a line, a hint and an exit code."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Coroutine, Sequence
@@ -96,6 +95,8 @@ def _run_command(name: str, words: list[str]) -> int:
 
 
 def _guarded(work: Coroutine[Any, Any, int], working: str) -> int:
+    import asyncio  # here: help and version need none of it
+
     from holdfast.core.errors import HoldfastError, InvalidInput, ModelMissing
 
     console = Console()

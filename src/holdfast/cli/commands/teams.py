@@ -17,6 +17,7 @@ from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.progress import Progress
 from holdfast.cli.team_board import opened_board, serve_board
 from holdfast.cli.team_tables import (
     LogLine,
@@ -109,13 +110,14 @@ async def run(arguments: argparse.Namespace) -> int:
     async with opened_board(roster, file, home) as (board, staff):
         match arguments.verb:
             case "ask":
-                reply = await board.ask(
-                    arguments.sender,
-                    arguments.team,
-                    arguments.question,
-                    thread=arguments.thread,
-                    seconds=arguments.seconds,
-                )
+                with Progress(lambda: f"{arguments.team} answers"):
+                    reply = await board.ask(
+                        arguments.sender,
+                        arguments.team,
+                        arguments.question,
+                        thread=arguments.thread,
+                        seconds=arguments.seconds,
+                    )
                 return show_reply(reply, console, is_json=arguments.json)
             case "status":
                 lines = await board.sessions()
