@@ -5,6 +5,8 @@ from typing import final
 from holdfast.guests.contract import GuestLimits
 from holdfast.guests.lisp.faults import LimitReached
 
+MAX_MEMORY_BYTES = 64 << 20
+"""A million pairs. Whatever a run may hold, its session has to save behind it, and Python's collector to look through."""
 BYTES_PER_STEP = 64
 """An upper estimate of what an instruction allocates; what may take more is charged by itself."""
 
@@ -15,6 +17,7 @@ class Meter:
 
     def __init__(self, limits: GuestLimits) -> None:
         self.limits = limits
+        self.memory_bytes = min(limits.memory_bytes, MAX_MEMORY_BYTES)
         self.steps = 0
         self.calls = 0
         self.seconds = 0.0
@@ -77,14 +80,14 @@ class Meter:
     @property
     def is_crowded(self) -> bool:
         """Whether the memory in use has to be looked at before the run goes on."""
-        return self.live_bytes + self.new_bytes > self.limits.memory_bytes
+        return self.live_bytes + self.new_bytes > self.memory_bytes
 
     def has_room(self, size: int) -> bool:
         """Whether so many bytes surely fit."""
-        return self.live_bytes + self.new_bytes + size <= self.limits.memory_bytes
+        return self.live_bytes + self.new_bytes + size <= self.memory_bytes
 
     def found_live(self, size: int) -> None:
         """What is reachable was looked at."""
         self.live_bytes, self.new_bytes, self.is_measured = size, 0, True
-        if size > self.limits.memory_bytes:
-            raise LimitReached("memory_bytes", f"the run holds more than {self.limits.memory_bytes} bytes")
+        if size > self.memory_bytes:
+            raise LimitReached("memory_bytes", f"the run holds more than {self.memory_bytes} bytes")

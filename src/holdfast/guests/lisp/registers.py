@@ -103,7 +103,7 @@ class Registers(ABC):
         """Account for work and memory before they are taken. Raises Crowded where memory must be looked at first."""
         if size and not self.meter.has_room(size):
             if self.meter.is_measured:
-                limit = self.meter.limits.memory_bytes
+                limit = self.meter.memory_bytes
                 raise LimitReached("memory_bytes", f"the run needs more than {limit} bytes")
             raise Crowded
         self.meter.steps += steps

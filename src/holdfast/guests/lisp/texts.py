@@ -11,7 +11,7 @@ from holdfast.guests.lisp.printer import show
 from holdfast.guests.lisp.reader import read
 from holdfast.guests.lisp.registers import Control, Registers
 
-MAX_CHARACTERS = 16 << 20
+MAX_CHARACTERS = 4 << 20
 """Of one string."""
 _CHARACTERS_PER_STEP = 64
 
