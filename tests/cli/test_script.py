@@ -19,3 +19,19 @@ def test_a_limit_that_is_reached_has_its_own_exit_code(tmp_path: Path) -> None:
     done = holdfast(*prepared(tmp_path, DELETE, "Gone."), "--budget", "tokens=1", "remove it", home=tmp_path)
     assert done.returncode == 4, done.stderr
     assert holdfast("--budget", "tokens=lots", "hello", home=tmp_path).returncode == 2
+
+
+def test_a_model_that_fails_is_an_error_with_a_code_and_a_way_out(tmp_path: Path) -> None:
+    done = holdfast(*prepared(tmp_path, DELETE), "--yes-to", "ask-delete", "remove it", home=tmp_path)
+    assert done.returncode == 1
+    assert "(model-unavailable)" in done.stderr
+    assert "hint: " in done.stderr
+    assert "\x1b" not in done.stderr, "nothing is drawn or coloured where there is no terminal"
+
+
+def test_what_was_needed_and_denied_has_its_own_exit_code(tmp_path: Path) -> None:
+    words = prepared(tmp_path, DELETE)
+    (tmp_path / "code.py").write_text("import os\nos.remove('a.txt')\n")
+    done = holdfast("exec", *words[:5], "--no-escalations", "code.py", home=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert (tmp_path / "work" / "a.txt").exists()

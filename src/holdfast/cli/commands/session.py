@@ -188,7 +188,9 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
         console.say("stopped; what was done stays done")
         return exits.INTERRUPTED
     if isinstance(work.exception(), PersonLeft):
-        console.say("it waits for you; answer with holdfast approve or deny, and go on with: holdfast -c")
+        console.say(
+            "it waits for you; answer with holdfast approve or deny, and go on with: holdfast -c", folds=True
+        )
         return exits.WAITING
     outcome = work.result()
     if outcome is None:
