@@ -7,12 +7,12 @@ from holdfast.cli.console import Console, visible
 from holdfast.cli.exits import OK
 from holdfast.core import Response, encode
 from holdfast.core.errors import EscalationUnknown
-from holdfast.gate import ForeignRequest, answer_foreign, foreign_requests
+from holdfast.gate import ForeignRequest, answer_foreign, requests_in
 
 
 def show_requests(folder: Path, console: Console, *, is_json: bool) -> None:
     """Everything that waits there."""
-    found = foreign_requests(folder)
+    found = requests_in(folder)
     if is_json:
         console.json(found)
     elif not found:
@@ -23,7 +23,7 @@ def show_requests(folder: Path, console: Console, *, is_json: bool) -> None:
 
 async def answer_in(folder: Path, wanted: str | None, console: Console, response: Response) -> int:
     """Answer one of them, and tell whether it was taken."""
-    found = [each for each in foreign_requests(folder) if wanted in (None, each.escalation_id)]
+    found = [each for each in requests_in(folder) if wanted in (None, each.escalation_id)]
     if len(found) != 1:
         what = f"{len(found)} calls wait there; say which" if found else "nothing like that waits there"
         raise EscalationUnknown(what, hint=f"see: holdfast waiting --folder {folder}")
@@ -31,7 +31,7 @@ async def answer_in(folder: Path, wanted: str | None, console: Console, response
     _show(request, console)
     answer_foreign(folder, request, is_approved=response.verdict == "approve")
     for _ in range(_LOOKS):
-        if request not in foreign_requests(folder):
+        if request not in requests_in(folder):
             console.say(f"taken: {response.verdict}")
             return OK
         await asyncio.sleep(_LOOK_SECONDS)

@@ -5,7 +5,7 @@ from holdfast.gate.audit_file import AuditFile
 from holdfast.gate.budget import Budget, Reservation, cost_of
 from holdfast.gate.calls import Calls
 from holdfast.gate.escalations import Escalations, Ruling
-from holdfast.gate.foreign_requests import ForeignRequest, answer_foreign, foreign_requests
+from holdfast.gate.foreign_requests import ForeignRequest, answer_foreign, requests_in
 from holdfast.gate.gate import Gate, GateSettings
 from holdfast.gate.grant_book import GrantBook
 from holdfast.gate.grants import Grants, covers, describe_grant, grant_for
@@ -46,8 +46,8 @@ __all__ = [
     "cost_of",
     "covers",
     "describe_grant",
-    "foreign_requests",
     "grant_for",
     "limits_of_tree",
+    "requests_in",
     "share_of",
 ]

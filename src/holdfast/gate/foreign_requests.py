@@ -26,7 +26,7 @@ class ForeignRequest(Value, rename="camel"):
     reason: str
 
 
-def foreign_requests(folder: Path) -> list[ForeignRequest]:
+def requests_in(folder: Path) -> list[ForeignRequest]:
     """Every request in a folder that can be read and is what its name says, oldest name first."""
     found = []
     for path in sorted(folder.glob("request-*.json")):
@@ -45,7 +45,7 @@ def foreign_requests(folder: Path) -> list[ForeignRequest]:
 
 def answer_foreign(folder: Path, request: ForeignRequest, *, is_approved: bool) -> None:
     """Answer a request. Raises EscalationUnknown where it no longer waits."""
-    if request not in foreign_requests(folder):
+    if request not in requests_in(folder):
         raise EscalationUnknown(f"{request.escalation_id!r} no longer waits there, or it was changed")
     decision = "approved" if is_approved else "denied"
     replace_private(folder / f"response-{request.escalation_id}.json", encode({"decision": decision}))
