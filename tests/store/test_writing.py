@@ -50,6 +50,7 @@ async def test_room_in_the_log_changes_nothing_that_is_recorded(
     home: Home, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logroom, "LOOK_EVERY", 1)
+    monkeypatch.setattr(logroom, "SPARE_BYTES", 0)
     store = await EmbeddedStore.start(home, clock=clock)
     journal = await store.create(opened(), session=SessionId("one"))
     log = Path(f"{home.database}-wal")
@@ -65,6 +66,17 @@ async def test_room_in_the_log_changes_nothing_that_is_recorded(
         assert (await verify(store, SessionId("one"))).is_sound
         assert len(await store.read(SessionId("one"))) == 31
         await store.close()
+
+
+async def test_nothing_is_taken_ahead_on_a_disk_with_little_room(
+    disk: EmbeddedStore, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logroom, "LOOK_EVERY", 1)
+    monkeypatch.setattr(logroom, "SPARE_BYTES", 2**62)
+    journal = await disk.create(opened())
+    for number in range(5):
+        await journal.append(said(number))
+    assert Path(f"{home.database}-wal").stat().st_size < logroom.STEP_BYTES
 
 
 async def test_no_room_is_made_while_another_writes(
