@@ -25,14 +25,18 @@ from holdfast.core import Escalation, Ok, Outcome, Proposed, Response
 from holdfast.models import QWEN_CODER, ModelSettings, open_model
 
 TASKS = (
-    "How many lines has /workspace/notes.txt?",
-    "Create a file /workspace/hello.txt with the text 'ahoy'.",
+    "Count the lines of /workspace/notes.txt and write the number into /workspace/count.txt.",
+    "Find the longest line of /workspace/notes.txt and write it into /workspace/longest.txt.",
 )
+WANTED = {"count.txt": "5", "longest.txt": "sharpen the knives"}
 NOTES = "buy rope\nmend the net\npaint the hull\ncall the harbour\nsharpen the knives\n"
 POLICY = """\
 policy: recorded
 description: Reads inside pass, writes inside ask, everything else is denied.
 rules:
+  - name: only-files
+    deny: ["llm.*", "session.*"]
+    because: a small model is told of few tools
   - name: read-inside
     allow: "*"
     roles: [read-path]
@@ -86,19 +90,19 @@ async def record(spec: str, threads: int) -> str:
             await runtime.close()
             await model.close()
         seconds = time.monotonic() - started
-        made = workspace / "hello.txt"
-        verdict = _verdict(made.read_text() if made.exists() else None)
+        found = [_verdict(workspace / name, wanted) for name, wanted in WANTED.items()]
     return _page(
-        spec, lines, audit, verdict, f"{spent.tokens} tokens, {spent.cost_usd} USD, {seconds:.0f} seconds"
+        spec, lines, audit, found, f"{spent.tokens} tokens, {spent.cost_usd} USD, {seconds:.0f} seconds"
     )
 
 
-def _verdict(written: str | None) -> str:
-    if written is None:
-        return "not there, the model did not do it"
-    return (
-        "there, and right" if written.strip() == "ahoy" else f"there, and not what was asked for: {written!r}"
-    )
+def _verdict(path: Path, wanted: str) -> str:
+    if not path.exists():
+        return f"- `{path.name}` is not there: the model did not do it"
+    written = path.read_text()
+    if written.strip() == wanted:
+        return f"- `{path.name}` is there and right: `{written.strip()}`"
+    return f"- `{path.name}` is there and not what was asked for: `{written.strip()!r}`"
 
 
 def _told(outcome: Outcome) -> str:
@@ -106,8 +110,8 @@ def _told(outcome: Outcome) -> str:
     return f"{kind}: {outcome.value}" if isinstance(outcome, Ok | Proposed) else f"{kind}: {outcome}"
 
 
-def _page(spec: str, lines: list[str], audit: list[str], verdict: str, spent: str) -> str:
-    transcript, table = "\n".join(lines), "\n".join(audit)
+def _page(spec: str, lines: list[str], audit: list[str], found: list[str], spent: str) -> str:
+    transcript, table, files = "\n".join(lines), "\n".join(audit), "\n".join(found)
     day = datetime.now(UTC).date().isoformat()
     return f"""\
 # A recorded run with a local model
@@ -116,15 +120,19 @@ Made on {day} by `scripts/record_local_run.py`, which anyone can run. The model 
 `{QWEN_CODER.digest}`), run by xllamacpp {version("xllamacpp")} on {os.cpu_count()} processors, {platform.system()}
 {platform.machine()}. No part of its replies is scripted. The person is: they read what is asked and say yes.
 
-What to expect of a model this small: single steps like these. Tasks of two steps (count the lines and write the number;
-an upper-case copy) failed each time they were tried, and the wording of the tasks below was found by trial. It ran with one
-thread on a busy machine; on an idle one it is several times faster.
+Each task has two steps: look into a file, then write another. Reading passes, and every write waits for the person. A model
+this small does not manage much more, and its word is no proof: what is in the files afterwards is. The first task is close to
+the example that its prompt shows it, the second is not.
 
 ```text
 {transcript}
 ```
 
-`hello.txt` afterwards: {verdict}. `notes.txt` has {len(NOTES.splitlines())} lines. Spent: {spent}.
+What is in the workspace afterwards:
+
+{files}
+
+Spent: {spent}.
 
 What was asked, judged and done:
 

@@ -139,8 +139,8 @@ async def _check(console: Console, given: str | None) -> int:
     console.print(f"window      {model.context_tokens or 'unknown'} tokens")
     if spec.startswith("local:"):
         console.say(
-            "a small local model does simple, single steps; expect it to fail where a task needs several, "
-            "and do not take its word for facts"
+            "a small local model does tasks that fit into one short program; expect it to fail where one result decides "
+            "the next step, and do not take its word for facts"
         )
     return exits.OK if is_right else exits.ERROR
 

@@ -22,12 +22,18 @@ from holdfast.models.contract import Prompt, ToolOffer
 _RULES = """\
 Reply with one JSON object and nothing else. You know nothing about files or data until you have looked with a tool, and \
 nothing is done until a tool has done it. So first call a tool: {"tool": NAME, "arguments": {...}}. You then get its \
-result. Only when the results show that the task is done: {"answer": TEXT}. Code is a list of lines, indented as in a file: \
-{"code": ["for name in names:", "    print(name)"]}. The tools:
+result. Only when the results show that the whole task is done, answer the person: {"answer": TEXT}.
+"""
+_CODE_RULES = """\
+Code is a list of lines, indented as in a file. Do the whole task in one program, and print the result. To count the words \
+of one file and write the number into another:
+{"tool": NAME, "arguments": {"code": ["with open('/workspace/in.txt') as file:", "    words = file.read().split()", \
+"with open('/workspace/out.txt', 'w') as file:", "    file.write(str(len(words)))", "print(len(words), 'words written')"]}}
 """
 _CODE = "code"
-
-_GOING_ON = "\nIf something of the task is still to be done, call a tool for it. Otherwise answer, with what the result says."
+_GOING_ON = """
+The task was: {task}
+If a part of it is missing, call a tool that does it. If nothing is missing, answer the person with the result."""
 
 
 def request(prompt: Prompt, *, max_tokens: int, temperature: float) -> JsonObject:
@@ -86,13 +92,17 @@ def _messages(prompt: Prompt) -> Json:
             f"- {tool.name}: {tool.description} arguments: {encode(_parameters(tool)).decode()}"
             for tool in prompt.tools
         )
-        system = f"{system}\n\n{_RULES}{listed}"
+        rules = _RULES + (_CODE_RULES if any(map(_takes_code, prompt.tools)) else "")
+        system = f"{system}\n\n{rules}The tools:\n{listed}"
     messages: list[Json] = [{"role": "system", "content": system}] if system else []
-    messages += [_message(message, is_shaped=bool(prompt.tools)) for message in prompt.messages]
+    task = ""
+    for message in prompt.messages:
+        task = message.text if isinstance(message, UserMessage) else task
+        messages.append(_message(message, task, is_shaped=bool(prompt.tools)))
     return messages
 
 
-def _message(message: Message, *, is_shaped: bool) -> Json:
+def _message(message: Message, task: str, *, is_shaped: bool) -> Json:
     match message:
         case UserMessage(text=text):
             return {"role": "user", "content": text}
@@ -101,7 +111,7 @@ def _message(message: Message, *, is_shaped: bool) -> Json:
                 f"{'Error' if returned.is_error else 'Result'} of {returned.tool}: {returned.content}"
                 for returned in returns
             )
-            return {"role": "user", "content": told + _GOING_ON}
+            return {"role": "user", "content": told + _GOING_ON.format(task=task)}
         case ModelMessage():
             return {"role": "assistant", "content": _said(message) if is_shaped else message.text}
 
