@@ -6,7 +6,7 @@ are on offer before it runs, so that opening a session waits for nobody.
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +23,11 @@ from holdfast.mcp.contract import (
     Progressed,
     ServerFailed,
     ServerStarted,
-    ToolsHeld,
 )
-from holdfast.mcp.definitions import Definition, Refusal, read_definitions
-from holdfast.mcp.extras import EXTRAS, extra_tools
+from holdfast.mcp.definitions import Refusal
+from holdfast.mcp.extras import EXTRAS
 from holdfast.mcp.launch import launch
+from holdfast.mcp.offer import Offer
 from holdfast.mcp.pins import Pins
 from holdfast.mcp.results import Present, failure_of, present_plainly
 from holdfast.mcp.specs import ServerSpec
@@ -56,12 +56,8 @@ class McpToolset:
     ) -> None:
         """`has_extras` offers resources and prompts as operations too; guests have no use for them, the proxy has."""
         self.spec = spec
-        self.refused: tuple[Refusal, ...] = ()
-        """Tools the server lists and nobody can call."""
         self._workspace = workspace
-        self._pins = pins
         self._paths = paths
-        self._annotations = annotations or known_roles()
         self._environ = os.environ if environ is None else environ
         self._clock = clock or SystemClock()
         self._present = present
@@ -72,22 +68,29 @@ class McpToolset:
         self._is_stale = False
         self._backoff = Backoff(self._clock)
         self._wishes = Wishes()
-        known = pins.server(spec.name)
-        is_known = known is not None and known.source == spec.source
         self._has_extras = has_extras
-        self.offers = known.offers if known is not None and is_known else ()
-        """What the server has beside tools."""
-        self._tools: tuple[Tool, ...] = ()
-        self._offer(known.tools.values() if known is not None and is_known else ())
-        self._protocol = known.protocol if known is not None and is_known else ""
-        self.is_known = is_known
-        """Whether its tools can be offered before it runs."""
+        self._offer = Offer(spec, pins=pins, annotations=annotations or known_roles(), has_extras=has_extras)
 
     async def __aenter__(self) -> "McpToolset":
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its tools can be offered before it runs."""
+        return self._offer.is_known
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """What the server has beside tools."""
+        return self._offer.beside
+
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """Tools the server lists and nobody can call."""
+        return self._offer.refused
 
     @property
     def is_running(self) -> bool:
@@ -104,7 +107,7 @@ class McpToolset:
         self._followers.append(follower)
 
     def tools(self) -> tuple[Tool, ...]:
-        return self._tools
+        return self._offer.tools
 
     async def start(self) -> None:
         """Have the server running and its list compared with the pins. Raises ToolError where it does not come up."""
@@ -120,7 +123,7 @@ class McpToolset:
         connection = await self.connection()
         if self._has_extras and name in EXTRAS:
             return Performed(result=await connection.fetch(name, call.arguments))
-        tool = self._offered.get(name)
+        tool = self._offer.tool(name)
         if tool is None:
             raise ToolFailed(
                 f"{call.operation} is not what it was when it was accepted, or is gone",
@@ -203,10 +206,9 @@ class McpToolset:
             raise
         self._connection = connection
         seconds = self._clock.monotonic() - began
-        self._protocol = connection.protocol
         self._tell(
             ServerStarted(
-                server=self.spec.name, tools=len(self._offered), seconds=seconds, protocol=connection.protocol
+                server=self.spec.name, tools=len(self._offer), seconds=seconds, protocol=connection.protocol
             )
         )
 
@@ -225,7 +227,7 @@ class McpToolset:
                 clock=self._clock,
                 tell=self._heard,
                 wishes=self._wishes,
-                protocol=self._protocol,
+                protocol=self._offer.protocol,
             ) as connection:
                 ready.set_result(connection)
                 await connection.lost()
@@ -245,22 +247,9 @@ class McpToolset:
             listed = await connection.list_tools()
         except Exception as error:
             raise connection.explain(error) from error
-        definitions, self.refused = read_definitions(listed)
-        self.offers = connection.offers
-        found = self._pins.compare(
-            self.spec.name, self.spec.source, definitions, protocol=connection.protocol, offers=self.offers
-        )
-        self._offer(found.offered)
-        self.is_known = True
-        if not found.is_clean:
-            self._tell(
-                ToolsHeld(
-                    server=self.spec.name,
-                    changed=found.changed,
-                    added=found.added,
-                    is_other_server=found.is_other_server,
-                )
-            )
+        held = self._offer.compare(listed, protocol=connection.protocol, beside=connection.offers)
+        if held is not None:
+            self._tell(held)
 
     async def _bury(self, connection: "Connection") -> None:
         """Have a lost server reported, once, and forgotten; afterwards its exit code is known."""
@@ -272,11 +261,6 @@ class McpToolset:
             return
         await self.close()
         self._failed(str(connection.ending()))
-
-    def _offer(self, definitions: Iterable[Definition]) -> None:
-        self._offered = {each.name: self._annotations.apply(self.spec, each) for each in definitions}
-        extras = extra_tools(self.spec.name, self.offers) if self._has_extras else ()
-        self._tools = (*self._offered.values(), *extras)
 
     def _failed(self, reason: str) -> None:
         self._backoff.failed()

@@ -6,14 +6,14 @@ It knows no protocol. A line has a greatest length; a program that sends a longe
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
+
+from holdfast.mcp.warding import under_warden
 
 LAST_WORDS_BYTES = 8192
 STOP_SECONDS = 3.0
 _CHUNK = 1 << 16
-_WARDEN = Path(__file__).with_name("warden.py")
 
 
 class Ward:
@@ -35,7 +35,7 @@ class Ward:
         reading, lifeline = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", str(_WARDEN), str(reading), *command),
+                *under_warden(reading, command),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
