@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_ai import messages as library
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
+from pydantic_core import PydanticSerializationError
 
 from holdfast.core import (
     Finish,
@@ -87,7 +88,7 @@ def from_library(response: library.ModelResponse, provider: str) -> tuple[ModelM
         raise MalformedReply("the reply has no end")
     finish = _FINISHES[response.finish_reason]
     response, is_whole = _without_cut_calls(response) if finish == "length" else (response, True)
-    parts = tuple(part for given in response.parts for part in _part(given))
+    parts = _checked(tuple(part for given in response.parts for part in _part(given)))
     calls = [part for part in parts if isinstance(part, ToolCallPart)]
     if len({call.id for call in calls}) != len(calls):
         parts, is_whole = _renumbered(parts), False
@@ -95,6 +96,14 @@ def from_library(response: library.ModelResponse, provider: str) -> tuple[ModelM
         finish = "tool-calls"
     wire = _wire(response, provider) if is_whole else None
     return ModelMessage(parts=parts, wire=wire), finish
+
+
+def _checked(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The same parts, or MalformedReply: the library hands on what the provider sent, a number for a name included."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(parts), tuple[Part, ...])
+    except msgspec.ValidationError as error:
+        raise MalformedReply(f"a part of it is not what it should be ({error})") from None
 
 
 def _request_parts(message: UserMessage | ToolMessage) -> list[library.ModelRequestPart]:
@@ -149,9 +158,12 @@ def _wire(response: library.ModelResponse, provider: str) -> str | None:
     )
     if is_plain:
         return None
-    body = library.ModelMessagesTypeAdapter.dump_json(
-        [response], exclude_none=True, exclude={"__all__": {"usage", "timestamp"}}
-    )
+    try:
+        body = library.ModelMessagesTypeAdapter.dump_json(
+            [response], exclude_none=True, exclude={"__all__": {"usage", "timestamp"}}, warnings="error"
+        )
+    except PydanticSerializationError:
+        return None  # something in it is not of its type; our parts are, and they are enough to go on
     kept = msgspec.Raw(body.strip()[1:-1])
     return encode(Wire(format=WIRE_FORMAT, provider=provider, response=kept)).decode()
 
