@@ -1,38 +1,32 @@
-"""A foreign member's process: started under a warden, spoken to line by line, gone with all it started when we are.
+"""A foreign member's process: a ward that speaks JSON, one object a line.
 
-A line that is no JSON is counted and left out; one without an end is cut off, and the program with it.
+A line that is no JSON object is counted and left out; one without an end is cut off, and the program with it.
 """
 
 import asyncio
-import contextlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from holdfast.core import JsonObject
-from holdfast.mcp import under_warden
+from holdfast.mcp import Ward
 from holdfast.teams.errors import MemberFailed, MemberLost
 
 MAX_LINE_BYTES = 32 << 20
-LAST_WORDS_BYTES = 8192
 CLOSE_SECONDS = 1.0
-STOP_SECONDS = 5.0
 
 
 class LineProcess:
-    """A running program that speaks JSON, one object a line."""
+    """A running program."""
 
-    def __init__(self, process: asyncio.subprocess.Process, lifeline: int) -> None:
-        self._process = process
-        self._lifeline = lifeline
-        self._last_words = bytearray()
-        self._tasks: tuple[asyncio.Task[None], ...] = ()
-        self.ended = asyncio.Event()
+    def __init__(self, ward: Ward, on_line: Callable[[JsonObject], None]) -> None:
+        self._ward = ward
+        self._on_line = on_line
+        self._reading = asyncio.create_task(self._read())
+        self._ending: asyncio.Task[None] | None = None
         self.strays = 0
         """Lines that were no JSON object."""
-        self.trouble = ""
 
     @classmethod
     async def start(
@@ -44,116 +38,72 @@ class LineProcess:
         on_line: Callable[[JsonObject], None],
     ) -> "LineProcess":
         """Start a program; every line goes to `on_line`. Raises MemberFailed."""
-        reading, lifeline = os.pipe()
         try:
-            process = await asyncio.create_subprocess_exec(
-                *under_warden(reading, command),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                cwd=Path(folder).resolve(),
-                env=dict(environment),
-                pass_fds=[reading],
-                start_new_session=True,
-            )
+            ward = await Ward.start(command, folder=Path(folder).resolve(), environment=environment)
         except (OSError, ValueError) as error:
-            os.close(lifeline)
             raise MemberFailed(f"{command[0]}: cannot be started: {error}") from error
-        finally:
-            os.close(reading)
-        started = cls(process, lifeline)
-        started._tasks = (
-            asyncio.create_task(started._read(on_line)),
-            asyncio.create_task(started._listen()),
-        )
-        return started
+        return cls(ward, on_line)
+
+    @property
+    def ended(self) -> asyncio.Event:
+        """Set when it says no more, whoever ended it."""
+        return self._ward.ended
 
     @property
     def is_running(self) -> bool:
         """Whether it can still be spoken to."""
-        return not self.ended.is_set() and self._process.returncode is None
+        return self._ward.is_running
 
     @property
     def pid(self) -> int:
         """Of the warden; the program is its child."""
-        return self._process.pid
+        return self._ward.pid
 
     @property
     def ending(self) -> str:
         """How it ended, for a person."""
-        words = self._last_words.decode(errors="replace").strip().splitlines()
-        how = self.trouble or f"ended with code {self._process.returncode}"
-        return f"{how}: {words[-1][:500]}" if words else how
+        return self._ward.ending
 
     async def write(self, line: object) -> None:
         """Say one line. Raises MemberLost."""
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.write(msgspec.json.encode(line) + b"\n")
-            await self._process.stdin.drain()
+            await self._ward.write(msgspec.json.encode(line))
         except (ConnectionError, RuntimeError) as error:
             raise MemberLost(f"the program {self.ending}") from error
 
     async def stop(self, *, is_hurried: bool = False) -> None:
         """Close its input, give it a moment, then have the warden end it and all it started. Idempotent."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        if not is_hurried:
-            await self._wait(CLOSE_SECONDS)
-        self.cut_off()
-        if not await self._wait(STOP_SECONDS):
-            self._process.kill()
-            await self._wait(STOP_SECONDS)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._ward.stop(grace_seconds=0 if is_hurried else CLOSE_SECONDS)
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
+        if self._ending is not None:
+            await asyncio.gather(self._ending, return_exceptions=True)
 
-    def cut_off(self, trouble: str = "") -> None:
-        """Let go of the lifeline, so that the warden ends the program; `trouble` says why."""
-        self.trouble = self.trouble or trouble
-        if self._lifeline >= 0:
-            os.close(self._lifeline)
-            self._lifeline = -1
+    def cut_off(self, trouble: str) -> None:
+        """End the program and all it started; `trouble` says why. What it says from here on is not heard."""
+        self._ward.trouble = self._ward.trouble or trouble
+        self._ward.ended.set()
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._ward.stop(grace_seconds=0))
 
     async def finished(self) -> None:
         """Wait until it has said everything and is gone."""
-        await self.ended.wait()
-        await self._wait(STOP_SECONDS)
+        await self._ward.finished()
 
-    async def _wait(self, seconds: float) -> bool:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), seconds)
-        return self._process.returncode is not None
+    async def _read(self) -> None:
+        async for line in self._ward.lines(most_bytes=MAX_LINE_BYTES):
+            if not self._ward.trouble:
+                self._take(line)
+        if self._ward.trouble:
+            self.cut_off(self._ward.trouble)
+        await self._ward.drain()
 
-    async def _read(self, on_line: Callable[[JsonObject], None]) -> None:
-        assert self._process.stdout is not None
-        buffer = bytearray()
-        while chunk := await self._process.stdout.read(1 << 16):
-            buffer += chunk
-            if b"\n" in chunk:
-                *lines, rest = bytes(buffer).split(b"\n")
-                buffer = bytearray(rest)
-                for line in filter(None, map(bytes.strip, lines)):
-                    self._take(line, on_line)
-            if len(buffer) > MAX_LINE_BYTES:
-                self.cut_off(f"sent a line of more than {MAX_LINE_BYTES >> 20} MiB and was cut off")
-                break
-        self.ended.set()
-        while await self._process.stdout.read(1 << 16):
-            pass
-
-    def _take(self, line: bytes, on_line: Callable[[JsonObject], None]) -> None:
+    def _take(self, line: bytes) -> None:
         try:
             value = msgspec.json.decode(line)
         except msgspec.DecodeError:
             value = None
         if isinstance(value, dict):
-            on_line(value)
+            self._on_line(value)
         else:
             self.strays += 1
-
-    async def _listen(self) -> None:
-        assert self._process.stderr is not None
-        while chunk := await self._process.stderr.read(1 << 16):
-            self._last_words += chunk
-            del self._last_words[:-LAST_WORDS_BYTES]
