@@ -86,6 +86,7 @@ async def test_hundreds_of_teams_asking_at_random_all_get_an_answer(tmp_path: Pa
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(100, 130))
 async def test_no_seed_finds_a_wait_without_end(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
@@ -95,10 +96,13 @@ async def test_no_seed_finds_a_wait_without_end(tmp_path: Path, seed: int) -> No
         teams=chance.choice([3, 20, 500]),
         questions=chance.choice([50, 500]),
         places=chance.choice([2, 3, 12, 40]),
+        seconds=500,
     )
 
 
-async def simulate(tmp_path: Path, seed: int, *, teams: int, questions: int, places: int) -> None:
+async def simulate(
+    tmp_path: Path, seed: int, *, teams: int, questions: int, places: int, seconds: float = 50
+) -> None:
     """Questions that are handed on at random, half of them among a few teams, some in threads, some given up by who asked."""
     chance = random.Random(seed)
     chatty = Chatty()
@@ -119,7 +123,7 @@ async def simulate(tmp_path: Path, seed: int, *, teams: int, questions: int, pla
         for task in asking:
             if chance.random() < 0.05:
                 task.cancel()
-        async with asyncio.timeout(40):  # an undetected deadlock would wait far longer
+        async with asyncio.timeout(seconds):  # an undetected deadlock would wait far longer
             replies = await asyncio.gather(*asking, return_exceptions=True)
         assert not board.pool.busy()
     answered = [reply for reply in replies if isinstance(reply, Reply)]
