@@ -42,6 +42,7 @@ def test_code_is_a_turn_with_policy_budget_proposals_and_record(typed: Run, lang
     assert done.code == 0, done.err
     told = json.loads(done.out)
     assert told["outcome"]["value"] == 42
+    assert told["printed"] == "hello\n"
     assert [(entry["operation"], entry["decision"]["verdict"]) for entry in told["audit"]] == [
         ("world.write", "stage")
     ]

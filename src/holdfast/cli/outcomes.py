@@ -6,13 +6,16 @@ from holdfast.core import Cycle, Error, Json, Needs, Nonconverged, Ok, Outcome, 
 from holdfast.session import Session
 
 
-def report(outcome: Outcome, session: Session, is_json: bool, console: Console) -> int:
-    """Print the answer of a task, and return the exit code that fits."""
+def report(
+    outcome: Outcome, session: Session, is_json: bool, console: Console, *, printed: str | None = None
+) -> int:
+    """Print the answer of a task, and return the exit code that fits. `printed` is what posted code wrote."""
     if is_json:
         console.json(
             {
                 "session": session.id,
                 "outcome": outcome,
+                **({} if printed is None else {"printed": printed}),
                 "spent": session.budget.spent,
                 "files": _files(session),
                 "proposals": [{"path": p.path, "kind": p.kind, "diff": p.diff} for p in session.proposals()],

@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-p", "--policy", metavar="NAME|FILE", help="what is allowed, denied, asked and staged"
     )
     parser.add_argument("--no-escalations", action="store_true", help="whatever needs a person's yes is a no")
-    parser.add_argument("--json", action="store_true", help="outcome, spent, proposals and audit as JSON")
+    parser.add_argument("--json", action="store_true", help="outcome, what was printed, spent, proposals and audit as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -70,13 +70,14 @@ async def run(arguments: argparse.Namespace) -> int:
                 needs_model=False,
             )
         session.follow(Narrator(console.say, after=session.last_seq))
-        session.follow(_Prints(console, after=session.last_seq, is_silent=arguments.json))
+        prints = _Prints(console, after=session.last_seq, is_silent=arguments.json)
+        session.follow(prints)
         if console.is_interactive and can_ask:
             session.approver = TerminalApprover(console, session=session)
             session.approver_name = "terminal"
         with progress_of(session):
             outcome = await session.execute(code, language=arguments.lang or "python")
-        return report(outcome, session, arguments.json, console)
+        return report(outcome, session, arguments.json, console, printed=prints.text)
     except PersonLeft:
         console.say("it goes on waiting; answer it with: holdfast waiting")
         return exits.WAITING
@@ -91,10 +92,13 @@ class _Prints:
         self._console = console
         self._after = after
         self._is_silent = is_silent
+        self.text = ""
 
     def __call__(self, entry: Recorded) -> None:
-        if entry.seq > self._after and isinstance(entry.event, RunEnded) and not self._is_silent:
-            self._console.write(visible(entry.event.printed))
+        if entry.seq > self._after and isinstance(entry.event, RunEnded):
+            self.text += entry.event.printed
+            if not self._is_silent:
+                self._console.write(visible(entry.event.printed))
 
 
 def _read(file: str) -> str:
