@@ -8,7 +8,7 @@ import pytest
 from tests.store.stories import opened, said, turn
 
 from holdfast.core import FakeClock, SessionId, digest_bytes
-from holdfast.core.errors import JournalDamaged, SessionNotFound
+from holdfast.core.errors import JournalDamaged, SessionNotFound, StoreUnavailable
 from holdfast.core.events import MessagePosted, Noted
 from holdfast.store import EmbeddedStore, Home, rebuild_index, verify, verify_all
 
@@ -45,6 +45,7 @@ def statement(home: Home, sql: str) -> None:
     "damage",
     [
         "DELETE FROM session",
+        "DROP TABLE session",
         "UPDATE session SET tally = 'no json'",
         "UPDATE session SET tally = '{}'",
         "UPDATE session SET tally = 'null'",
@@ -63,6 +64,29 @@ async def test_a_list_that_is_gone_or_wrong_is_made_anew(home: Home, clock: Fake
     assert await store.find("second") == second.session
     assert len(store.notices) == 1
     await store.close()
+
+
+@pytest.mark.parametrize("part", ["INDEX event_place", "INDEX session_rank", "TABLE lease"])
+async def test_a_derived_part_that_was_dropped_is_there_again(
+    home: Home, clock: FakeClock, part: str
+) -> None:
+    told = await fill(home, clock, sessions=2)
+    statement(home, f"DROP {part}")
+    store = await EmbeddedStore.start(home, clock=clock)
+    for session, expected in told.items():
+        assert await texts(store, session) == expected
+        await (await store.open(session)).release()
+    await store.close()
+
+
+@pytest.mark.parametrize("table", ["event", "blob", "tombstone"])
+async def test_a_table_of_the_truth_that_was_dropped_is_told_and_not_made_empty(
+    home: Home, clock: FakeClock, table: str
+) -> None:
+    await fill(home, clock, sessions=1)
+    statement(home, f"DROP TABLE {table}")
+    with pytest.raises(StoreUnavailable, match=f"has lost {table}"):
+        await EmbeddedStore.start(home, clock=clock)
 
 
 @pytest.mark.parametrize("value", ["'no json'", "7", "x'00'"])

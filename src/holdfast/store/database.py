@@ -13,6 +13,8 @@ APPLICATION_ID = 0x484F4C44  # "HOLD"
 VERSION = 1
 CHECKPOINT_PAGES = 4000
 LOCK_TIMEOUT_SECONDS = 10.0
+_TRUTH = ("event", "blob", "tombstone")
+"""Tables that nothing else could be made of again."""
 
 
 def load_queries() -> dict[str, str]:
@@ -40,8 +42,9 @@ def prepare(path: Path) -> None:
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
+        schema = (resources.files(__package__) / "sql" / "schema.sql").read_text()
         if application == APPLICATION_ID and version == VERSION:
-            connection.execute("SELECT count(*) FROM (SELECT 1 FROM event LIMIT 1)")
+            _check_whole(connection, path, schema)
             return
         if application not in (0, APPLICATION_ID) or version > VERSION:
             raise StoreUnavailable(
@@ -49,7 +52,6 @@ def prepare(path: Path) -> None:
                 hint="update Holdfast, or choose another folder with HOLDFAST_HOME",
             )
         connection.execute("PRAGMA journal_mode = WAL")
-        schema = (resources.files(__package__) / "sql" / "schema.sql").read_text()
         connection.executescript(
             f"BEGIN IMMEDIATE; {schema} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
         )
@@ -91,6 +93,21 @@ def create_private(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     if path.stat().st_mode & 0o777 != 0o600:
         path.chmod(0o600)
+
+
+def _check_whole(connection: sqlite3.Connection, path: Path, schema: str) -> None:
+    """Make again what is derived and was dropped; whether it is right, the index finds out. The rest must be there."""
+    parts = set(re.findall(r"IF NOT EXISTS (\w+)", schema))
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    lost = sorted(parts - there)
+    if truth := [name for name in lost if name in _TRUTH]:
+        raise StoreUnavailable(
+            f"{str(path)!r} has lost {', '.join(truth)}: somebody changed it with another program",
+            hint="put a copy of this file back, or set it aside and import what was exported",
+        )
+    if lost:
+        connection.executescript(f"BEGIN IMMEDIATE; {schema} COMMIT;")
+    connection.execute("SELECT count(*) FROM (SELECT 1 FROM event LIMIT 1)")
 
 
 def _without_comments(sql: str) -> str:
