@@ -39,7 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-p", "--policy", metavar="NAME|FILE", help="what is allowed, denied, asked and staged"
     )
     parser.add_argument("--no-escalations", action="store_true", help="whatever needs a person's yes is a no")
-    parser.add_argument("--json", action="store_true", help="outcome, what was printed, spent, proposals and audit as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="outcome, what was printed, spent, proposals and audit as JSON"
+    )
 
 
 async def run(arguments: argparse.Namespace) -> int:
