@@ -18,6 +18,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from tests.teams import goose
+from tests.teams import installed as claude
 from tests.teams.brain import respond
 from tests.teams.companies import company, roster
 from tests.teams.goose import of_goose
@@ -187,6 +188,8 @@ IRIS = {
 
 def main() -> None:
     """Print the tables."""
+    claude.install()
+    goose.install()
     with tempfile.TemporaryDirectory() as folder:
         times = asyncio.run(measure(Path(folder)))
         store = asyncio.run(measure_store(Path(folder)))
