@@ -263,7 +263,11 @@ def _processes(name: str, folder: Path) -> str:
         assert worker.stdout is not None
         worker.stdout.readline()  # ready
     begin = time.perf_counter()
-    done = [int(worker.communicate(b"go\n")[0] or b"0") for worker in workers]
+    for worker in workers:  # all of them before the first is waited for
+        assert worker.stdin is not None
+        worker.stdin.write(b"go\n")
+        worker.stdin.flush()
+    done = [int(worker.communicate()[0] or b"0") for worker in workers]
     return f"{sum(done) / (time.perf_counter() - begin):.0f}" if all(done) else "fails: locked"
 
 
