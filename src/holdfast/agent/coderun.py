@@ -122,9 +122,7 @@ class CodeRun:
         on_call = self._numbered(started.turn, started.first_call - 1)
         return await self._record(started, await self._guest.run(self._request(started), on_call), on_call)
 
-    async def _record(
-        self, started: RunStarted, run: Run, on_call: OnCall, printed: str = ""
-    ) -> Ended | None:
+    async def _record(self, started: RunStarted, run: Run, on_call: OnCall) -> Ended | None:
         self._check_budget()
         # A run that waits reports its changes in pieces; they are put before the gate when it is over.
         self._touched |= {change.path for change in run.changes}

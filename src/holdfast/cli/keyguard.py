@@ -36,10 +36,3 @@ class KeyGuard:
             return None
         key, self._candidate = self._candidate, None
         return key
-
-    @property
-    def waits_seconds(self) -> float:
-        """How long until the candidate counts; 0 where there is none to wait for."""
-        if self._candidate is None:
-            return 0.0
-        return max(0.0, QUIET_SECONDS - (self._clock.monotonic() - self._last))

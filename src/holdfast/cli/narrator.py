@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from holdfast.cli.console import Tone, visible
-from holdfast.core import Call, Decision
+from holdfast.core import Call, Decision, Verdict
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -24,8 +24,7 @@ from holdfast.core.events import (
 )
 
 Say = Callable[[str, Tone], None]
-_TONES: dict[str, Tone] = {"allow": "good", "stage": "good", "escalate": "ask", "deny": "bad"}
-
+_TONES: dict[Verdict, Tone] = {"allow": "good", "stage": "good", "escalate": "ask", "deny": "bad"}
 
 _WORDS_WIDTH = 70
 """Of what the model says, beside its name, on a terminal of 80."""
@@ -111,11 +110,11 @@ def describe(call: Call, width: int = 60) -> str:
     return " ".join([call.operation, *parts])
 
 
-def _word(verdict: str) -> str:
+def _word(verdict: Verdict) -> str:
     match verdict:
         case "allow" | "stage" | "deny":
             return verdict
         case "escalate":
             return "ask"
         case _:
-            assert_never(verdict)  # type: ignore[arg-type]
+            assert_never(verdict)

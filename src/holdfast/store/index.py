@@ -56,13 +56,13 @@ def is_damaged(body: bytes) -> bool:
 
 
 def _place(transaction: Transaction, session: SessionId) -> None:
-    seq, body = transaction.execute(SQL["first_event"], (session,)).fetchone()
-    parent = _parent_in(body, seq)
+    (body,) = transaction.execute(SQL["first_event"], (session,)).fetchone()
+    parent = _parent_in(body)
     place = (parent.session, parent.seq) if parent else (None, None)
     transaction.execute(SQL["claim_session"], (session, None, "", 0, *place, encode(begin(session))))
 
 
-def _parent_in(body: bytes, seq: int) -> Parent | None:
+def _parent_in(body: bytes) -> Parent | None:
     try:
         event = decode_event(body)
     except msgspec.MsgspecError:

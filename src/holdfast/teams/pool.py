@@ -63,7 +63,7 @@ class Pool:
         """A member for this session, for as long as the block runs. Raises PoolFull, and what waking raises."""
         slot = await self._take(key)
         try:
-            yield await self._awake(key, slot, wake)
+            yield await self._awake(slot, wake)
         finally:
             self._give_back(key, slot)
 
@@ -154,7 +154,7 @@ class Pool:
             self._called -= 1
             self._call_next()
 
-    async def _awake(self, key: SessionId, slot: Slot, wake: Wake) -> Member:
+    async def _awake(self, slot: Slot, wake: Wake) -> Member:
         if slot.member is not None and not slot.member.is_alive:
             dead, slot.member = slot.member, None
             await dead.close()

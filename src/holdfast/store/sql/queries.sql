@@ -142,7 +142,7 @@ SELECT session, seq FROM event ORDER BY row DESC LIMIT 1;
 
 -- name: first_event
 -- A journal begins with the event that names its parent.
-SELECT seq, body FROM event WHERE session = ? ORDER BY seq LIMIT 1;
+SELECT body FROM event WHERE session = ? ORDER BY seq LIMIT 1;
 
 -- name: sessions_with_events
 -- In the order in which they began, so that an older session keeps a name that two claim.
