@@ -1,4 +1,4 @@
-"""SAFE_ANALYSIS and SAFE_EDIT of seed 001 behind a whole gate, over tools that would do all of it if they were let."""
+"""The policies safe-analysis and safe-edit behind a whole gate, over tools that would do all of it if they were let."""
 
 import pytest
 
@@ -25,7 +25,7 @@ OFFERED = ("shell.run", "net.fetch", "subeval", "eval", "memo", "fixpoint", "ass
 
 
 class Place:
-    """A world behind a named policy, with tools for everything that 001 speaks of."""
+    """A world behind a named policy, with tools for everything that it speaks of."""
 
     def __init__(self, journal: Journal, store: MemoryStore, policy: str) -> None:
         self.journal = journal
@@ -87,7 +87,7 @@ NO: list[tuple[str, JsonObject]] = [
     ("world.delete", {"path": "src/b.ts"}),
     ("world.write", write("lib/a.ts")),
     ("llm.complete", {"prompt": "why", "max_tokens": 4001}),
-    # 001 sets allowIntent and leaves llm.intent out of its allowed operations; the list goes first there, and here.
+    # No list of allowed operations has llm.intent, and the list goes before all rules.
     ("llm.intent", {"intent": "tidy"}),
     ("shell.run", {"command": "ls"}),
     ("net.fetch", {"url": "https://example.com/"}),

@@ -1,4 +1,4 @@
-"""Cases of seed 001 that need a whole gate: lists, read-only worlds, filtered results, and denials on record."""
+"""Numbered cases that need a whole gate: lists, read-only worlds, filtered results, and denials on record."""
 
 import re
 from pathlib import Path

@@ -106,7 +106,7 @@ MORE: list[tuple[str, str, JsonObject, str, str]] = [
 
 
 @pytest.mark.parametrize(("server", "tool", "arguments", "verdict", "rule"), MORE)
-def test_the_cases_of_the_research_page_hold_too(
+def test_calls_beside_its_own_cases_are_judged_like_them(
     server: str, tool: str, arguments: JsonObject, verdict: str, rule: str, ground: Ground
 ) -> None:
     decision = ground.judge(server, tool, ground.put(arguments))

@@ -14,8 +14,8 @@ from holdfast.store import EmbeddedStore, Store, rebuild_index
 
 _LINES = (Path(__file__).parent / "data" / "session-cases.tsv").read_text().splitlines()
 _ROWS = list(csv.DictReader(_LINES, delimiter="\t", quoting=csv.QUOTE_NONE))
-NAMES = {row["id"]: row for row in _ROWS if row["operation"] == "002.save_name"}
-IDS = {f"{row['id']}-{row['operation'][:3]}": row for row in _ROWS if row["operation"] != "002.save_name"}
+NAMES = {row["id"]: row for row in _ROWS if row["operation"] == "save_name"}
+IDS = {f"{row['id']}-{row['operation']}": row for row in _ROWS if row["operation"] != "save_name"}
 PRECISE = {
     "ok:<generated id, display name kept>": "ok:日本語",
     "ok:my.jsonx and survives index rebuild": "ok:my.jsonx",

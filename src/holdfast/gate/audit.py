@@ -118,7 +118,7 @@ class AuditTrail:
         self.entries = {id: entry for id, entry in self.entries.items() if entry.turn <= after}
 
     def stats(self) -> AuditStats:
-        """The figures of 001: operations, counts, tokens."""
+        """How many operations, which, how they ended, and their tokens."""
         entries = self.entries.values()
         return AuditStats(
             total_operations=len(entries),

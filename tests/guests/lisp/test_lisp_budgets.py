@@ -1,4 +1,4 @@
-"""Budgets inside a program: N units are usable and never N+1; what a part spends, the whole has spent. 001's B cases."""
+"""Budgets inside a program: N units are usable and never N+1; what a part spends, the whole has spent."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Every case O of 001 under its number, as data: programs of one session, with what changes between them."""
+"""The numbered cases of what a program ends with, as data: programs of one session, with what changes between them."""
 
 from dataclasses import dataclass
 

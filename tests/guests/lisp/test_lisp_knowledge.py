@@ -1,4 +1,4 @@
-"""Outcomes, fixpoints, facts and memos in detail; test_lisp_cases.py has each case of 001 under its number."""
+"""Outcomes, fixpoints, facts and memos in detail; test_lisp_cases.py has each case under its number."""
 
 import pytest
 from tests.guests.lisp.programs import Host, new_guest, run, value

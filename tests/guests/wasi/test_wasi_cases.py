@@ -1,4 +1,4 @@
-"""The budget cases of 003 under their numbers: fuel, memory, and memory too small to begin with."""
+"""Cases of limits by their numbers: fuel, memory, and memory too small to begin with."""
 
 from pathlib import Path
 

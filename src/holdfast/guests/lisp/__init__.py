@@ -1,4 +1,4 @@
-"""Lisp, the language of 001: a guest whose programs can do nothing but compute and ask the gate."""
+"""Lisp: a guest whose programs can do nothing but compute and ask the gate."""
 
 from holdfast.guests.lisp.engine import LispEngine, lisp_engine
 from holdfast.guests.lisp.language import LANGUAGE, LanguageToolset

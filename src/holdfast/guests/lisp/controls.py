@@ -99,14 +99,14 @@ def _call(machine: Registers, arguments: list[Datum]) -> None:
 
 
 def _perform(machine: Registers, arguments: list[Datum]) -> None:
-    """One of 001's operations, with a list of its arguments."""
+    """An operation of the language, with a list of its arguments."""
     operation = API[text(arguments[0])]
     given = gather(machine, arguments[1])
     machine.request(operation.operation, name_arguments(operation.name, operation.positions, given))
 
 
 def _path_of(machine: Registers, arguments: list[Datum]) -> None:
-    """The path that one of 001's operations is about; the whole world where there is none."""
+    """The path that an operation of the language is about; the whole world where there is none."""
     operation = API[text(arguments[0])]
     named = name_arguments(operation.name, operation.positions, gather(machine, arguments[1]))
     path = named.get("path")

@@ -1,4 +1,4 @@
-"""Evidence: a place in a file, word for word as it was, named by what it says. 001's chapter 22.
+"""Evidence: a place in a file, word for word as it was, named by what it says.
 
 Its id is a digest of the file's fingerprint and the lines it is about, so the same look gives the same evidence.
 """

@@ -1,4 +1,4 @@
-"""The parts of the language that a policy may forbid: 001's allowedOperations.
+"""The parts of the language that a policy may forbid.
 
 A run asks about each of them once, by a call under its own name and without arguments. A fixpoint asks before each round,
 because a round is an iteration of the session's budget.

@@ -35,7 +35,7 @@ _API: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 API = {name: Operation(name, operation, positions) for name, (operation, positions) in _API.items()}
-"""001's own operations. Those of the world and the models have a wrapper in prelude.lisp that notes what they touch."""
+"""What the language has words for. Those of the world and the models have a wrapper in prelude.lisp that notes what they touch."""
 
 
 def tool_operations(tools: Iterable[Tool]) -> dict[str, Operation]:

@@ -1,4 +1,4 @@
-"""How a run of Lisp ended, as an outcome: what 001 makes of the value of a turn."""
+"""How a run of Lisp ended, as an outcome of its turn."""
 
 import msgspec
 

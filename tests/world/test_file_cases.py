@@ -1,4 +1,4 @@
-"""The cases F of the sandbox-session design by their numbers: files of a session, for the host and for its guest."""
+"""Numbered cases of the files of a session, for the host and for its guest."""
 
 import json
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""The cases W of the proposal design by their numbers: staged, seen, committed all or nothing, and only by the host."""
+"""Numbered cases of proposals: staged, seen, committed all or nothing, and only by the host."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The session tests of the first design of sessions, over a real runtime with a home of its own."""
+"""What a session promises to whoever holds it, over a real runtime with a home of its own."""
 
 import asyncio
 import json
