@@ -17,7 +17,7 @@ from holdfast.core import (
     Tool,
     call_id,
 )
-from holdfast.core.events import MessagePosted, SessionOpened
+from holdfast.core.events import MessagePosted, SessionOpened, SessionRewound
 from holdfast.gate import Gate, GrantBook, describe_grant
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.store import Journal, MemoryStore
@@ -129,3 +129,21 @@ async def test_always_is_every_session_until_it_is_taken_back(tmp_path: Path) ->
     [grant] = office.book.grants()
     office.book.revoke(grant.id)
     assert isinstance(await other.call(), Parked)
+
+
+async def test_a_rewind_gives_back_neither_a_revoked_grant_nor_a_use_that_was_made(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    desk = await office.desk()
+    await desk.approved("times", 2)
+    point = desk.journal.recorded[-1].seq
+    assert isinstance(await desk.call(), Returned)
+    await desk.journal.append(SessionRewound(seq=point, turn=1, principal=PERSON))
+    assert isinstance(await desk.call(), Parked), "what was used is used"
+    await desk.approved("session")
+    point = desk.journal.recorded[-1].seq
+    [grant] = desk.gate.grants.standing()
+    await desk.gate.revoke(grant.id)
+    await desk.journal.append(SessionRewound(seq=point, turn=1, principal=PERSON))
+    assert desk.gate.grants.standing() == ()
+    again = await office.desk(desk.journal)
+    assert again.gate.grants.standing() == (), "also after a restart"

@@ -161,19 +161,20 @@ class Gate:
         except BudgetExceeded as error:
             return await self._refuse(call, over_budget(error))
         try:
-            await self._intend(
-                CallIntended(
-                    call=cleared.call,
-                    decision=cleared.decision,
-                    digest=cleared.digest,
-                    tool_digest=cleared.offer.digest,
-                    asked=call.digest if cleared.call is not call else "",
-                    is_idempotent=cleared.offer.tool.is_idempotent,
-                    escalation=cleared.escalation,
-                    grant=cleared.grant,
-                    reserved=reservation.amount,
+            with self.grants.using(cleared.grant, call.id):
+                await self._intend(
+                    CallIntended(
+                        call=cleared.call,
+                        decision=cleared.decision,
+                        digest=cleared.digest,
+                        tool_digest=cleared.offer.digest,
+                        asked=call.digest if cleared.call is not call else "",
+                        is_idempotent=cleared.offer.tool.is_idempotent,
+                        escalation=cleared.escalation,
+                        grant=cleared.grant,
+                        reserved=reservation.amount,
+                    )
                 )
-            )
             settled = await self._performance.of(cleared, reservation.amount)
             await self._journal.append(settled)
         finally:

@@ -1,12 +1,14 @@
 """Grants: a person's standing yes. It covers what was shown and nothing more, and it never lifts a deny."""
 
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
 from holdfast.core import (
     Call,
+    CallId,
     Clock,
     Escalation,
     Grant,
@@ -31,12 +33,14 @@ class Grants(Fold):
     ) -> None:
         self._clock = clock
         self._book = book
+        # Not part of `reset`: a rewind gives back neither a grant that was revoked nor a use that was made.
+        self._revoked: set[GrantId] = set()
+        self._uses: dict[GrantId, set[int]] = {}
+        self._in_use: dict[CallId, GrantId] = {}
         super().__init__(journal)
 
     def reset(self) -> None:
         self._grants: dict[GrantId, Grant] = {}
-        self._revoked: set[GrantId] = set()
-        self._uses: dict[GrantId, int] = {}
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
         match event:
@@ -48,7 +52,8 @@ class Grants(Fold):
                 self._grants.pop(event.grant, None)
                 self._revoked.add(event.grant)
             case CallIntended(grant=str() as used):
-                self._uses[GrantId(used)] = self._uses.get(GrantId(used), 0) + 1
+                self._in_use.pop(event.call.id, None)
+                self._uses.setdefault(GrantId(used), set()).add(entry.seq)
             case _:
                 pass
 
@@ -68,7 +73,18 @@ class Grants(Fold):
     def _as_used(self, grant: Grant) -> Grant:
         if grant.uses_left is None:
             return grant
-        return msgspec.structs.replace(grant, uses_left=grant.uses_left - self._uses.get(grant.id, 0))
+        used = len(self._uses.get(grant.id, ())) + list(self._in_use.values()).count(grant.id)
+        return msgspec.structs.replace(grant, uses_left=grant.uses_left - used)
+
+    @contextmanager
+    def using(self, grant: GrantId | None, call: CallId) -> Iterator[None]:
+        """Count a use while its intent is on the way to the disk, so that calls at the same time cannot share one."""
+        if grant is not None:
+            self._in_use[call] = grant
+        try:
+            yield
+        finally:
+            self._in_use.pop(call, None)
 
     def covering(self, request: Request) -> Grant | None:
         """A grant that covers this request, if one does."""
