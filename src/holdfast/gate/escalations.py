@@ -33,6 +33,7 @@ class Escalations(Fold):
         self._record = journal
         self._clock = clock
         self._answering = asyncio.Lock()
+        """Held while an escalation is being ended, so that it ends once."""
         super().__init__(journal)
 
     def reset(self) -> None:
@@ -101,7 +102,7 @@ class Escalations(Fold):
         Who made a call may withdraw it and never approves it: that raises InvalidInput.
         """
         async with self._answering:
-            await self.sweep()
+            await self._sweep()
             if id not in self._open:
                 raise EscalationUnknown(self._why_not(id), hint="nothing was changed by this answer")
             if response.verdict == "approve" and principal == self._open[id].call.principal:
@@ -113,15 +114,23 @@ class Escalations(Fold):
 
     async def expire(self, id: EscalationId, reason: str) -> None:
         """End an escalation without an answer, which is a no."""
-        if id in self._open:
-            await self._record.append(EscalationExpired(escalation=id, reason=reason))
+        async with self._answering:
+            await self._expire(id, reason)
 
     async def sweep(self) -> None:
         """Expire what nobody answered in time."""
+        async with self._answering:
+            await self._sweep()
+
+    async def _expire(self, id: EscalationId, reason: str) -> None:
+        if id in self._open:
+            await self._record.append(EscalationExpired(escalation=id, reason=reason))
+
+    async def _sweep(self) -> None:
         now_ms = self._clock.now_ms()
         for escalation in self.waiting():
             if escalation.expires_ms <= now_ms:
-                await self.expire(escalation.id, "nobody answered in time")
+                await self._expire(escalation.id, "nobody answered in time")
 
     async def wait(self, id: EscalationId) -> Ruling:
         """Wait until an escalation is answered or its time is up."""

@@ -1,0 +1,49 @@
+"""What happens in the same moment: on a disk, where an event is on its way before it is on record."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.gate.scene import Scene, read
+
+from holdfast.core import PERSON, FakeClock, Parked, Response, Returned
+from holdfast.core.errors import EscalationUnknown
+from holdfast.core.events import EscalationAnswered, MessagePosted, SessionOpened
+from holdfast.store import EmbeddedStore, Home, Journal
+
+
+@pytest.fixture
+async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
+    home = Home(tmp_path / "home")
+    home.prepare()
+    store = await EmbeddedStore.start(home, clock=FakeClock())
+    opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
+    made = await store.create(opened)
+    await made.append(MessagePosted(turn=1, text="go", principal=PERSON))
+    yield made
+    await made.release()
+    await store.close()
+
+
+async def test_calls_at_the_same_time_do_not_share_a_use_of_a_grant(journal: Journal) -> None:
+    scene = Scene(journal)
+    await scene.answer(await scene.asked(read("/w/a")), Response(verdict="approve", scope="times", amount=3))
+    assert isinstance(await scene.gate.submit(read("/w/a")), Returned)
+    answers = await asyncio.gather(*(scene.gate.submit(read("/w/a", number=n)) for n in range(2, 7)))
+    assert [type(each) for each in answers] == [Returned, Returned, Parked, Parked, Parked]
+    assert len(scene.tools.performed) == 3
+
+
+async def test_an_answer_that_comes_while_the_escalation_is_withdrawn_is_late_and_grants_nothing(
+    journal: Journal,
+) -> None:
+    scene = Scene(journal)
+    parked = await scene.asked(read("/w/a"))
+    withdrawn = asyncio.ensure_future(scene.gate.escalations.expire(parked.escalation, "cancelled"))
+    await asyncio.sleep(0)
+    with pytest.raises(EscalationUnknown, match="came late: cancelled"):
+        await scene.answer(parked, Response(verdict="approve", scope="session"))
+    await withdrawn
+    assert scene.gate.grants.standing() == ()
+    assert not [entry for entry in journal.recorded if isinstance(entry.event, EscalationAnswered)]
