@@ -126,9 +126,18 @@ async def test_a_structured_result_is_bounded_too(size: int) -> None:
     assert len(str(last(record).result).encode()) < 1200
 
 
-async def test_arguments_that_no_journal_can_hold_are_refused_on_record_once() -> None:
+def nested(depth: int) -> Json:
+    value: Json = ""
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("what", ["\udc80", nested(100_000)], ids=["half a pair", "deep"])
+async def test_arguments_that_no_journal_can_hold_are_refused_on_record_once(what: Json) -> None:
     gate, record = await gate_over()
-    answers = [await gate.submit(put(what="\udc80")) for _ in range(2)]
+    call = Call(id=call_id(1, 1), operation="box.put", arguments={"what": what})
+    answers = [await gate.submit(call) for _ in range(2)]
     assert isinstance(answers[0], Refused)
     assert answers[0] == answers[1]
     assert sum(isinstance(entry.event, CallRefused) for entry in record.recorded) == 1

@@ -119,10 +119,10 @@ class Judge:
 
 
 def stripped(call: Call) -> Call | None:
-    """The call without arguments that no journal can hold (half a surrogate pair, a value that is no JSON); None if it has none."""
+    """The call without arguments that no journal can hold (half a surrogate pair, no JSON, nested without end); None if it has none."""
     try:
         encode(call)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         operation = call.operation.encode(errors="replace").decode()
         return Call(id=call.id, operation=operation, arguments={}, principal=call.principal)
     return None
