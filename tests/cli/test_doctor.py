@@ -108,3 +108,11 @@ def test_a_server_that_does_not_start_is_bad_and_one_that_does_is_not(run: Run, 
     found = findings(run)
     assert found["mcp gone"]["state"] == "bad"
     assert found["mcp clock"]["state"] != "bad", found["mcp clock"]
+
+
+def test_a_home_that_is_a_file_is_called_so(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "holdfast").write_text("not a folder")
+    done = run("doctor")
+    assert done.code == 1
+    assert "holdfast is no folder" in " ".join(done.out.split())
+    assert "set HOLDFAST_HOME to a folder of your own" in done.out

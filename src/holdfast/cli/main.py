@@ -1,6 +1,5 @@
 """The entry: find the command, load only its module, run it, and turn errors into a line, a hint and an exit code."""
 
-import os
 import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import nullcontext
@@ -10,6 +9,7 @@ from holdfast.cli.catalogue import COMMANDS, GROUPS
 from holdfast.cli.console import Console
 from holdfast.cli.exits import ERROR, INTERRUPTED, NO_MODEL, OK, USAGE
 from holdfast.cli.progress import Progress
+from holdfast.cli.streams import let_go_of_output, make_whole
 
 _USAGE = """\
 holdfast gives an AI agent real tools and keeps you in charge.
@@ -42,12 +42,17 @@ options of a session:
       --version               the version
 """
 _ABOVE_COMMANDS = "holdfast COMMAND --help tells more of each command, with examples."
-_CLOSE_ENOUGH = 0.8
+_CLOSE_ENOUGH = 0.75
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    make_whole()
     words = list(sys.argv[1:] if argv is None else argv)
+    if unreadable := next((word for word in words if not _is_text(word)), None):
+        Console().say(f"holdfast: {unreadable!r} is not text", "bad")
+        Console().say("hint: its bytes are no UTF-8; give a file or a session a name that is")
+        return USAGE
     if words and words[0] in COMMANDS:
         return _run_command(words[0], words[1:])
     if words and words[0] == "help" and len(words) > 1 and words[1] in COMMANDS:
@@ -65,6 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         Console().say(f"hint: holdfast {meant}; or, if it is a task for the agent: holdfast -- {words[0]}")
         return USAGE
     return _run_command("session", words)
+
+
+def _is_text(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _help() -> str:
@@ -107,8 +120,7 @@ def _guarded(work: Coroutine[Any, Any, int], working: str) -> int:
         console.say("stopped")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read has gone. What is still in the buffer must not be tried again when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        let_go_of_output()  # whoever read has gone
         return OK
     except HoldfastError as error:
         console.say(f"holdfast: {error} ({error.code})", "bad", folds=True)
@@ -116,3 +128,8 @@ def _guarded(work: Coroutine[Any, Any, int], working: str) -> int:
         if isinstance(error, ModelMissing):
             return NO_MODEL
         return USAGE if isinstance(error, InvalidInput) else ERROR
+    except OSError as error:
+        let_go_of_output()
+        console.say(f"holdfast: {error}", "bad", folds=True)
+        console.say("hint: the system refused that; holdfast doctor looks at the disk and at what is whose")
+        return ERROR

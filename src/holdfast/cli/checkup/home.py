@@ -31,7 +31,9 @@ def check_home(home: Home) -> Iterator[Finding]:
 def _permissions(home: Home) -> Iterator[Finding]:
     mode = stat.S_IMODE(home.root.stat().st_mode)
     owner = home.root.stat().st_uid
-    if owner != os.getuid():
+    if not home.root.is_dir():
+        yield _bad(f"{home.root} is no folder", "set HOLDFAST_HOME to a folder of your own")
+    elif owner != os.getuid():
         yield _bad(
             f"{home.root} belongs to user {owner}, not to you", "set HOLDFAST_HOME to a folder of your own"
         )

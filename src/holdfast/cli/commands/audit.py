@@ -7,7 +7,6 @@ holdfast audit --op world.write --json
 
 import argparse
 import csv
-import os
 import sys
 from collections.abc import Callable
 
@@ -15,6 +14,7 @@ from holdfast.cli import exits
 from holdfast.cli.audit_table import audit_table
 from holdfast.cli.console import Console
 from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.cli.streams import columns
 from holdfast.core import encode
 from holdfast.gate import AuditEntry, audit_stats, audit_view
 
@@ -44,7 +44,7 @@ async def run(arguments: argparse.Namespace) -> int:
     elif arguments.csv:
         _write_csv(entries)
     else:
-        width = os.get_terminal_size().columns if console.is_interactive else 160
+        width = columns(otherwise=160)
         for line in audit_table(entries, width=width):
             console.print(line)
     return exits.OK

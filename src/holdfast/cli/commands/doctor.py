@@ -8,13 +8,13 @@ kernel is used. No model is asked and nothing is sent. Exit codes: 0 when nothin
 """
 
 import argparse
-import os
 import textwrap
 from contextlib import aclosing
 
 from holdfast.cli import exits
 from holdfast.cli.checkup import Finding, examine
 from holdfast.cli.console import Console, Tone, visible
+from holdfast.cli.streams import columns
 from holdfast.store import Home
 
 WORKING = "looks at this machine"
@@ -52,7 +52,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 def _tell(console: Console, finding: Finding) -> None:
     mark, tone = _MARKS[finding.state]
-    width = (os.get_terminal_size().columns if console.is_interactive else 100) - _INDENT
+    width = columns(otherwise=100) - _INDENT
     head = f"{mark}  {finding.part:<{_INDENT - 8}}  "
     lines = _wrapped(finding.told, width)
     if finding.fix and finding.state != "ok":

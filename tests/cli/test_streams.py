@@ -1,0 +1,101 @@
+"""Commands whose streams are closed, full or not text, started as a shell starts them."""
+
+import os
+import pty
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "HOLDFAST_HOME": str(home / "holdfast"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+
+
+def shell(home: Path, line: str) -> subprocess.CompletedProcess[bytes]:
+    """What came of one line of a shell in which `holdfast` is the program."""
+    program = f"{shlex.quote(sys.executable)} -m holdfast"
+    return subprocess.run(
+        ["/bin/sh", "-c", f'holdfast() {{ {program} "$@"; }}\n{line}'],
+        env=_environment(home),
+        cwd=home,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=50,
+        check=False,
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "four.json").write_text('["Four."]')
+    return tmp_path
+
+
+def test_the_answer_comes_also_where_stderr_or_stdin_is_closed(home: Path) -> None:
+    for closed in ("2>&-", "<&-", "2>&- <&-"):
+        done = shell(home, f"holdfast -m scripted:four.json 'two and two?' {closed}")
+        assert (done.returncode, done.stdout) == (0, b"Four.\n"), closed
+
+
+def test_a_command_whose_stdout_is_closed_ends_well_and_writes_into_no_file(home: Path) -> None:
+    done = shell(home, "holdfast -m scripted:four.json hello >&- && holdfast sessions >&- && holdfast verify")
+    assert done.returncode == 0, done.stderr
+    assert b"sound" in done.stdout
+
+
+def test_a_full_disk_behind_stdout_is_one_line_and_a_hint(home: Path) -> None:
+    done = shell(home, "holdfast explain exit-codes > /dev/full")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == b"holdfast: [Errno 28] No space left on device"
+    assert b"Traceback" not in done.stderr
+
+
+def test_bytes_that_are_no_text_go_with_the_task_as_marks(home: Path) -> None:
+    done = shell(home, r"printf '\377 end' | holdfast -m scripted:four.json look")
+    assert (done.returncode, done.stdout) == (0, b"Four.\n"), done.stderr
+    assert "\ufffd end".encode() in shell(home, "holdfast show").stdout
+
+
+def test_a_word_that_is_no_text_is_refused(home: Path) -> None:
+    done = shell(home, r"""holdfast show "$(printf '\377')" """)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == rb"holdfast: '\udcff' is not text"
+
+
+def test_letters_that_stdout_cannot_carry_are_written_as_escapes(home: Path) -> None:
+    (home / "four.json").write_text('["caf\\u00e9"]')
+    done = shell(
+        home, "PYTHONIOENCODING=ascii:strict; export PYTHONIOENCODING; holdfast -m scripted:four.json hi"
+    )
+    assert (done.returncode, done.stdout) == (0, b"caf\\xe9\n"), done.stderr
+
+
+def test_a_table_may_be_piped_on_by_a_person_at_a_terminal(home: Path) -> None:
+    assert shell(home, "holdfast -m scripted:four.json hello").returncode == 0
+    person, terminal = pty.openpty()
+    try:
+        for command in ("audit", "doctor", "sessions"):
+            done = subprocess.run(
+                [sys.executable, "-m", "holdfast", command],
+                env={**_environment(home), "TERM": "xterm"},
+                stdin=terminal,
+                stdout=subprocess.PIPE,
+                stderr=terminal,
+                timeout=50,
+                check=False,
+            )
+            assert done.returncode == (1 if command == "doctor" else 0), os.read(person, 4000)
+            assert done.stdout, command
+    finally:
+        os.close(person)
+        os.close(terminal)
