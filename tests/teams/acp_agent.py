@@ -12,6 +12,8 @@ hang              never ends, until it is cancelled
 silent            never ends and does not hear a cancel either
 die               ends the process
 flood             a line that has no end
+garble            a line that breaks off, and nothing more
+chatter           a line that is no message, then an echo
 mode NAME         changes its own mode and never ends
 environment       the names of its variables
 folder            where it works
@@ -138,6 +140,12 @@ class Agent:
             case "flood":
                 while True:
                     os.write(1, b"x" * 65536)
+            case "garble":
+                print('{"jsonrpc": "2.0", "id": ', flush=True)
+                while hear() is not None:
+                    pass
+            case "chatter":
+                print("loading the model ...", flush=True)
             case "mode":
                 update(session, sessionUpdate="current_mode_update", currentModeId=rest)
                 while hear() is not None:

@@ -127,7 +127,12 @@ async def test_a_turn_is_cancelled_also_where_the_agent_does_not_listen(
 
 @pytest.mark.parametrize(
     ("verb", "words"),
-    [("die", "ended with code 3"), ("flood", "was cut off"), ("mode auto", "left the mode")],
+    [
+        ("die", "ended with code 3"),
+        ("flood", "was cut off"),
+        ("garble", "sent a broken message and was cut off"),
+        ("mode auto", "left the mode"),
+    ],
 )
 async def test_an_agent_that_ends_or_breaks_the_rules_is_an_error_at_once_and_taken_up_anew(
     tmp_path: Path, verb: str, words: str, monkeypatch: pytest.MonkeyPatch
@@ -139,6 +144,11 @@ async def test_an_agent_that_ends_or_breaks_the_rules_is_an_error_at_once_and_ta
     assert lost.outcome.code == "member-lost"
     assert words in lost.outcome.message
     assert after.text == f'recall: ["{verb}"]'
+
+
+async def test_a_line_that_is_no_message_is_passed_over(tmp_path: Path) -> None:
+    (reply,) = await ask(tmp_path, of_parrots(tmp_path / "p"), "chatter")
+    assert reply.text == "echo[1]: chatter"
 
 
 async def test_an_agent_that_says_nothing_is_ended(tmp_path: Path) -> None:

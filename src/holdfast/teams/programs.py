@@ -1,6 +1,7 @@
 """A foreign member's process: a ward that speaks JSON, one object a line.
 
-A line that is no JSON object is counted and left out; one without an end is cut off, and the program with it.
+A line that is no JSON object is counted and left out. One that begins as an object and is none was a message, and somebody may wait
+for it for ever; so the program is cut off there, as it is at a line without an end.
 """
 
 import asyncio
@@ -105,5 +106,7 @@ class LineProcess:
             value = None
         if isinstance(value, dict):
             self._on_line(value)
-        else:
-            self.strays += 1
+            return
+        self.strays += 1
+        if line.lstrip().startswith(b"{"):
+            self.cut_off("sent a broken message and was cut off")
