@@ -10,7 +10,7 @@ from tests.teams.companies import company, roster
 
 from holdfast.core.errors import InvalidInput
 from holdfast.teams import Caller, Callers, serving_http
-from holdfast.teams.services import timeout_of
+from holdfast.teams.services import SERVICES, timeout_of
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
@@ -53,6 +53,24 @@ async def test_a_team_is_who_its_token_says_and_an_operator_sees_more(tmp_path: 
         (line,) = await call(url, boss, "teams_status")
         assert (line["pair"], line["messages"], line["state"]) == ("alpha -> beta", 1, "idle")
         assert await call(url, boss, "teams_sleep", team="beta", fromTeam="alpha") == {"asleep": True}
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "value", "words"),
+    [
+        ("teams_send_message", "waitForResponse", "false", "waitForResponse is true or false"),
+        ("teams_send_message", "messageId", 5, "messageId is a text"),
+        ("teams_send_message", "to", "beta", "no argument 'to'"),
+        ("teams_sleep", "force", "true", "force is true or false"),
+        ("teams_ask", "question", ["hi"], "question is a text"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_and_not_guessed_at(
+    tool: str, name: str, value: Any, words: str
+) -> None:
+    (service,) = [each for each in SERVICES if each.name == tool]
+    with pytest.raises(InvalidInput, match=words):
+        service.check(dict.fromkeys(service.needed, "beta") | {name: value})
 
 
 @pytest.mark.parametrize("value", [-2, 3_600_001, "5", 1.5, True, None])

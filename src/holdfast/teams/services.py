@@ -63,12 +63,20 @@ class Service:
         """Whether it is for operators alone."""
 
     def check(self, arguments: JsonObject) -> None:
-        """Raise InvalidInput for arguments that it does not have, or that are missing."""
-        for name in arguments:
+        """Raise InvalidInput for arguments that it does not have, that are missing, or of another type than it says."""
+        for name, value in arguments.items():
             if name not in self.parameters:
-                raise InvalidInput(f"{self.name} has no argument {name!r}")
+                raise InvalidInput(
+                    f"{self.name} has no argument {name!r}",
+                    hint=f"it has {', '.join(self.parameters) or 'none'}",
+                )
+            expected = self.parameters[name]
+            if expected is _TEXT and not isinstance(value, str):
+                raise InvalidInput(f"{name} is a text, not {value!r}")
+            if expected is _FLAG and not isinstance(value, bool):
+                raise InvalidInput(f"{name} is true or false, not {value!r}")
         for name in self.needed:
-            if not isinstance(arguments.get(name), str):
+            if name not in arguments:
                 raise InvalidInput(f"{self.name} needs the text {name!r}")
 
 
@@ -83,8 +91,7 @@ async def _send(order: Order) -> Json:
 
 async def _letter(order: Order, receiver: str, text: str, *, is_waiting: bool) -> Json:
     timeout = timeout_of(order.given.get("timeout", DEFAULT_TIMEOUT_MS))
-    id = order.given.get("messageId")
-    message = id if isinstance(id, str) else None
+    message = order.text("messageId") if "messageId" in order.given else None
     board, within = order.board, order.caller.within
     if not is_waiting or timeout == -1:
         sent = await board.send(
