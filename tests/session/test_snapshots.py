@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.core import Escalation, FakeClock, Ok, Proposed, Response
+from holdfast.core import Escalation, FakeClock, FunctionToolset, Ok, Proposed, Response, Tool
 from holdfast.core.errors import SessionExists
 from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session
 
 STAGES = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.delete": "escalate"})
+ASKS = FixedPolicy(default="escalate")
+PUT = Tool(name="box.put", parameters={"type": "object", "properties": {}}, roles={})
 
 
 @pytest.fixture
@@ -77,6 +79,39 @@ async def test_what_a_person_granted_there_does_not_hold_here(
     again = await there.restore(tmp_path / "session.zip", policy=STAGES, needs_model=False)
     await again.execute("import os\nopen('b', 'w').write('b')\nos.remove('b')")
     assert len(again.escalations()) == 1
+
+
+async def test_what_a_person_granted_there_does_not_hold_in_a_fork_of_it_either(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
+    async def always(escalation: Escalation) -> Response:
+        return Response(verdict="approve", scope="session")
+
+    box = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
+    session = await here.create(policy=ASKS, toolsets=[box], needs_model=False, approver=always)
+    assert await session.execute("box.put()") == Ok(value="done")
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    again = await there.restore(tmp_path / "session.zip", policy=ASKS, toolsets=[box], needs_model=False)
+    fork = await there.fork(again.id, policy=ASKS, toolsets=[box], needs_model=False)
+    await fork.execute("box.put()")
+    assert len(fork.escalations()) == 1
+
+
+async def test_a_yes_that_was_given_there_and_not_acted_on_does_not_count_here(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
+    box = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
+    session = await here.create(policy=ASKS, toolsets=[box], needs_model=False)
+    await session.execute("box.put()")
+    [waits] = session.escalations()
+    await session.resolve(waits.id, Response(verdict="approve"))
+    await session.close()
+    await here.snapshot(session.id, tmp_path / "session.zip")
+    again = await there.restore(tmp_path / "session.zip", policy=ASKS, toolsets=[box], needs_model=False)
+    await again.advance()
+    assert box.performed == []
+    [entry] = again.audit(operation=PUT.name)
+    assert entry.decision.reason.endswith("the yes to it was given on another home")
 
 
 async def test_variables_sealed_by_another_home_are_not_taken_up_and_the_session_goes_on(

@@ -32,6 +32,7 @@ from holdfast.session import (
     plan_fork,
     record_changes,
     settle,
+    taken_back,
 )
 from holdfast.store import EmbeddedStore, Home, Journal, Store, export_session, import_session
 from holdfast.world import open_folder
@@ -135,7 +136,8 @@ class Runtime:
         It works in a folder of its own, so the two cannot get in each other's way.
         """
         parent = await self.store.find(reference)
-        plan, before = plan_fork(parent, await self.store.read(parent), at)
+        recorded = await self.store.read(parent)
+        plan, before = plan_fork(parent, recorded, at)
         terms = self._settle(choices, policy_before=before.policy, model_before=before.model)
         opened = msgspec.structs.replace(
             before,
@@ -147,6 +149,7 @@ class Runtime:
         )
         journal = await self.store.fork(parent, at=plan.seq, opened=opened)
         try:
+            await journal.append(*taken_back(recorded, plan))
             await self._ground.bring_files(journal.session, plan.manifest)
         except BaseException:
             await journal.release()

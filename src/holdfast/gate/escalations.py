@@ -34,6 +34,8 @@ class Escalations(Fold):
         self._clock = clock
         self._answering = asyncio.Lock()
         """Held while an escalation is being ended, so that it ends once."""
+        # Not part of `reset`: a rewind does not make a yes of what was withdrawn.
+        self._withdrawn: dict[EscalationId, str] = {}
         super().__init__(journal)
 
     def reset(self) -> None:
@@ -57,15 +59,21 @@ class Escalations(Fold):
                         response=event.response,
                         principal=event.principal,
                     )
+                    self._withdraw(event.escalation)
             case EscalationExpired():
-                if escalation_ := self._open.pop(event.escalation, None):
-                    self._ruled[event.escalation] = Ruling(
-                        escalation=escalation_, verdict="expire", reason=event.reason
-                    )
+                self._withdrawn[event.escalation] = event.reason
+                self._withdraw(event.escalation)
             case _:
                 return
         self._changed.set()
         self._changed = asyncio.Event()
+
+    def _withdraw(self, id: EscalationId) -> None:
+        """Make a no of what nobody answered, and of a yes that was given elsewhere and not acted on."""
+        ruled = self._ruled.get(id)
+        escalation = self._open.pop(id, None) or (ruled.escalation if ruled is not None else None)
+        if escalation is not None and id in self._withdrawn:
+            self._ruled[id] = Ruling(escalation=escalation, verdict="expire", reason=self._withdrawn[id])
 
     def waiting(self) -> tuple[Escalation, ...]:
         """Everything that waits now, oldest first."""

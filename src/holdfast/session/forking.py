@@ -6,7 +6,16 @@ import msgspec
 
 from holdfast.core import SessionId
 from holdfast.core.errors import InvalidInput
-from holdfast.core.events import BudgetRaised, Parent, Recorded, SessionOpened, SessionReconfigured, TurnEnded
+from holdfast.core.events import (
+    BudgetRaised,
+    EscalationExpired,
+    GrantRevoked,
+    Parent,
+    Recorded,
+    SessionOpened,
+    SessionReconfigured,
+    TurnEnded,
+)
 from holdfast.core.fold import effective
 from holdfast.session.rewinding import RewindPlan, plan_rewind
 
@@ -35,3 +44,9 @@ def plan_fork(
                 pass
     parting = Parent(session=parent, seq=plan.seq)
     return plan, msgspec.structs.replace(opened, workspace="", name=None, parent=parting)
+
+
+def taken_back(recorded: Sequence[Recorded], plan: RewindPlan) -> list[GrantRevoked | EscalationExpired]:
+    """What a person took back after the point: it stays taken back in a fork that begins before."""
+    since = (entry.event for entry in recorded if entry.seq > plan.seq)
+    return [event for event in since if isinstance(event, GrantRevoked | EscalationExpired)]

@@ -6,10 +6,13 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from holdfast.core import GrantId, SessionId, check_session_id, encode
+from holdfast.core import EscalationId, GrantId, SessionId, check_session_id, encode
 from holdfast.core.errors import InvalidInput, SessionExists
 from holdfast.core.events import (
     AnyEvent,
+    CallIntended,
+    EscalationAnswered,
+    EscalationExpired,
     GrantGiven,
     GrantRevoked,
     Noted,
@@ -151,6 +154,10 @@ def _settle(
     """Record the arrival: what somebody else allowed, and where they worked, does not hold here."""
     tally = fold(session, recorded)
     arrival: list[AnyEvent] = [GrantRevoked(grant=grant) for grant in _grants(one.event for one in recorded)]
+    arrival += [
+        EscalationExpired(escalation=id, reason="the yes to it was given on another home")
+        for id in _approved(one.event for one in recorded)
+    ]
     arrival.append(SessionReconfigured(workspace=str(home.workspace(session))))
     name = tally.summary.name
     if name is not None and transaction.execute(SQL["session_named"], (name,)).fetchone():
@@ -175,3 +182,14 @@ def _grants(events: Iterator[AnyEvent]) -> list[GrantId]:
         elif isinstance(event, GrantRevoked):
             standing.pop(event.grant, None)
     return list(standing)
+
+
+def _approved(events: Iterator[AnyEvent]) -> list[EscalationId]:
+    """Escalations with a yes that no call was made by yet."""
+    unused: dict[EscalationId, None] = {}
+    for event in events:
+        if isinstance(event, EscalationAnswered) and event.response.verdict == "approve":
+            unused[event.escalation] = None
+        elif isinstance(event, CallIntended) and event.escalation is not None:
+            unused.pop(event.escalation, None)
+    return list(unused)
