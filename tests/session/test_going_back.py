@@ -116,3 +116,13 @@ async def test_a_turn_that_was_cancelled_can_be_gone_back_to(runtime: Runtime) -
     await session.execute("open('a.txt', 'w').write('two')")
     await session.rewind(1)
     assert files(session) == {"a.txt": b"one"}
+
+
+async def test_a_session_whose_last_turn_was_cancelled_can_be_forked_and_rewound(runtime: Runtime) -> None:
+    policy = FixedPolicy(default="allow", verdicts={"world.delete": "escalate"})
+    session = await runtime.create(policy=policy, needs_model=False)
+    await session.execute("open('a.txt', 'w').write('one')\nworld.delete(path='a.txt')")
+    await session.cancel()
+    assert (await session.plan_rewind(1)).turn == 1
+    fork = await runtime.fork(session.id, policy=policy, needs_model=False)
+    assert files(fork) == {"a.txt": b"one"}

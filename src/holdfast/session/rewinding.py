@@ -37,7 +37,10 @@ def plan_rewind(recorded: Iterable[Recorded], turn: int) -> RewindPlan:
     counted = effective(recorded)
     point = next((e for e in counted if isinstance(e.event, RestorePointMade) and e.event.turn == turn), None)
     if point is None or not isinstance(point.event, RestorePointMade):
-        raise InvalidInput(f"there is no restore point of turn {turn}", hint="see: holdfast show")
+        raise InvalidInput(
+            f"there is no restore point of turn {turn}",
+            hint="holdfast rewind SESSION, or /rewind, lists the turns that can be gone to",
+        )
     end = _end_of(counted, turn, point.seq)
     settled = {
         e.event.call for e in counted if isinstance(e.event, CallSettled) and e.event.status != "error"

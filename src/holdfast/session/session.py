@@ -353,3 +353,4 @@ class Session:
             wall_seconds=self._turn.take_worked_seconds(),
         )
         await self._journal.append(ended)
+        await self._points.mark(ended.turn)
