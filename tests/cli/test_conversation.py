@@ -145,6 +145,7 @@ def test_ctrl_c_ends_the_turn_drops_the_queue_and_leaves_the_session_ready(tmp_p
         typist.type("spin\r")
         say(typist, "never asked", "queued; 1 waits")
         typist.type("\x03")
+        assert typist.wait_for("not sent: never asked")
         assert typist.wait_for("stopped; what was done stays done")
         say(typist, "still there?", "I am back.")
         assert "queued" not in typist.seen[typist.seen.rindex("I am back.") :]

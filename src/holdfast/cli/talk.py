@@ -142,7 +142,9 @@ class Talk:
         """End the running turn, and drop what is queued; False where none runs."""
         if not self.is_busy:
             return False
-        self.queue.clear()
+        if self.queue:
+            self.screen.say(f"  not sent: {' / '.join(map(visible, self.queue))}", "ask", folds=True)
+            self.queue.clear()
         self._stopping = asyncio.ensure_future(self.session.cancel())
         return True
 
