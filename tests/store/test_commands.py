@@ -85,6 +85,8 @@ def test_show_tells_a_session_and_one_turn_of_it(run: Run) -> None:
     assert "failing" not in run("show", "first", "--turn", "2")[1]
     assert len(data(run("show", "first", "--events", "--json"))["events"]) == 7
     assert run("show", "nobody")[0] == 1
+    code, _, told = run("show", "first", "--turn", "99")
+    assert (code, "there is no turn 99 in this session" in told) == (2, True)
 
 
 def test_a_session_is_renamed_and_found_by_the_new_name(run: Run) -> None:
@@ -115,7 +117,8 @@ def test_a_session_travels_by_file(run: Run, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "other"))
     assert data(run("import", "out.zip", "--json"))["id"] == "s-1"
     assert run("verify", "first")[0] == 0
-    assert run("import", "missing.zip")[0] == 2
+    code, _, told = run("import", "missing.zip")
+    assert (code, "there is no file 'missing.zip'" in told) == (2, True)
 
 
 def test_a_fork_has_the_history_up_to_its_point(run: Run) -> None:

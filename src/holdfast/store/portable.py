@@ -124,6 +124,8 @@ def _opening(path: Path) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(path) as archive:
             _refuse_hostile(path, archive)
             yield archive
+    except FileNotFoundError as problem:
+        raise InvalidInput(f"there is no file {str(path)!r}") from problem
     except _UNREADABLE as problem:
         raise InvalidInput(f"{path.name!r} is no exported session that can be read") from problem
 

@@ -5,7 +5,7 @@ holdfast show 2026-11 --turn 3
 holdfast show my-session --events --json     every event as it is recorded
 holdfast show my-session --follow            read along with the process that holds it, until Ctrl-C
 
-Exit codes: 1 when there is no such session, 130 when reading along was stopped.
+Exit codes: 1 when there is no such session, 2 when there is no such turn, 130 when reading along was stopped.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from holdfast.cli.commands.sessions import row
 from holdfast.cli.console import Console, visible
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core import SystemClock, encode
+from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     CallIntended,
     CallRefused,
@@ -54,6 +55,11 @@ async def run(arguments: argparse.Namespace) -> int:
         summary = await store.summary(session)
         recorded: Sequence[Recorded] = await store.read(session)
         shown = recorded if arguments.events else effective(recorded)
+        if not arguments.follow and not any(_is_of(one, arguments.turn) for one in shown):
+            raise InvalidInput(
+                f"there is no turn {arguments.turn} in this session",
+                hint=f"holdfast show {summary.name or session} shows those there are",
+            )
         if arguments.json and not arguments.follow:
             events = [_plain(one) for one in shown if _is_of(one, arguments.turn)]
             console.json({"session": summary, "events": events})
