@@ -55,14 +55,14 @@ def damage(value: Any, draw: st.DataObject) -> Any:
     return copy.deepcopy(draw.draw(st.sampled_from(JUNK)))
 
 
-async def ask(kind: str, content: bytes) -> None:
-    """Passes when it ends in a reply or in an error of ours."""
+async def ask(kind: str, content: bytes) -> Reply | ModelError:
+    """How it ended; passes when that is a reply or an error of ours."""
     async with StubServer([Raw(content=content)], key=KEY) as stub:
         model = open_at(kind, stub.url, settings=ModelSettings(attempts=1))
         try:
-            await model.ask(Prompt(system="", messages=(UserMessage(text="hello"),)), lambda _: None)
-        except ModelError:
-            pass
+            return await model.ask(Prompt(system="", messages=(UserMessage(text="hello"),)), lambda _: None)
+        except ModelError as error:
+            return error
         finally:
             await model.close()
 
@@ -87,7 +87,9 @@ async def test_a_piece_of_text_that_is_no_text_is_a_malformed_reply() -> None:
     events = list(WIRES["anthropic"].events(REPLY, model="m", size=4))
     bodies: list[Any] = [body for name, body in events if name == "content_block_delta"]
     next(body["delta"] for body in bodies if "text" in body["delta"])["text"] = None
-    await ask("anthropic", frames_of(events))
+    ended = await ask("anthropic", frames_of(events))
+    assert isinstance(ended, ModelError)
+    assert ended.code == "model-unavailable"
 
 
 async def ask_damaged(kind: str, data: st.DataObject) -> None:

@@ -137,8 +137,8 @@ async def test_calls_with_one_id_are_told_apart(kind: str, serve: Serve) -> None
         [Reply(message=ModelMessage(parts=twins), usage=Usage(input_tokens=1), finish="tool-calls")]
     )
     message = await first_reply(kind, stub)
-    if len(message.tool_calls) == 2:  # Anthropic and Google may send it; the others merge such calls
-        assert len({call.id for call in message.tool_calls}) == 2
+    assert [call.arguments for call in message.tool_calls] == [{"at": "a"}, {"at": "b"}]
+    assert len({call.id for call in message.tool_calls}) == 2
 
 
 @given(

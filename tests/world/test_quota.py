@@ -43,6 +43,7 @@ def test_a_quota_that_is_already_passed_still_lets_files_shrink(tmp_path: Path) 
     world.write("big", b"x" * 50)
     world.delete("big")
     world.write("small", b"x")
+    assert world.files() == ("small",)
 
 
 def test_a_commit_past_the_quota_changes_nothing(tmp_path: Path) -> None:
