@@ -2,7 +2,9 @@
 
 import json
 import multiprocessing
+import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,35 @@ def test_a_damaged_purse_gives_nothing_until_it_is_made_anew(tmp_path: Path, con
         made.reserve(Amount(tokens=1))
     made.make(CAP, {SessionId("other"): Share(spent=Amount(tokens=99))})
     assert made.remaining("tokens") == 1
+
+
+def a_link(path: Path) -> None:
+    path.symlink_to(path.parent)
+
+
+def a_folder(path: Path) -> None:
+    (path / "inside").mkdir(parents=True)
+
+
+def a_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_flood(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+@pytest.mark.parametrize("put", [a_link, a_folder, a_pipe, a_flood])
+def test_whatever_else_stands_in_the_place_of_a_purse_is_not_followed_and_made_anew(
+    tmp_path: Path, put: Callable[[Path], None]
+) -> None:
+    first = purse(tmp_path)
+    (tmp_path / "purse.json").unlink()
+    put(tmp_path / "purse.json")
+    with pytest.raises(StoreUnavailable, match="damaged"):
+        first.reserve(Amount(tokens=1))
+    assert purse(tmp_path, share=Share(spent=Amount(tokens=60))).remaining("tokens") == 40
 
 
 def test_a_shorter_content_leaves_nothing_of_the_longer_one(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from holdfast.core import Amount, Dimension, Limits, SessionId, Value, encode
 from holdfast.core.errors import InvalidInput, StoreUnavailable
 from holdfast.core.events import BudgetRaised, Recorded, SessionOpened
 from holdfast.gate.budget import cost_of
+from holdfast.gate.own_files import remove
 from holdfast.gate.tree import check_room, check_spent, room_for
 from holdfast.store import replace_private
 
@@ -61,6 +62,8 @@ class Purse:
     def make(self, limits: Limits, family: Mapping[SessionId, Share]) -> None:
         """Write the file anew from what the journals say."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._path.is_dir():
+            remove(self._path)  # all else is replaced in one step
         replace_private(self._path, encode(_Content(limits=limits, shares=dict(family))))
 
     def join(self, share: Share) -> None:
@@ -127,18 +130,29 @@ class Purse:
 
     @contextmanager
     def _locked(self) -> Iterator[tuple[int, _Content]]:
-        descriptor = os.open(self._path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise self._damaged(error) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
+            size = os.fstat(descriptor).st_size
+            if size > _MAX_BYTES:
+                raise self._damaged(f"it has {size:,} bytes")
             try:
-                content = _DECODER.decode(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
-            except (msgspec.DecodeError, InvalidInput) as error:
-                raise StoreUnavailable(
-                    f"{self._path} is damaged: {error}", hint="open the session again, it is made anew then"
-                ) from None
+                content = _DECODER.decode(os.pread(descriptor, size, 0))
+            except (msgspec.DecodeError, InvalidInput, OSError) as error:
+                raise self._damaged(error) from None
             yield descriptor, content
         finally:
             os.close(descriptor)
+
+    def _damaged(self, why: object) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"{self._path} is damaged: {why}", hint="open the session again, it is made anew then"
+        )
 
     def _write(self, descriptor: int, content: _Content) -> None:
         held = Amount()
@@ -186,4 +200,6 @@ def _plus(one: Limits, other: Limits) -> Limits:
     return one.raised(other).narrowed(other.raised(one))
 
 
+_MAX_BYTES = 64_000_000
+"""Room for a hundred thousand sessions in one tree."""
 _DECODER: msgspec.json.Decoder[_Content] = msgspec.json.Decoder(_Content)
