@@ -168,6 +168,27 @@ async def test_a_subscription_outlives_the_process_of_its_server(stand: Stander,
         await it.told.next(mcp_types.ResourceUpdatedNotification)
 
 
+@both_servers
+async def test_changes_are_announced_and_heard_over_http_too(stand: Stander, server: str) -> None:
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    it = await stand(server)
+    async with it.proxy.serving_http() as (address, token):
+        http = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
+        transport = streamable_http_client(address, http_client=http)
+        async with http, Client(transport, mode=OLD, message_handler=it.told.hear) as client:
+            offered = client.server_capabilities
+            for each in (offered.tools, offered.resources, offered.prompts):
+                assert each is not None
+                assert each.list_changed
+            await client.list_tools()
+            await subscribe(client, URI)
+            while it.told.messages.empty():  # what is told before the client listens is lost
+                await client.call_tool("talkative__touch", {})
+            await it.told.next(mcp_types.ResourceUpdatedNotification)
+
+
 @both_sides
 async def test_a_server_that_changes_its_tools_is_heard(stand: Stander, server: str, era: str) -> None:
     it = await stand(server)

@@ -73,7 +73,7 @@ class Front:
         subscribing = Subscribing(
             self._road, audience=self._audience, catalogue=self._catalogue, servers=self._servers
         )
-        self.server: Server[Any] = Server(
+        self.server: Server[Any] = _TellingServer(
             NAME,
             instructions="Tools behind a gate: a call may be refused or wait for a person. A refusal gives its reason.",
             on_list_tools=self._list_tools,
@@ -96,11 +96,6 @@ class Front:
         self.server.middleware[:] = [sealing]
         for toolset in servers:
             toolset.follow(self._heard)
-
-    def options(self) -> InitializationOptions:
-        """What a client of the older era is told at the start."""
-        changes = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
-        return self.server.create_initialization_options(changes)
 
     # -- tools
 
@@ -211,6 +206,16 @@ class Front:
                 self._audience.log(news)
             case _:
                 pass
+
+
+class _TellingServer(Server[Any]):
+    """The library's server, which says to every client of the older era, over stdio or HTTP, that it tells of changes."""
+
+    def create_initialization_options(
+        self, notification_options: NotificationOptions | None = None, *others: Any, **named: Any
+    ) -> InitializationOptions:
+        changes = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+        return super().create_initialization_options(notification_options or changes, *others, **named)
 
 
 def _object(value: Json) -> JsonObject:

@@ -54,9 +54,9 @@ class Proxy:
         """Serve whoever started this process, until it closes our standard input."""
         from holdfast.mcp.stdio import standard_streams
 
-        front = self.front()
+        server = self.front().server
         async with standard_streams() as (incoming, outgoing):
-            await front.server.run(incoming, outgoing, front.options())
+            await server.run(incoming, outgoing, server.create_initialization_options())
 
     @contextlib.asynccontextmanager
     async def serving_http(self, *, port: int = 0, token: str = "") -> AsyncIterator[tuple[str, str]]:
