@@ -40,6 +40,28 @@ def test_a_roster_is_begun_checked_and_its_teams_are_asked(
     }
 
 
+def test_a_policy_that_cannot_be_opened_is_named_with_its_place(
+    tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roster.write_text(f"teams:\n  a:\n    project: {tmp_path}\n    policy: nosuch\n")
+    assert main(["teams", "check"]) == 2
+    assert f"{roster}:4:13: " in (said := capsys.readouterr().err)
+    assert "nosuch" in said
+    roster.write_text(f"teams:\n  a:\n    project: {tmp_path}\n    policy: safe-edit\n")
+    assert main(["teams", "check"]) == 0
+
+
+@pytest.mark.parametrize("seconds", ["0", "-3", "nan"])
+def test_no_time_to_answer_is_refused_before_anybody_is_asked(
+    tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str], seconds: str
+) -> None:
+    roster.write_text(ROSTER.replace("HERE", str(tmp_path)))
+    assert main(["teams", "ask", "a", "hello", "--seconds", seconds]) == 2
+    assert "--seconds is more than 0" in capsys.readouterr().err
+    assert main(["teams", "status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
 def test_teams_come_and_go_and_the_rest_of_the_file_stays(
     tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,6 @@
 """From a file to a roster and back, loading what parses it only then: YAML is slow to load, and most programs need no roster."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.core import JsonObject
@@ -7,8 +8,8 @@ from holdfast.core.errors import InvalidConfig
 from holdfast.teams.roster import Roster
 
 
-def load_roster(path: Path) -> Roster:
-    """The roster in a file. Raises InvalidConfig, naming line and column."""
+def load_roster(path: Path, *, open_policy: Callable[[str], object] | None = None) -> Roster:
+    """The roster in a file; with `open_policy`, every team's policy is opened too. Raises InvalidConfig, naming line and column."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -19,7 +20,7 @@ def load_roster(path: Path) -> Roster:
         raise InvalidConfig(f"{path}: cannot be read: {error}") from None
     from holdfast.teams.reading import read_roster
 
-    return read_roster(text, source=str(path))
+    return read_roster(text, source=str(path), open_policy=open_policy)
 
 
 def with_team(text: str, name: str, fields: JsonObject, *, source: str) -> str:

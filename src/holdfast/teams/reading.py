@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from holdfast.core import DIMENSIONS, Limits
-from holdfast.core.errors import InvalidConfig, InvalidInput
+from holdfast.core.errors import HoldfastError, InvalidConfig, InvalidInput
 from holdfast.teams.documents import Spot, read_document
 from holdfast.teams.pairs import OUTSIDE, RESERVED, check_name
 from holdfast.teams.roster import CompanySettings, Gating, MemberKind, Roster, Team
@@ -24,8 +24,8 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Read = Callable[[Spot], object]
 
 
-def read_roster(text: str, *, source: str) -> Roster:
-    """The roster in a text."""
+def read_roster(text: str, *, source: str, open_policy: Callable[[str], object] | None = None) -> Roster:
+    """The roster in a text; where `open_policy` is given, no policy that it cannot open."""
     fields = read_document(text, source).fields()
     _refuse_unknown(fields, ("settings", "teams"), "the roster")
     if "teams" not in fields:
@@ -35,8 +35,10 @@ def read_roster(text: str, *, source: str) -> Roster:
     named = fields["teams"][1]
     for name, (key, spot) in ({} if named.is_nothing() else named.fields()).items():
         teams[_team_name(name, key)] = _read_team(name, key, spot)
-    for name, (_, spot) in ({} if named.is_nothing() else named.fields()).items():
+    for name, (key, spot) in ({} if named.is_nothing() else named.fields()).items():
         _check_askers(spot, teams, name)
+        if open_policy is not None:
+            _check_policy(spot.fields().get("policy", (key, key))[1], teams[name].policy, open_policy)
     return Roster(settings=_read_settings(settings[1]) if settings else CompanySettings(), teams=teams)
 
 
@@ -102,6 +104,13 @@ def _check_askers(spot: Spot, teams: dict[str, Team], name: str) -> None:
     for asker in teams[name].asked_by or ():
         if asker != OUTSIDE and asker not in teams:
             spot.fields()["asked_by"][1].fail(f"there is no team {asker!r}")
+
+
+def _check_policy(spot: Spot, name: str, open_policy: Callable[[str], object]) -> None:
+    try:
+        open_policy(name)
+    except HoldfastError as error:
+        spot.fail(str(error), hint=error.hint)
 
 
 def _project(spot: Spot) -> str:

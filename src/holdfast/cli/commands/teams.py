@@ -99,17 +99,20 @@ async def run(arguments: argparse.Namespace) -> int:
             return _begin(file, home, console)
         case "add" | "remove":
             return _edit(file, arguments, console)
+        case "check":
+            return _check(file, home, console)
     roster = load_roster(file)
     match arguments.verb:
-        case "check":
-            console.print(f"{file}: {len(roster.teams)} teams, nothing wrong")
-            return exits.OK
         case "list":
             console.json(roster) if arguments.json else show_roster(roster, console)
             return exits.OK
     async with opened_board(roster, file, home) as (board, staff):
         match arguments.verb:
             case "ask":
+                if arguments.seconds is not None and not arguments.seconds > 0:
+                    raise InvalidInput(
+                        "--seconds is more than 0", hint="leave it out to wait for a whole turn"
+                    )
                 with Progress(lambda: f"{arguments.team} answers"):
                     reply = await board.ask(
                         arguments.sender,
@@ -145,6 +148,14 @@ async def _said(board: Switchboard, wanted: argparse.Namespace) -> list[LogLine]
             found += log_lines(pair, await board.said(pair))
     found.sort(key=lambda each: each.at_ms)
     return found[max(0, len(found) - max(wanted.limit, 0)) :]
+
+
+def _check(file: Path, home: Home, console: Console) -> int:
+    from holdfast.policy import load_policy
+
+    roster = load_roster(file, open_policy=lambda policy: load_policy(policy, search=(home.policies,)))
+    console.print(f"{file}: {len(roster.teams)} teams, nothing wrong")
+    return exits.OK
 
 
 def _begin(file: Path, home: Home, console: Console) -> int:
