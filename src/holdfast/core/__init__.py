@@ -26,7 +26,6 @@ from holdfast.core.decisions import (
 from holdfast.core.ids import (
     AGENT,
     EXTERNAL,
-    MAX_ID_LENGTH,
     MAX_NAME_LENGTH,
     PERSON,
     CallId,
@@ -35,7 +34,6 @@ from holdfast.core.ids import (
     Principal,
     SessionId,
     check_session_id,
-    is_reserved,
     new_session_id,
     new_token,
     sanitise_name,
@@ -80,13 +78,12 @@ from holdfast.core.tools import (
     Toolset,
 )
 from holdfast.core.usage import Usage
-from holdfast.core.values import Json, JsonObject, Value, canonical, digest, digest_bytes, encode, kebab
+from holdfast.core.values import Json, JsonObject, Value, digest, digest_bytes, encode
 
 __all__ = [
     "AGENT",
     "DIMENSIONS",
     "EXTERNAL",
-    "MAX_ID_LENGTH",
     "MAX_NAME_LENGTH",
     "PERSON",
     "STRICTNESS",
@@ -155,15 +152,12 @@ __all__ = [
     "Verdict",
     "bind",
     "call_id",
-    "canonical",
     "check_session_id",
     "digest",
     "digest_bytes",
     "encode",
     "is_blocked",
-    "is_reserved",
     "is_success",
-    "kebab",
     "new_session_id",
     "new_token",
     "read_outcome",

@@ -20,16 +20,15 @@ from holdfast.mcp.definitions import Definition, Refusal
 from holdfast.mcp.environment import secrets_of
 from holdfast.mcp.foreign import SILENT_TOOLS, ForeignTools, written_out
 from holdfast.mcp.health import problems_of
-from holdfast.mcp.hidden import has_hidden, visible
+from holdfast.mcp.hidden import visible
 from holdfast.mcp.pins import Comparison, PinnedServer, Pins
 from holdfast.mcp.proposals import Proposal, ask_model, propose_roles
 from holdfast.mcp.proxy import Proxy
-from holdfast.mcp.results import present_plainly, present_wholly
+from holdfast.mcp.results import present_wholly
 from holdfast.mcp.shelf import Shelf
 from holdfast.mcp.specs import ServerSpec, load_servers
 from holdfast.mcp.toolset import McpToolset, start_servers
-from holdfast.mcp.ward import LineTooLong, Ward, read_lines
-from holdfast.mcp.warding import under_warden
+from holdfast.mcp.ward import Ward
 
 __all__ = [
     "SILENT_TOOLS",
@@ -41,7 +40,6 @@ __all__ = [
     "ForeignTools",
     "Installation",
     "Keeper",
-    "LineTooLong",
     "ListChanged",
     "McpToolset",
     "News",
@@ -60,19 +58,15 @@ __all__ = [
     "ToolsHeld",
     "Ward",
     "ask_model",
-    "has_hidden",
     "kind_of",
     "known_roles",
     "load_servers",
     "plan",
-    "present_plainly",
     "present_wholly",
     "problems_of",
     "propose_roles",
-    "read_lines",
     "secrets_of",
     "start_servers",
-    "under_warden",
     "visible",
     "written_out",
 ]

@@ -22,7 +22,7 @@ from holdfast.store.notice import resume_notice
 from holdfast.store.passages import search
 from holdfast.store.pruning import PruneReport, prune
 from holdfast.store.redaction import SHORTEST_SECRET, Redactor
-from holdfast.store.spans import read_span, write_span
+from holdfast.store.spans import read_span
 from holdfast.store.upkeep import rebuild_index, verify, verify_all
 from holdfast.store.wordfile import MATCH_BEGINS, MATCH_ENDS, Passage
 
@@ -62,5 +62,4 @@ __all__ = [
     "until_free",
     "verify",
     "verify_all",
-    "write_span",
 ]

@@ -20,7 +20,7 @@ from holdfast.teams.letters import written
 from holdfast.teams.loading import load_roster, with_team, without_team
 from holdfast.teams.mailbox import Mailbox, Notice
 from holdfast.teams.own import SessionMember
-from holdfast.teams.pairs import OUTSIDE, Pair, check_name, check_thread
+from holdfast.teams.pairs import OUTSIDE, Pair
 from holdfast.teams.pool import Pool
 from holdfast.teams.recording import RecordedMember
 from holdfast.teams.roster import CompanySettings, MemberKind, Roster, Team
@@ -72,8 +72,6 @@ __all__ = [
     "UnknownTeam",
     "Waits",
     "WouldDeadlock",
-    "check_name",
-    "check_thread",
     "echo",
     "load_roster",
     "serve_stdio",
