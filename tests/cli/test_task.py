@@ -111,3 +111,24 @@ def test_a_broken_configuration_names_the_file_and_the_field(tmp_path: Path) -> 
     assert "config.toml" in done.stderr
     assert "polcy" in done.stderr
     assert "hint:" in done.stderr
+
+
+def test_a_session_that_goes_on_keeps_its_folder_and_its_name(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    model = script(tmp_path, "First.", "Second.")
+    first = holdfast("-w", "one", "--trust", "-n", "work", "-m", model, "begin", home=tmp_path)
+    assert first.returncode == 0, first.stderr
+    moved = holdfast("-r", "work", "-w", "two", "--trust", "go on", home=tmp_path)
+    assert (moved.returncode, moved.stdout) == (2, "")
+    assert f"this session works in '{tmp_path}/one'" in moved.stderr
+    renamed = holdfast("-r", "work", "-n", "other", "go on", home=tmp_path)
+    assert (renamed.returncode, "keeps its name" in renamed.stderr) == (2, True)
+    same = holdfast("-c", "-w", "one", "-n", "work", "go on", home=tmp_path)
+    assert (same.returncode, same.stdout) == (0, "Second.\n"), same.stderr
+
+
+def test_naming_a_path_that_is_not_staged_is_a_mistake_also_where_nothing_is(tmp_path: Path) -> None:
+    assert holdfast("-n", "work", "-m", script(tmp_path, "Hello."), "hi", home=tmp_path).returncode == 0
+    assert holdfast("proposals", "commit", "work", home=tmp_path).returncode == 0
+    assert holdfast("proposals", "commit", "work", "a.txt", home=tmp_path).returncode == 2

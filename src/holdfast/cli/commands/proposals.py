@@ -43,7 +43,7 @@ async def run(arguments: argparse.Namespace) -> int:
         if arguments.action == "show":
             _show(session, arguments, console)
             return exits.OK
-        if not session.proposals():
+        if not session.proposals() and not arguments.paths:
             console.say("nothing is staged")
             return exits.OK
         if arguments.check is not None and not await _passes(session, arguments, console):

@@ -116,6 +116,7 @@ async def run(arguments: argparse.Namespace) -> int:
             if left is None:
                 console.say("nothing was chosen")
                 return exits.OK
+            _check_unchanged(arguments, left)
         try:
             session = await _open(runtime, arguments, left)
         except ModelMissing as missing:
@@ -132,6 +133,19 @@ async def run(arguments: argparse.Namespace) -> int:
 
 def _goes_on(arguments: argparse.Namespace) -> bool:
     return arguments.is_continued or arguments.resume is not None
+
+
+def _check_unchanged(arguments: argparse.Namespace, left: Left) -> None:
+    """Refuse what would be passed over in silence: a session that goes on keeps its folder and its name."""
+    summary = left.summary
+    if arguments.workspace and Path(arguments.workspace).resolve() != Path(summary.workspace).resolve():
+        raise InvalidInput(
+            f"this session works in {summary.workspace!r}", hint="leave out -w, or begin a new session there"
+        )
+    if arguments.name and arguments.name != summary.name:
+        raise InvalidInput(
+            "a session that goes on keeps its name", hint=f"holdfast rename {summary.id} NAME changes it"
+        )
 
 
 async def _open(runtime: Runtime, arguments: argparse.Namespace, left: Left | None) -> Session:
