@@ -175,3 +175,13 @@ def test_what_a_project_forbids_is_forbidden_whatever_the_persons_policy_says(tm
     assert "path=/workspace/.env\n          rule secrets: keys and passwords" in done.stderr, done.stderr
     assert "allow   world.read path=/workspace/.env" not in done.stderr
     assert "allow   world.read path=/workspace/a.txt" in done.stderr
+
+
+def test_a_number_below_nothing_is_refused_and_the_file_stays(run: Run, tmp_path: Path) -> None:
+    home = written(tmp_path, "call_seconds = 5\n")
+    done = run("config", "set", "call_seconds", "-1")
+    assert (done.code, "call_seconds has to be 0 or more" in done.err) == (2, True)
+    assert home.config.read_text() == "call_seconds = 5\n"
+    home.config.write_text("escalation_seconds = -3.5\n")
+    with pytest.raises(InvalidConfig, match=r"config.toml:1:22: escalation_seconds has to be 0 or more"):
+        load_config(home, {})

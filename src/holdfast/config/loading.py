@@ -85,6 +85,8 @@ def _understood(text: str, path: Path, kind: type[Kind]) -> tuple[Kind, dict[str
     _check_known(table, kind, path, text)
     try:
         settings = msgspec.convert(_over_defaults(table, kind), kind)
+        if key := _out_of_bounds(table):
+            raise InvalidInput(f"{key} has to be 0 or more")
     except (msgspec.ValidationError, InvalidInput) as error:
         what, _, key = str(error).partition(" - at `$.")
         place = _stands(path, text, key.rstrip("`") or _out_of_bounds(table))
