@@ -204,6 +204,7 @@ async def test_rewinding_brings_files_and_chat_back_together(
     assert [each["path"] for each in shown["changes"]] == ["a", "by-hand", "new-2"]
     assert (project / "by-hand").exists()
     await command(rewind, "work", "--to", "1")
+    assert "turn 2 goes out of the conversation\nback at the end of turn 1\n" in capsys.readouterr().err
     assert sorted(path.name for path in project.iterdir()) == ["a", "new-1"]
     assert (project / "a").read_bytes() == b"1"
     last = (await read_events(home))[-1].event

@@ -42,6 +42,7 @@ async def run(arguments: argparse.Namespace) -> int:
     runtime = await Runtime.start()
     try:
         session = await runtime.resume(name, needs_model=False)
+        turns = len(session.history())
         if arguments.dry_run:
             plan = await session.plan_rewind(arguments.to)
         else:
@@ -51,7 +52,7 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.json(plan)
     else:
-        _show(plan, console, is_done=not arguments.dry_run)
+        _show(plan, console, turns=turns, is_done=not arguments.dry_run)
     return exits.OK
 
 
@@ -69,12 +70,15 @@ def _list(recorded: Sequence[Recorded], arguments: argparse.Namespace, console: 
         console.print(f"{turn:>4}  {first[:100]}")
 
 
-def _show(plan: RewindPlan, console: Console, *, is_done: bool) -> None:
+def _show(plan: RewindPlan, console: Console, *, turns: int, is_done: bool) -> None:
     for change in plan.changes:
         console.print(f"{change.kind:<9} {visible(change.path)}")
     if not plan.changes:
         console.say("no file changes")
     for effect in plan.stays:
         console.say(f"cannot be undone: {effect}", "bad")
+    if turns > plan.turn:
+        gone = f"turn {turns} goes" if turns == plan.turn + 1 else f"turns {plan.turn + 1} to {turns} go"
+        console.say(f"{gone} out of the conversation")
     if is_done:
-        console.say(f"back at the end of turn {plan.turn}")
+        console.say(f"back at the end of turn {plan.turn}" if plan.turn else "back at the start")
