@@ -214,7 +214,7 @@ class Execution:
         )
         return Run(status="parked", printed=self._progress.printed)
 
-    async def _stop(self, status: Any, error: str) -> Run:
+    async def _stop(self, status: Literal["limit", "lost"], error: str) -> Run:
         await self._worker.kill()
         return Run(status=status, error=error, printed=self._output.text)
 
