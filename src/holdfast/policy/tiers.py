@@ -1,4 +1,4 @@
-"""Tiers: several policies as one. Organisation, user, project, session: each may only narrow what the others leave."""
+"""Tiers: several policies as one, a person's and a project's for instance. Each may only narrow what the others leave."""
 
 from holdfast.core import STRICTNESS, Decision, Tool, digest
 from holdfast.policy.contract import Policy, Request
