@@ -52,6 +52,7 @@ class Error(Value, tag_field="outcome", tag="error"):
     message: str
     code: str
     hint: str | None = None
+    is_recoverable: bool = True
 
 
 Outcome = Ok | Proposed | Needs | Nonconverged | Cycle | Error
