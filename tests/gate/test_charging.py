@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from decimal import Decimal
 
+import msgspec
 import pytest
 
 from holdfast.core import (
@@ -23,7 +24,7 @@ from holdfast.core import (
     UserMessage,
     call_id,
 )
-from holdfast.core.errors import ModelError
+from holdfast.core.errors import BudgetExceeded, ModelError
 from holdfast.core.events import (
     BudgetRaised,
     CallIntended,
@@ -33,7 +34,7 @@ from holdfast.core.events import (
     SessionOpened,
 )
 from holdfast.gate import Gate, GateSettings
-from holdfast.models import ModelToolset, OnText, Prompt, Reply, ScriptedModel
+from holdfast.models import ModelToolset, OnText, Prompt, Reply, ScriptedModel, price_of, say
 from holdfast.policy import FixedPolicy, LexicalPaths, Request
 from holdfast.store import Journal, MemoryStore
 
@@ -213,3 +214,29 @@ async def test_a_rule_that_is_named_like_a_budget_says_no_for_good() -> None:
     assert refused.ran_out is None
     gate.adopt(FixedPolicy(default="allow"))
     assert await gate.submit(CALL) == refused, "it is on record"
+
+
+class Chatterbox(ScriptedModel):
+    """A model that says as much as it may, at the price of a real one."""
+
+    def __init__(self) -> None:
+        super().__init__([], name="anthropic:claude-sonnet-4-5")
+
+    async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
+        usage = Usage(input_tokens=100, output_tokens=prompt.max_tokens or 1_000_000)
+        usage = msgspec.structs.replace(usage, cost_usd=price_of(self.name, usage))
+        return Reply(message=say("well").message, usage=usage)
+
+
+async def test_a_reply_is_no_longer_than_the_money_that_is_left_pays_for() -> None:
+    journal = await opened(Limits(cost_usd=Decimal("0.05")))
+    gate = gate_over(journal)
+
+    async def ask_on() -> None:
+        for step in range(1, 100):
+            await gate.consult(turn=1, step=step, model=Chatterbox(), prompt=PROMPT, on_text=lambda _: None)
+
+    with pytest.raises(BudgetExceeded, match="cost_usd"):
+        await ask_on()
+    assert gate.budget.spent.cost_usd is not None
+    assert Decimal("0.04") < gate.budget.spent.cost_usd <= Decimal("0.05")

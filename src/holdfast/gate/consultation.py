@@ -1,6 +1,7 @@
 """Asking the model: recorded before, charged after, and stopped by the budget before it would pass a limit."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -18,6 +19,8 @@ from holdfast.store import Journal
 Summary = TypeVar("Summary", bound=AnyEvent)
 """The event that a reply aside from the conversation comes to."""
 _NOTHING = Usage(cost_usd=Decimal(0))
+_REPLY_TOKENS = 8_000
+"""The longest reply where a budget has to pay for it and nobody said how long it may be."""
 _BYTES_PER_TOKEN = 3
 """Fewer than any tokenizer needs for prose, so that an estimate is rather too high than too low."""
 
@@ -92,18 +95,18 @@ class Consultation:
             self._budget.release(reservation)
 
     def _wanted(self, model: Model, prompt: Prompt) -> tuple[Amount, int | None]:
-        """What to reserve, and how long the reply may be: what is left of the tokens after the prompt."""
-        allowed, room = prompt.max_tokens, self._budget.remaining("tokens")
-        is_priced = self._budget.remaining("cost_usd") is not None
-        given = self._prompt_tokens(prompt) if is_priced or room is not None else 0
-        if room is not None:
-            rest = max(1, int(room) - given)
-            allowed = rest if allowed is None else min(allowed, rest)
+        """What to reserve, and how long the reply may be: no longer than what is left after the prompt pays for."""
+        room, money = self._budget.remaining("tokens"), self._budget.remaining("cost_usd")
+        if room is None and money is None:
+            return Amount(steps=1), prompt.max_tokens
+        given, allowed = self._prompt_tokens(prompt), prompt.max_tokens or _REPLY_TOKENS
         cost: Decimal | None = Decimal(0)
-        if is_priced:
-            cost = price_of(model.name, Usage(input_tokens=given, output_tokens=allowed or 0))
-        tokens = given + (allowed or 0) if room is not None else 0
-        return Amount(steps=1, tokens=tokens, cost_usd=cost), allowed
+        if room is not None:
+            allowed = min(allowed, max(1, int(room) - given))
+        if money is not None:
+            allowed = min(allowed, max(1, _affordable(model.name, given, money)))
+            cost = price_of(model.name, Usage(input_tokens=given, output_tokens=allowed))
+        return Amount(steps=1, tokens=given + allowed, cost_usd=cost), allowed
 
     def _estimate(self, prompt: Prompt, reply: Reply) -> Usage:
         """What a reply may have cost in tokens whose provider does not count them."""
@@ -118,3 +121,12 @@ class Consultation:
                 return self._last.input_tokens + self._last.output_tokens + fresh // _BYTES_PER_TOKEN
             fresh += len(encode(message))
         return (fresh + len(encode((prompt.system, prompt.tools)))) // _BYTES_PER_TOKEN
+
+
+def _affordable(model: str, given: int, money: Decimal) -> int:
+    """How many tokens of a reply the money buys after a prompt; a reply that is free, or has no price, is bounded elsewhere."""
+    prompt = price_of(model, Usage(input_tokens=given))
+    million = price_of(model, Usage(input_tokens=given, output_tokens=1_000_000))
+    if prompt is None or million is None or million <= prompt:
+        return sys.maxsize
+    return int((money - prompt) / (million - prompt) * 1_000_000)

@@ -42,7 +42,7 @@ async def assemble(parts: Parts) -> Session:
         gate=gate,
         model=parts.model,
         mode=parts.settings.mode,
-        max_tokens=parts.settings.max_tokens,
+        max_tokens=parts.settings.max_tokens or parts.settings.asking.max_tokens,
         is_compacted_when_full=parts.settings.auto_compact,
         max_history_messages=parts.settings.max_history_messages,
     )
