@@ -110,9 +110,22 @@ async def measure_store(folder: Path) -> dict[str, float]:
 
 
 async def measure_memory(folder: Path) -> dict[str, float]:
-    """MiB of each kind of member after one turn: of its processes, or what our own process grew by."""
+    """MiB of each kind of member after one turn: of its processes, or what our own process grew by.
+
+    Our own sessions come first of all: later they would move into memory that others have given back.
+    """
     took: dict[str, float] = {}
     clock = SystemClock()
+    (folder / "m").mkdir()
+    own = roster(
+        "alpha", "beta", project=str(folder / "m"), member="holdfast", settings={"max_processes": 100}
+    )
+    async with company(folder / "own", own, clock=clock) as board:
+        await board.ask("alpha", "beta", "hi")
+        before_mib = _resident(os.getpid())
+        for n in range(50):
+            await board.ask("alpha", "beta", "hi", thread=f"t{n}")
+        took["our own session"] = (_resident(os.getpid()) - before_mib) / 50
     async with StubServer(respond) as stub:
         for kind, on in (("claude", of_claude(folder / "m")), ("goose over ACP", _goose(folder / "m", stub))):
             if on is None:
@@ -121,15 +134,6 @@ async def measure_memory(folder: Path) -> dict[str, float]:
             async with company(folder / kind, on, clock=clock, environ=environ(stub)) as board:
                 await board.ask("alpha", "beta", "hi")
                 took[kind] = sum(_resident(pid) for pid in _children() - before)
-        own = roster(
-            "alpha", "beta", project=str(folder / "m"), member="holdfast", settings={"max_processes": 100}
-        )
-        async with company(folder / "own", own, clock=clock) as board:
-            await board.ask("alpha", "beta", "hi")
-            before_mib = _resident(os.getpid())
-            for n in range(50):
-                await board.ask("alpha", "beta", "hi", thread=f"t{n}")
-            took["our own session"] = (_resident(os.getpid()) - before_mib) / 50
     return took
 
 
@@ -191,9 +195,9 @@ def main() -> None:
     claude.install()
     goose.install()
     with tempfile.TemporaryDirectory() as folder:
+        memory = asyncio.run(measure_memory(Path(folder)))
         times = asyncio.run(measure(Path(folder)))
         store = asyncio.run(measure_store(Path(folder)))
-        memory = asyncio.run(measure_memory(Path(folder)))
     base = statistics.median(times["program, warm"])
     print(f"{'way':<34} {'best ms':>9} {'median ms':>10} {'ratio':>7}")
     for way, taken in times.items():
@@ -206,7 +210,7 @@ def main() -> None:
         print(f"{what.removesuffix(', ms'):<34} {figure:>9,.1f} {unit}   {peer}")
     print(f"\n{'member':<34} {'MiB':>9}")
     for kind, mib in memory.items():
-        print(f"{kind:<34} {mib:>9.1f}")
+        print(f"{kind:<34} {mib:>9.2f}")
 
 
 if __name__ == "__main__":
