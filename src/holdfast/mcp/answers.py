@@ -10,6 +10,7 @@ from holdfast.core import Answer, Failed, Json, Parked, Refused, Returned, Tool
 
 
 def as_offered(tool: Tool) -> mcp_types.Tool:
+    """A tool in the words of the protocol."""
     # A dot is not allowed by every client, so `git.git_log` is `git__git_log`; no server's name holds `__`.
     return mcp_types.Tool(
         name=tool.name.replace(".", "__", 1),
@@ -25,6 +26,7 @@ def as_offered(tool: Tool) -> mcp_types.Tool:
 
 
 def tool_result(answer: Answer) -> mcp_types.CallToolResult:
+    """What a client is told of its call; a refusal is a result too, so that its model hears the reason."""
     match answer:
         case Returned(value=dict(value)) if "content" in value:
             # It came from a server in this very form; the library checks it once more on its way out.
@@ -45,6 +47,7 @@ def tool_result(answer: Answer) -> mcp_types.CallToolResult:
 
 
 def result_value(answer: Answer) -> Json:
+    """What was returned. Raises MCPError for everything else, where the protocol has no result that could say it."""
     match answer:
         case Returned():
             return answer.value
@@ -59,6 +62,7 @@ def result_value(answer: Answer) -> Json:
 
 
 def text_result(text: str) -> mcp_types.CallToolResult:
+    """Plain words as a result."""
     return mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text=text)])
 
 

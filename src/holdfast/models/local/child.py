@@ -24,6 +24,7 @@ Say = Callable[[Message], None]
 
 
 def main() -> None:
+    """Open the engine, say whether that worked, then answer one request after another until stdin ends."""
     path, context_tokens, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     # The engine may print; what it prints must not get between our lines.
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -48,6 +49,7 @@ def main() -> None:
 
 
 def open_engine(path: str, context_tokens: int, threads: int) -> Any:  # Any: the engine has no types
+    """The engine with its weights loaded."""
     xllamacpp = importlib.import_module("xllamacpp")
     params = xllamacpp.CommonParams()
     params.model.path = path
@@ -65,6 +67,7 @@ def open_engine(path: str, context_tokens: int, threads: int) -> Any:  # Any: th
 
 
 def listen(asked: queue.SimpleQueue[Message], cancelled: set[int]) -> None:
+    """Take requests from stdin; one that is cancelled is noted at once. Its end is ours."""
     for line in sys.stdin:
         with contextlib.suppress(ValueError):
             message = json.loads(line)
@@ -76,6 +79,8 @@ def listen(asked: queue.SimpleQueue[Message], cancelled: set[int]) -> None:
 
 
 def answer(server: Any, number: int, request: Message, cancelled: set[int], say: Say) -> None:
+    """Ask the engine, and pass on each piece as it comes."""
+
     def pass_on(chunk: Message) -> bool:
         """True stops the engine."""
         say({"id": number, "chunk": chunk})

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 
 def check(archive: zipfile.ZipFile) -> tuple[list[str], int, str, object]:
+    """Read every event against the one before: problems, how many events, the last hash, the session."""
     problems: list[str] = []
     seen: set[str] = set()
     previous, expected, last_session = b"\0" * 32, 1, None
@@ -46,6 +47,7 @@ def check(archive: zipfile.ZipFile) -> tuple[list[str], int, str, object]:
 
 
 def check_contents(archive: zipfile.ZipFile) -> Iterator[str]:
+    """Each content whose bytes are not those that its name says."""
     for name in archive.namelist():
         if name.startswith("blobs/"):
             digest = hashlib.sha256()
