@@ -104,6 +104,24 @@ async def test_over_stdio_a_client_asks_as_whom_it_was_configured(place: Place) 
     assert wrong["code"] == "invalid-input"
 
 
+async def test_over_stdio_it_can_be_interrupted_while_its_client_is_silent(place: Place) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *place.command(),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env=place.environment,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+    async with asyncio.timeout(20):
+        assert b'"id":1' in await process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert await process.wait() == 130
+    process.stdin.close()
+
+
 async def test_over_stdio_an_operator_has_every_tool(place: Place) -> None:
     async with place.over_stdio("--operator") as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == TEAMS_TOOLS | OPERATORS_TOOLS

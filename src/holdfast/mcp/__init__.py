@@ -23,7 +23,7 @@ from holdfast.mcp.health import problems_of
 from holdfast.mcp.hidden import visible
 from holdfast.mcp.pins import Comparison, PinnedServer, Pins
 from holdfast.mcp.proposals import Proposal, ask_model, propose_roles
-from holdfast.mcp.proxy import Proxy
+from holdfast.mcp.proxy import Proxy, serve_over_stdio
 from holdfast.mcp.results import present_wholly
 from holdfast.mcp.shelf import Shelf
 from holdfast.mcp.specs import ServerSpec, load_servers
@@ -66,6 +66,7 @@ __all__ = [
     "problems_of",
     "propose_roles",
     "secrets_of",
+    "serve_over_stdio",
     "start_servers",
     "visible",
     "written_out",

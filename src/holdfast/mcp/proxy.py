@@ -7,13 +7,15 @@ only opens and closes, and loads the protocol library when it does.
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import InvalidInput
 from holdfast.mcp.contract import Keeper
 from holdfast.mcp.toolset import McpToolset
 
 if TYPE_CHECKING:
+    from mcp.server.lowlevel.server import Server
+
     from holdfast.mcp.front import Front
 
 MIN_TOKEN_LENGTH = 20
@@ -52,11 +54,7 @@ class Proxy:
 
     async def serve_stdio(self) -> None:
         """Serve whoever started this process, until it closes our standard input."""
-        from holdfast.mcp.stdio import standard_streams
-
-        server = self.front().server
-        async with standard_streams() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+        await serve_over_stdio(self.front().server)
 
     @contextlib.asynccontextmanager
     async def serving_http(self, *, port: int = 0, token: str = "") -> AsyncIterator[tuple[str, str]]:
@@ -70,3 +68,11 @@ class Proxy:
             )
         async with listening(self.front().server, port=port, token=token) as address:
             yield address, token
+
+
+async def serve_over_stdio(server: "Server[Any]") -> None:
+    """Serve whoever started this process, until it closes our standard input or we are stopped."""
+    from holdfast.mcp.stdio import standard_streams
+
+    async with standard_streams() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())

@@ -5,6 +5,7 @@ import socket
 from asyncio import create_task, sleep
 from collections.abc import AsyncIterator
 
+from holdfast.mcp import serve_over_stdio
 from holdfast.teams.callers import Caller, Callers
 from holdfast.teams.switchboard import Switchboard
 
@@ -13,13 +14,9 @@ HOST = "127.0.0.1"
 
 async def serve_stdio(board: Switchboard, caller: Caller) -> None:
     """Serve one client, whose identity is what the person configured, until it closes our input."""
-    from mcp.server.stdio import stdio_server
-
     from holdfast.teams.desk import Desk
 
-    desk = Desk(board, lambda _: caller)
-    async with stdio_server() as (incoming, outgoing):
-        await desk.server.run(incoming, outgoing, desk.server.create_initialization_options())
+    await serve_over_stdio(Desk(board, lambda _: caller).server)
 
 
 @contextlib.asynccontextmanager
