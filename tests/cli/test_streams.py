@@ -99,3 +99,25 @@ def test_a_table_may_be_piped_on_by_a_person_at_a_terminal(home: Path) -> None:
     finally:
         os.close(person)
         os.close(terminal)
+
+
+def test_a_ctrl_c_while_the_program_is_still_loading_is_one_word(home: Path) -> None:
+    pressed = (
+        "import os, signal, sys\n"
+        "class Press:\n"
+        "    def find_spec(self, name, *more):\n"
+        "        if name == 'holdfast.cli.commands.sessions':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.meta_path.insert(0, Press())\n"
+        "from holdfast.cli import main\n"
+        "sys.exit(main(['sessions']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", pressed],
+        env=_environment(home),
+        capture_output=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, b"stopped\n")

@@ -48,7 +48,14 @@ _CLOSE_ENOUGH = 0.75
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     make_whole()
-    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _obey(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:  # before the work began: loading takes a moment too
+        Console().say("stopped")
+        return INTERRUPTED
+
+
+def _obey(words: list[str]) -> int:
     if unreadable := next((word for word in words if not _is_text(word)), None):
         Console().say(f"holdfast: {unreadable!r} is not text", "bad")
         Console().say("hint: its bytes are no UTF-8; give a file or a session a name that is")
