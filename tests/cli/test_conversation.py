@@ -269,3 +269,14 @@ def test_lines_are_edited_continued_completed_and_remembered(tmp_path: Path) -> 
         typist.type("\r")
         assert typist.wait_for("Thrice.")
         assert typist.end("\x04") == 0
+
+
+def test_what_is_wrong_with_a_command_is_folded_between_words(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, "Hello."), home=tmp_path) as typist:
+        begun(typist)
+        say(typist, "/model bogus", "scripted:FILE.json")
+        hint = typist.seen[typist.seen.index("hint: use one of") :]
+        first, second, *_ = hint.splitlines()
+        assert len(first) < 120, "the width of this terminal"
+        assert second.startswith("  "), "in line with what is above"
+        assert typist.end("\x04") == 0

@@ -105,9 +105,9 @@ class Talk:
             try:
                 await perform(self, line)
             except HoldfastError as error:
-                self.screen.say(f"  {visible(str(error))}", "bad")
+                self.screen.say(f"  {visible(str(error))}", "bad", folds=True)
                 if error.hint:
-                    self.screen.say(f"  hint: {error.hint}")
+                    self.screen.say(f"  hint: {error.hint}", folds=True)
             return
         self.queue.append(line)
         if self.is_busy:
@@ -181,9 +181,9 @@ class Talk:
         elif isinstance(turn.exception(), PersonLeft):
             self.leave()
         elif isinstance(error := turn.exception(), HoldfastError):
-            self.screen.say(f"  {visible(str(error))}", "bad")
+            self.screen.say(f"  {visible(str(error))}", "bad", folds=True)
             if error.hint:
-                self.screen.say(f"  hint: {error.hint}")
+                self.screen.say(f"  hint: {error.hint}", folds=True)
         elif (outcome := turn.result()) is not None:
             if not isinstance(outcome, Proposed):
                 say_how_it_ended(outcome, self.screen)

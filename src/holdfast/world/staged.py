@@ -122,7 +122,9 @@ class StagedWorld(Overlay):
             real = self.resolve(given)
             fitting = {path for path in self._layer.files if real == "." or is_within(path, real)}
             if not fitting:
-                raise InvalidInput(f"nothing is staged at {given!r}", hint="see what is: proposals")
+                raise InvalidInput(
+                    f"nothing is staged at {given!r}", hint="/diff, or holdfast proposals show, shows what is"
+                )
             chosen |= fitting
         return tuple(sorted(chosen))
 

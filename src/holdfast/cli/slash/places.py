@@ -47,7 +47,7 @@ async def fork(talk: Talking, rest: str) -> None:
     fork = await talk.runtime.fork(talk.session.id, name=rest or None)
     await talk.session.close()
     talk.adopt(fork)
-    talk.screen.say(f"  you are in {fork.id} now, in a folder of its own; the other is as it was")
+    talk.screen.say(f"  you are in {fork.id} now, in a folder of its own; the other is as it was", folds=True)
 
 
 async def compact(talk: Talking, rest: str) -> None:
