@@ -391,6 +391,8 @@ def test_a_changed_tool_is_shown_and_accepted(place: Place) -> None:
         == 0
     )
     assert place.run("mcp", "diff", "rug").stdout == ""
+    misspelt = place.run("mcp", "trust", "rug", "wrok")
+    assert (misspelt.returncode, "rug has no tool 'wrok'" in misspelt.stderr) == (2, True)
     switch.touch()
     difference = place.run("mcp", "diff", "rug").stdout
     assert '-  "description": "Adds numbers."' in difference

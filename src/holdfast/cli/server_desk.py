@@ -76,6 +76,10 @@ class ServerDesk:
         """Show the difference, ask, accept."""
         await self.diff(name)
         known = self._pins.server(name)
+        if known is not None and (
+            strange := [tool for tool in tools if tool not in {*known.tools, *known.held}]
+        ):
+            raise InvalidInput(f"{name} has no tool {strange[0]!r}", hint="holdfast mcp list")
         if known is None or not known.held:
             return exits.OK
         if not is_sure and not self._agrees("accept these definitions?"):
