@@ -47,3 +47,13 @@ async def test_an_answer_that_comes_while_the_escalation_is_withdrawn_is_late_an
     await withdrawn
     assert scene.gate.grants.standing() == ()
     assert not [entry for entry in journal.recorded if isinstance(entry.event, EscalationAnswered)]
+
+
+async def test_an_approved_call_that_is_asked_for_twice_at_the_same_time_is_made_once(
+    journal: Journal,
+) -> None:
+    scene = Scene(journal)
+    await scene.answer(await scene.asked(read("/w/a")))
+    answers = await asyncio.gather(*(scene.gate.submit(read("/w/a")) for _ in range(3)))
+    assert answers == [Returned(value="read")] * 3
+    assert len(scene.tools.performed) == 1

@@ -6,11 +6,13 @@ must always happen stands in `submit` and nowhere else: no effect before its int
 
 import asyncio
 from collections.abc import Callable, Sequence
+from weakref import WeakValueDictionary
 
 from holdfast.core import (
     Amount,
     Answer,
     Call,
+    CallId,
     Clock,
     Decision,
     EscalationId,
@@ -88,6 +90,8 @@ class Gate:
         self._settings = settings or GateSettings()
         self._book = book
         self._inbox = inbox
+        self._under_way: WeakValueDictionary[CallId, asyncio.Lock] = WeakValueDictionary()
+        """So that a call which is asked for twice at the same time is made once."""
         self._offers = Offers(toolsets, policy=policy)
         self.calls = Calls(journal)
         self.budget = Budget(journal, turn_limits=turn_limits or Limits(), tree=tree)
@@ -140,6 +144,10 @@ class Gate:
 
     async def submit(self, call: Call) -> Answer:
         """Turn a wish into an answer. Asked again under the same id, a call gets the answer it got before."""
+        async with self._under_way.setdefault(call.id, asyncio.Lock()):
+            return await self._submit(call)
+
+    async def _submit(self, call: Call) -> Answer:
         without = stripped(call)
         recorded = self.calls.answer(without or call)
         if recorded is not None:
