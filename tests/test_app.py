@@ -136,6 +136,26 @@ async def test_a_foreign_agent_that_comes_back_goes_on_in_its_session(tmp_path: 
     await runtime.close()
 
 
+async def test_a_number_is_not_given_twice_though_a_call_before_it_never_came_on_record(
+    tmp_path: Path,
+) -> None:
+    runtime = await Runtime.start(home=tmp_path / "home")
+    given = []
+    for _ in range(2):
+        async with runtime.gate(
+            DESK,
+            workspace=tmp_path,
+            transport="test",
+            description="a friend",
+            policy=POLICY,
+            session="friend",
+        ) as keeper:
+            given += [await keeper.next_call(), await keeper.next_call()]  # the first is withdrawn
+            await keeper.submit(Call(id=given[-1], operation="desk.look", arguments={}))
+    assert given == ["1.1", "1.2", "1.3", "1.4"]
+    await runtime.close()
+
+
 async def test_what_a_foreign_agent_does_after_a_pause_is_another_turn(tmp_path: Path) -> None:
     clock = FakeClock()
     runtime = await Runtime.start(home=tmp_path / "home", clock=clock)

@@ -108,18 +108,23 @@ class Gatekeeper:
 
 
 def _standing(journal: Journal) -> tuple[int, bool, int]:
-    """The number of the last turn, whether it is open, and how many calls it has seen."""
-    turn, is_open, calls = 0, False, set[CallId]()
+    """The number of the last turn, whether it is open, and the number of its last call."""
+    turn, is_open, last = 0, False, 0
     for entry in journal.recorded:
         match event := entry.event:
             case MessagePosted():
-                turn, is_open, calls = event.turn, True, set()
+                turn, is_open, last = event.turn, True, 0
             case TurnEnded():
                 is_open = False
             case CallIntended() | CallRefused():
-                calls.add(event.call.id)
+                last = max(last, _number(event.call.id))
             case EscalationOpened():
-                calls.add(event.escalation.call.id)
+                last = max(last, _number(event.escalation.call.id))
             case _:
                 pass
-    return turn, is_open, len(calls)
+    return turn, is_open, last
+
+
+def _number(id: CallId) -> int:
+    """Numbers may be missing, of calls that were withdrawn before they were on record; none is given twice."""
+    return int(id.partition(".")[2])
