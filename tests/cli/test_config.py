@@ -75,8 +75,9 @@ def test_a_project_can_only_narrow_what_may_be_spent(run: Run, tmp_path: Path) -
     assert re.search(rf"budget\.calls +7 +{project}:3:9", done.out)
     assert re.search(r"budget\.tokens +100 +.*holdfast/config\.toml:2:10", done.out)
     project.write_text("model = 'server:http://elsewhere/v1#m'\n")
-    with pytest.raises(InvalidConfig, match=r"config\.toml:1:9: there is no field 'model'"):
+    with pytest.raises(InvalidConfig, match=r"config\.toml:1:9: there is no field 'model'") as refused:
         load_config(home, {}, project=tmp_path)
+    assert "a project may only set limits" in refused.value.hint
 
 
 def test_the_source_of_each_value_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

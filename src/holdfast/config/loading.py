@@ -16,6 +16,7 @@ from holdfast.store import Home
 PROJECT_CONFIG = Path(".holdfast") / "config.toml"
 Kind = TypeVar("Kind", bound=Value)
 _HINT = "docs/reference/config.md lists every field; holdfast config shows what is read"
+_PROJECT_HINT = "a project may only set limits, in a table [budget]; the rest is for your own config.toml"
 
 
 class ProjectSettings(Value, forbid_unknown_fields=True):
@@ -112,7 +113,8 @@ def _check_known(
     for name, value in table.items():
         if name not in known:
             place = _stands(path, text, f"{above}{name}")
-            raise InvalidConfig(f"{place}: there is no field {above + name!r}", hint=_near(name, known))
+            hint = _PROJECT_HINT if kind is ProjectSettings else _near(name, known)
+            raise InvalidConfig(f"{place}: there is no field {above + name!r}", hint=hint)
         if isinstance(value, dict) and isinstance(known[name], type) and issubclass(known[name], Value):
             _check_known(value, known[name], path, text, f"{above}{name}.")
 
