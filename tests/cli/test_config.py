@@ -77,7 +77,7 @@ def test_a_project_can_only_narrow_what_may_be_spent(run: Run, tmp_path: Path) -
     project.write_text("model = 'server:http://elsewhere/v1#m'\n")
     with pytest.raises(InvalidConfig, match=r"config\.toml:1:9: there is no field 'model'") as refused:
         load_config(home, {}, project=tmp_path)
-    assert "a project may only set limits" in refused.value.hint
+    assert "a project may only set limits" in str(refused.value.hint)
 
 
 def test_the_source_of_each_value_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
