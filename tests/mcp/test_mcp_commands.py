@@ -382,6 +382,17 @@ def test_a_server_is_added_by_its_address(place: Place) -> None:
     assert "'docs'" in done.stderr
 
 
+def test_what_is_left_of_a_file_that_was_made_for_us_is_one_that_claude_can_read(tmp_path: Path) -> None:
+    options: Any = {"command": ("holdfast",), "folder": tmp_path, "home": tmp_path, "is_for_user": False}
+    for is_removal in (False, True):
+        for change in plan("claude", **options, is_removal=is_removal).changes:
+            Path(change.path).parent.mkdir(exist_ok=True)
+            Path(change.path).write_text(change.after)
+    assert json.loads((tmp_path / ".mcp.json").read_text()) == {"mcpServers": {}}
+    assert json.loads((tmp_path / ".claude" / "settings.json").read_text()) == {}
+    assert plan("claude", **options, is_removal=True).changes == ()
+
+
 def test_a_changed_tool_is_shown_and_accepted(place: Place) -> None:
     switch = place.folder / "switch"
     assert (
@@ -449,7 +460,7 @@ def test_what_stands_in_a_file_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("client", "file", "text"),
     [
-        ("claude", ".mcp.json", '{"mcpServers": {"old": {"command": "x"}}}'),
+        ("claude", ".mcp.json", '{"mcpServers": {"old": {"command": "x", "args": [], "env": {}}}}'),
         ("codex", ".codex/config.toml", 'model = "x"  # mine\n\n[mcp_servers.other]\ncommand = "y"\n'),
         ("cursor", ".cursor/mcp.json", '{"mcpServers": {"old": {"command": "x"}}}'),
         ("vscode", ".vscode/mcp.json", '{"servers": {"old": {"command": "x"}}, "inputs": []}'),
@@ -472,7 +483,7 @@ def test_what_was_installed_is_taken_out_and_the_rest_stays(
         assert path.read_text() == text
     else:
         kept = json.loads(path.read_text())
-        assert kept == {key: each for key, each in json.loads(text).items() if each}
+        assert kept == json.loads(text)
     assert plan(client, **options, is_removal=True).changes == ()
 
 

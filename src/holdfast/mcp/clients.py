@@ -81,8 +81,10 @@ def _plan_claude(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Ins
         others = [each for each in hooks if "hook claude" not in json.dumps(each)]
         ours = {"type": "command", "command": line, "timeout": HOOK_SECONDS}
         document["hooks"][event] = others if entry is None else [*others, {"matcher": "*", "hooks": [ours]}]
-    if entry is None:
-        document = _without_nothing(document)
+        if not document["hooks"][event]:
+            del document["hooks"][event]
+    if not document["hooks"]:
+        del document["hooks"]
     hooked = FileChange(path=str(settings), before=before, after=_write_json(document))
     return Installation(changes=_real([listed, hooked]), bypassing=bypassing)
 
@@ -147,22 +149,22 @@ def _with_server(path: Path, key: str, entry: _Entry) -> tuple[FileChange, tuple
         raise InvalidConfig(f"{path}: {key!r} is not an object")
     others = tuple(name for name in servers if name != NAME)
     if entry is None:
+        # What is left empty stays: to Claude Code a .mcp.json without the key is broken.
         servers.pop(NAME, None)
-        document = _without_nothing(document)
     else:
         servers[NAME] = entry
     return FileChange(path=str(path), before=before, after=_write_json(document)), others
 
 
-def _without_nothing(document: dict[str, Any]) -> dict[str, Any]:
-    """Without the empty lists and objects that are left when ours is taken out."""
-    kept = {key: _without_nothing(each) if isinstance(each, dict) else each for key, each in document.items()}
-    return {key: each for key, each in kept.items() if each not in ({}, [])}
-
-
 def _real(changes: list[FileChange]) -> tuple[FileChange, ...]:
     """Without those that change nothing."""
-    return tuple(each for each in changes if json.loads(each.before or "{}") != json.loads(each.after))
+    return tuple(each for each in changes if _told(each.before) != _told(each.after))
+
+
+def _told(text: str) -> dict[str, Any]:
+    """What a file says; of servers that are none it says nothing."""
+    document: dict[str, Any] = json.loads(text or "{}")
+    return {key: each for key, each in document.items() if each or key not in ("mcpServers", "servers")}
 
 
 def _read(path: Path) -> str:
