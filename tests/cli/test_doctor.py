@@ -114,5 +114,5 @@ def test_a_home_that_is_a_file_is_called_so(run: Run, tmp_path: Path) -> None:
     (tmp_path / "holdfast").write_text("not a folder")
     done = run("doctor")
     assert done.code == 1
-    assert "holdfast is no folder" in " ".join(done.out.split())
+    assert "holdfastisnofolder" in "".join(done.out.split()), "however it was folded"
     assert "set HOLDFAST_HOME to a folder of your own" in done.out
