@@ -18,7 +18,7 @@ remove it
     world.delete
       path: /workspace/a.txt
   why it asks:   deleting is yours to decide (rule ask-delete, HOME/asking.yaml:3)
-  values from:   the agent, in turn 1; no label says more
+  values from:   the agent itself, in turn 1: nothing of it was said or read before
   can be undone: yes: /rewind brings the files back
   spent so far:  N tokens, $0.0000, 0 calls
   a standing yes (2 to 5) covers: world.delete on WORK/a.txt (delete-path)

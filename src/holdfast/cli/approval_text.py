@@ -95,9 +95,9 @@ def where_from(escalation: Escalation) -> str:
     """Where the values in the call came from."""
     labels = escalation.call.labels
     if not labels:
-        return f"the agent, in turn {escalation.call.turn}; no label says more"
-    return ", ".join(
-        f"{visible(label.source)} ({'trusted' if label.is_trusted else 'not trusted'})" for label in labels
+        return f"the agent itself, in turn {escalation.call.turn}: nothing of it was said or read before"
+    return "; ".join(
+        visible(label.source) + ("" if label.is_trusted else " (not your words)") for label in labels
     )
 
 

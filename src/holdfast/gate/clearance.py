@@ -6,6 +6,8 @@ policy or the place a path leads to is another by then.
 
 from typing import NamedTuple
 
+import msgspec
+
 from holdfast.core import (
     Call,
     Clock,
@@ -21,6 +23,7 @@ from holdfast.core import (
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grants import Grants
 from holdfast.gate.judgement import Judge, Judged, Offer
+from holdfast.gate.origins import Origins
 
 
 class Cleared(NamedTuple):
@@ -44,6 +47,7 @@ class Clearance:
         *,
         judge: Judge,
         escalations: Escalations,
+        origins: Origins,
         grants: Grants,
         clock: Clock,
         escalation_seconds: float,
@@ -51,6 +55,7 @@ class Clearance:
     ) -> None:
         self._judge = judge
         self._escalations = escalations
+        self._origins = origins
         self._grants = grants
         self._clock = clock
         self._escalation_seconds = escalation_seconds
@@ -79,7 +84,7 @@ class Clearance:
         call, now_ms = judged.request.call, self._clock.now_ms()
         escalation = Escalation(
             id=EscalationId(new_token()),
-            call=call,
+            call=msgspec.structs.replace(call, labels=(*call.labels, *self._origins.of(call))),
             decision=judged.decision,
             digest=judged.digest,
             tool_digest=offer.digest,

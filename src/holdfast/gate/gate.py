@@ -47,6 +47,7 @@ from holdfast.gate.grants import Grants, grant_for
 from holdfast.gate.inbox import Inbox
 from holdfast.gate.judgement import Judge, Offers, stripped
 from holdfast.gate.loops import Loops
+from holdfast.gate.origins import Origins
 from holdfast.gate.performance import Performance, at_most
 from holdfast.gate.refusing import deny, over_budget, ran_out
 from holdfast.gate.results import Results
@@ -108,6 +109,7 @@ class Gate:
         self._clearance = Clearance(
             judge=self._judge,
             escalations=self.escalations,
+            origins=Origins(journal),
             grants=self.grants,
             clock=clock,
             escalation_seconds=self._settings.escalation_seconds,

@@ -1,0 +1,90 @@
+"""Origins: where the values of a call were seen before in its session, for whoever is asked about it.
+
+Seen means word for word, whole or in a long enough piece. What the agent changed or put together counts as its own, so a
+label can say that a value came from somewhere, never that it did not.
+"""
+
+from collections.abc import Iterator
+
+from holdfast.core import PERSON, Call, CallId, Json, Label, Principal
+from holdfast.core.events import CallIntended, CallSettled, CodePosted, MessagePosted
+from holdfast.store import Journal
+
+SHORTEST_VALUE = 4
+SHORTEST_PIECE = 12
+"""A line or a word within a value; shorter ones are found everywhere."""
+MOST_PIECES = 60
+MOST_TEXTS = 400
+"""How far back it looks, newest first."""
+MOST_LABELS = 3
+"""Of one argument."""
+
+
+class Origins:
+    """Reads back in the journal where words of a call stand."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def of(self, call: Call) -> tuple[Label, ...]:
+        """One label for each argument and place it was seen in, newest first."""
+        wanted = {name: _pieces(value) for name, value in call.arguments.items()}
+        found: dict[str, list[Label]] = {name: [] for name in wanted}
+        for text, source, is_trusted in self._texts():
+            for name, pieces in wanted.items():
+                if len(found[name]) < MOST_LABELS and any(piece in text for piece in pieces):
+                    found[name].append(Label(source=f"{name}: {source}", is_trusted=is_trusted))
+        return tuple(label for labels in found.values() for label in labels)
+
+    def _texts(self) -> Iterator[tuple[str, str, bool]]:
+        """What was said and what calls returned, newest first, and whether a person stands behind it."""
+        recorded = self._journal.recorded
+        operations: dict[CallId, str] = {
+            entry.event.call.id: entry.event.call.operation
+            for entry in recorded
+            if isinstance(entry.event, CallIntended)
+        }
+        looked = 0
+        for entry in reversed(recorded):
+            match entry.event:
+                case MessagePosted(turn=turn, text=text, principal=sender):
+                    yield text, _said("message", turn, sender), sender == PERSON
+                case CodePosted(turn=turn, code=text, principal=sender):
+                    yield text, _said("code", turn, sender), sender == PERSON
+                case CallSettled(call=call, status="ok", result=result):
+                    source = f"what {operations.get(call, 'a call')} returned in call {call}"
+                    yield "\n".join(_strings(result)), source, False
+                case _:
+                    continue
+            looked += 1
+            if looked == MOST_TEXTS:
+                return
+
+
+def _said(what: str, turn: int, sender: Principal) -> str:
+    return f"your {what} of turn {turn}" if sender == PERSON else f"the {what} of turn {turn}, from {sender}"
+
+
+def _pieces(value: Json) -> tuple[str, ...]:
+    """What to look for: whole values, names of files, long lines, long words."""
+    pieces: dict[str, None] = {}
+    for text in _strings(value):
+        whole, name = text.strip(), text.rstrip("/").rpartition("/")[2]
+        pieces.update(dict.fromkeys(each for each in (whole, name) if len(each) >= SHORTEST_VALUE))
+        parts = (part.strip() for part in (*text.splitlines(), *text.split()))
+        pieces.update(dict.fromkeys(part for part in parts if len(part) >= SHORTEST_PIECE))
+    return tuple(pieces)[:MOST_PIECES]
+
+
+def _strings(value: Json) -> Iterator[str]:
+    waiting: list[Json] = [value]
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                yield text
+            case list(items):
+                waiting += items
+            case dict(members):
+                waiting += members.values()
+            case _:
+                pass
