@@ -95,10 +95,12 @@ def w8(stage: Stage) -> None:
 def w9(stage: Stage) -> None:
     stage.staged.write("a", b"new")
     stage.staged.delete("b")
-    stage.staged.write("c", b"x" * 100)  # more than the base may hold
+    stage.staged.write("c", b"x" * 20)
+    stage.base.write("filler", b"x" * 25)  # now it is more than the base may hold
+    before = stage.files(stage.base)
     with pytest.raises(QuotaExceeded):
         stage.staged.commit()
-    assert stage.files(stage.base) == stage.before
+    assert stage.files(stage.base) == before
 
 
 OVERLAY = {"W1": w1, "W2": w2, "W3": w3, "W4": w4, "W5": w5, "W6": w6, "W7": w7, "W8": w8, "W9": w9}

@@ -47,13 +47,34 @@ def test_a_quota_that_is_already_passed_still_lets_files_shrink(tmp_path: Path) 
 
 
 def test_a_commit_past_the_quota_changes_nothing(tmp_path: Path) -> None:
-    world = FolderWorld(tmp_path, quota=Quota(files=1))
+    world = FolderWorld(tmp_path, quota=Quota(files=2))
     staged = StagedWorld(world)
     staged.write("a", b"")
     staged.write("b", b"")
+    world.write("came first", b"")
     with pytest.raises(QuotaExceeded):
         staged.commit()
-    assert world.files() == ()
+    assert world.files() == ("came first",)
+
+
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+def test_what_is_staged_counts_as_if_it_were_made(tmp_path: Path, kind: str) -> None:
+    quota = Quota(bytes=10, files=2)
+    base = MemoryWorld(quota=quota) if kind == "memory" else FolderWorld(tmp_path, quota=quota)
+    base.write("old", b"12345")
+    staged = StagedWorld(base)
+    staged.write("new", b"12345")
+    for path, content in (("more", b""), ("new", b"123456"), ("old", b"123456")):
+        with pytest.raises(QuotaExceeded):
+            staged.write(path, content)
+    staged.write("new", b"1234")
+    staged.write("old", b"123456")
+    staged.delete("new")
+    staged.write("other", b"1234")
+    staged.reject(["other"])
+    staged.write("third", b"1234")
+    staged.commit()
+    assert base.files() == ("old", "third")
 
 
 def test_a_negative_quota_is_refused() -> None:

@@ -157,7 +157,7 @@ def test_a_file_that_vanished_is_a_conflict(base: World, staged: StagedWorld) ->
 @pytest.mark.parametrize("kind", BASES)
 def test_trouble_in_the_middle_of_a_commit_puts_everything_back(tmp_path: Path, kind: str) -> None:
     (tmp_path / "base").mkdir()
-    quota = Quota(bytes=30)
+    quota = Quota(bytes=120)
     base = MemoryWorld(quota=quota) if kind == "memory" else FolderWorld(tmp_path / "base", quota=quota)
     base.write("a", b"12345", mode=0o700)
     base.write("gone", b"12345")
@@ -166,6 +166,7 @@ def test_trouble_in_the_middle_of_a_commit_puts_everything_back(tmp_path: Path, 
     staged.write("a", b"small")
     staged.write("b/c", b"small")
     staged.write("z", b"too large " * 10)
+    base.write("filler", b"came in between, 20.")
     before = tree(base)
     with pytest.raises(QuotaExceeded):
         staged.commit()

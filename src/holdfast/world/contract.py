@@ -109,6 +109,10 @@ class World(Protocol):
         """Make what happened at these paths durable, where the world is on a disk."""
         ...
 
+    def check_room(self, *, bytes: int, files: int) -> None:
+        """Raise QuotaExceeded where the world may not grow by this much; shrinking always may be."""
+        ...
+
     def recount(self) -> None:
         """Take notice that others may have changed files: what the world holds is counted anew where that matters."""
         ...

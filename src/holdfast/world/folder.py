@@ -115,6 +115,9 @@ class FolderWorld(HostCopying):
     def sync(self, paths: Sequence[str]) -> None:
         sync_files(self.root, paths)
 
+    def check_room(self, *, bytes: int, files: int) -> None:
+        self._meter.allow(bytes=bytes, files=files)
+
     def recount(self) -> None:
         self._meter.recount()
 

@@ -13,6 +13,18 @@ class Staged(NamedTuple):
     before: str
     mode: int | None
     modified_ms: int
+    replaced_bytes: int | None = None
+    """The size of the base's file, None where it has none."""
+
+    @property
+    def grown_bytes(self) -> int:
+        """By how much the base will hold more when this is made."""
+        return len(self.content or b"") - (self.replaced_bytes or 0)
+
+    @property
+    def grown_files(self) -> int:
+        """How many files the base will have more when this is made."""
+        return (self.content is not None) - (self.replaced_bytes is not None)
 
 
 class Layer:
@@ -23,11 +35,16 @@ class Layer:
         self.made_folders: set[str] = set()
         self.gone_folders: set[str] = set()
         self.held_bytes = 0
+        self.grown_bytes = 0
+        self.grown_files = 0
         self._written_in: Counter[str] = Counter()
 
     def put(self, path: str, staged: Staged | None) -> None:
         """Set what becomes of a file, None to leave it to the base. The only place where files change: it keeps count."""
         for each, sign in ((self.files.pop(path, None), -1), (staged, 1)):
+            if each is not None:
+                self.grown_bytes += sign * each.grown_bytes
+                self.grown_files += sign * each.grown_files
             if each is not None and each.content is not None:
                 self.held_bytes += sign * len(each.content)
                 for folder in folders_above(path):
@@ -39,7 +56,7 @@ class Layer:
         """Hold nothing."""
         self.files.clear()
         self._written_in.clear()
-        self.held_bytes = 0
+        self.held_bytes = self.grown_bytes = self.grown_files = 0
         self.clear_folders()
 
     def clear_folders(self) -> None:

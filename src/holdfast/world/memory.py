@@ -173,6 +173,9 @@ class MemoryWorld(HostCopying):
     def sync(self, paths: Sequence[str]) -> None:
         """Nothing in memory is durable."""
 
+    def check_room(self, *, bytes: int, files: int) -> None:
+        self._meter.allow(bytes=bytes, files=files)
+
     def recount(self) -> None:
         """Nobody else can change what is in memory."""
 

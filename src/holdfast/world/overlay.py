@@ -147,6 +147,11 @@ class Overlay(HostCopying):
     def sync(self, paths: Sequence[str]) -> None:
         self.base.sync(paths)
 
+    def check_room(self, *, bytes: int, files: int) -> None:
+        layer = self._layer
+        if bytes > 0 or files > 0:
+            self.base.check_room(bytes=layer.grown_bytes + bytes, files=layer.grown_files + files)
+
     def recount(self) -> None:
         self.base.recount()
 
@@ -164,7 +169,13 @@ class Overlay(HostCopying):
                 hint="commit or reject what is staged",
             )
         is_effect = after != before or (content is not None and self._has_other_mode(path, mode))
-        self._put(path, Staged(content, before, mode, self._clock.now_ms()) if is_effect else None)
+        staged = Staged(content, before, mode, self._clock.now_ms(), self._size_in_base(path))
+        if content is not None:
+            self.check_room(
+                bytes=staged.grown_bytes - (known.grown_bytes if known else 0),
+                files=staged.grown_files - (known.grown_files if known else 0),
+            )
+        self._put(path, staged if is_effect else None)
         return Change(
             path=path,
             kind="deleted" if content is None else "modified" if before else "created",
@@ -231,6 +242,12 @@ class Overlay(HostCopying):
             return self.base.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
+
+    def _size_in_base(self, path: str) -> int | None:
+        found = None
+        with suppress(PathRefused):  # refused by now: nothing of it is held here
+            found = self._base_stat(path)
+        return found.size if found is not None and found.kind == "file" else None
 
     def _base_has_folder(self, path: str) -> bool:
         """Whether the base has the folder and it was not removed here."""

@@ -83,7 +83,8 @@ class StagedWorld(Overlay):
             if _is_withdrawn(change) or self.is_made(change):
                 continue
             text = None if change.after is None else content(change.after)
-            self._put(path, Staged(text, change.before or NOTHING, change.mode, self._clock.now_ms()))
+            before, size = change.before or NOTHING, self._size_in_base(path)
+            self._put(path, Staged(text, before, change.mode, self._clock.now_ms(), size))
 
     def is_made(self, change: Change) -> bool:
         """Whether the base shows a staged change already: it was committed before its record was written."""
