@@ -46,7 +46,8 @@ class Meter:
         self._held = self._count()
         if self._is_over(self._held, bytes, files):
             raise QuotaExceeded(
-                f"the workspace holds {self._held.bytes} bytes in {self._held.files} files and may hold "
+                f"the workspace would hold {self._held.bytes + max(bytes, 0)} bytes in "
+                f"{self._held.files + max(files, 0)} files, and may hold "
                 f"{_bound(self._quota.bytes)} bytes in {_bound(self._quota.files)} files",
                 hint="delete what is not needed, or raise the quota",
             )
