@@ -31,7 +31,7 @@ def test_every_command_of_the_guide_does_what_it_says(tmp_path: Path) -> None:
         if line == "holdfast install claude":
             assert "proxy" in written.read_text()
     assert [line for line, code in codes.items() if code] == ["holdfast approve"]  # nothing waits here
-    assert json.loads(written.read_text()) == {}
+    assert json.loads(written.read_text()) == {"mcpServers": {}}
 
 
 def test_what_the_guide_says_of_each_tool_is_what_the_policy_says(tmp_path: Path) -> None:

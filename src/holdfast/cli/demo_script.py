@@ -81,7 +81,5 @@ class DemoAnswers:
 
     async def __call__(self, escalation: Escalation) -> Response:
         show_escalation(self._console, escalation)
-        self._console.say(
-            "  No terminal to ask at: the script `demo-answers` says /approve in your place.", "dim"
-        )
+        self._console.say("  Nobody is asked: the script `demo-answers` says /approve in your place.", "dim")
         return Response(verdict="approve", reason="answered by the script demo-answers")

@@ -86,7 +86,7 @@ async def _decide_proposals(session: Session, console: Console, is_asked: bool) 
             )
     console.tell()
     if not is_asked:
-        console.say("  No terminal to ask at: the script `demo-answers` says /commit in your place.")
+        console.say("  Nobody is asked: the script `demo-answers` says /commit in your place.")
         await session.commit()
         return
     answer = ""
