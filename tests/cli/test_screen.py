@@ -33,7 +33,7 @@ async def test_the_status_line_tells_what_runs_model_tokens_cost_budget_context_
     amounts = r"scripted:demo · [\d.k]+ tokens · \$0\.00 · [\d.]+k tokens left · 9 calls left"
     working = r"[|/\\-] \d+s [\w. ]+"
     assert re.fullmatch(
-        rf"{working} · {amounts} · context [\d.k]+ \(\d+%\) · 1 waits for you · 2 queued", line
+        rf"{working} · 1 waits for you · 2 queued · {amounts} · context [\d.k]+ \(\d+%\)", line
     ), line
 
 

@@ -13,7 +13,18 @@ _SPINNER = "|/-\\"
 def status_line(session: Session, activity: Activity, *, queued: int, window_tokens: int | None) -> str:
     """One line of plain text."""
     spent = session.budget.spent
-    parts = [
+    # What the person has to do with comes first: a narrow terminal cuts the end off.
+    parts = []
+    if activity.doing:
+        turn = _SPINNER[int(activity.seconds * 4) % len(_SPINNER)]
+        parts.append(f"{turn} {activity.seconds:.0f}s {activity.doing}")
+    counts = (
+        (len(session.escalations()), "waits for you"),
+        (queued, "queued"),
+        (len(session.proposals()), "staged"),
+    )
+    parts += [f"{count} {what}" for count, what in counts if count]
+    parts += [
         _model(session.status.model),
         f"{short(spent.tokens)} tokens",
         "cost unknown" if spent.cost_usd is None else f"${spent.cost_usd:.2f}",
@@ -22,16 +33,6 @@ def status_line(session: Session, activity: Activity, *, queued: int, window_tok
     if activity.context_tokens:
         share = f" ({100 * activity.context_tokens // window_tokens}%)" if window_tokens else ""
         parts.append(f"context {short(activity.context_tokens)}{share}")
-    waiting = len(session.escalations())
-    if waiting:
-        parts.append(f"{waiting} waits for you")
-    if staged := len(session.proposals()):
-        parts.append(f"{staged} staged")
-    if queued:
-        parts.append(f"{queued} queued")
-    if activity.doing:
-        turn = _SPINNER[int(activity.seconds * 4) % len(_SPINNER)]
-        parts.insert(0, f"{turn} {activity.seconds:.0f}s {activity.doing}")
     return " · ".join(parts)
 
 
