@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from tests.gate.terminal import Terminal
 
 from holdfast.app import Runtime
-from holdfast.cli import main
 from holdfast.core import (
     PERSON,
     Call,
@@ -30,27 +30,6 @@ from holdfast.store import EmbeddedStore, Home
 TOOL = Tool(
     name="box.put", parameters={"type": "object", "properties": {"what": {"type": "string"}}}, roles={}
 )
-
-
-class Terminal:
-    """Runs commands as a person would and keeps what they said."""
-
-    def __init__(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.home = home
-        self._capsys = capsys
-        self.said = ""
-
-    def __call__(self, *words: str, code: int = 0) -> str:
-        self._capsys.readouterr()
-        ended = main(words)
-        out, self.said = self._capsys.readouterr()
-        assert ended == code, self.said
-        return out
-
-    def script(self, *replies: object) -> str:
-        path = self.home / "script.json"
-        path.write_text(json.dumps(replies))
-        return f"scripted:{path}"
 
 
 @pytest.fixture

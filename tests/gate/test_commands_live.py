@@ -7,32 +7,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from tests.gate.terminal import Terminal
 
 from holdfast.app import Runtime
-from holdfast.cli import main
 from holdfast.core import Limits, Nonconverged, Ok, Response
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
-
-
-class Terminal:
-    """Runs commands as a person would and keeps what they said."""
-
-    def __init__(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.home = home
-        self._capsys = capsys
-        self.said = ""
-
-    def __call__(self, *words: str, code: int = 0) -> str:
-        self._capsys.readouterr()
-        ended = main(words)
-        out, self.said = self._capsys.readouterr()
-        assert ended == code, self.said
-        return out
-
-    async def beside(self, *words: str, code: int = 0) -> str:
-        """The same while the event loop of a live session goes on."""
-        return await asyncio.to_thread(self, *words, code=code)
 
 
 @pytest.fixture

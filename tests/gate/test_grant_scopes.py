@@ -147,3 +147,13 @@ async def test_a_rewind_gives_back_neither_a_revoked_grant_nor_a_use_that_was_ma
     assert desk.gate.grants.standing() == ()
     again = await office.desk(desk.journal)
     assert again.gate.grants.standing() == (), "also after a restart"
+
+
+async def test_a_rewind_takes_back_a_yes_that_was_given_after_it(tmp_path: Path) -> None:
+    desk = await Office(tmp_path).desk()
+    point = desk.journal.recorded[-1].seq
+    await desk.approved("session")
+    assert isinstance(await desk.call(), Returned)
+    await desk.journal.append(SessionRewound(seq=point, turn=1, principal=PERSON))
+    assert desk.gate.grants.standing() == ()
+    assert isinstance(await desk.call(), Parked)

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from holdfast.cli.completion.words import Place, Value, flags_with_values
+from holdfast.cli.completion.cases import case_script
+from holdfast.cli.completion.words import Place, Value
 
 _HEAD = """\
 # Completion of holdfast for bash. Load it with: source <(holdfast completion bash)
@@ -22,10 +23,6 @@ _holdfast() {
   done
   case "$place|$before" in
 """
-_MIDDLE = """\
-  esac
-  case "$place" in
-"""
 _TAIL = """\
   esac
 }
@@ -35,26 +32,14 @@ complete -o filenames -o bashdefault -F _holdfast holdfast
 
 def bash_script(places: Sequence[Place]) -> str:
     """The script."""
-    valued = [
-        f"{place.path}|{flag}" for place in places for o in flags_with_values(place) for flag in o.flags
-    ]
-    paths = [
-        f"{place.path.rpartition(' ')[0]}|{place.path.rpartition(' ')[2]}" for place in places if place.path
-    ]
-    parts = [_HEAD % {"valued": _alternatives(valued), "paths": _alternatives(paths)}]
-    for place in places:
-        for option in flags_with_values(place):
-            pattern = _alternatives([f"{place.path}|{flag}" for flag in option.flags])
-            parts.append(f"    {pattern}) {_offer(option.value)}; return ;;\n")
-    parts.append(_MIDDLE)
-    for place in places:
-        flags = " ".join(flag for option in place.options for flag in option.flags)
-        words = f'-W "{" ".join(place.words)}"' if place.words else ""
-        rest = f"_holdfast_offer {words}" if words else _offer(place.argument)
-        parts.append(
-            f"    '{place.path}') if [[ $current == -* ]]; then _holdfast_offer -W '{flags}'; else {rest}; fi ;;\n"
-        )
-    return "".join([*parts, _TAIL])
+    return case_script(places, head=_HEAD, tail=_TAIL, offer=_offer, at_place=_at_place)
+
+
+def _at_place(place: Place) -> str:
+    flags = " ".join(flag for option in place.options for flag in option.flags)
+    words = f'-W "{" ".join(place.words)}"' if place.words else ""
+    rest = f"_holdfast_offer {words}" if words else _offer(place.argument)
+    return f"if [[ $current == -* ]]; then _holdfast_offer -W '{flags}'; else {rest}; fi"
 
 
 def _offer(value: Value) -> str:
@@ -69,7 +54,3 @@ def _offer(value: Value) -> str:
             return "_holdfast_offer -d"
         case "none" | "any":
             return ":"
-
-
-def _alternatives(texts: Sequence[str]) -> str:
-    return "|".join(f"'{text}'" for text in texts)

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.cli.completion.words import Place, Value, flags_with_values
+from holdfast.cli.completion.cases import case_script
+from holdfast.cli.completion.words import Place, Value
 
 _HEAD = """\
 #compdef holdfast
@@ -22,10 +23,6 @@ _holdfast() {
   done
   case "$place|$before" in
 """
-_MIDDLE = """\
-  esac
-  case "$place" in
-"""
 _TAIL = """\
   esac
 }
@@ -35,25 +32,13 @@ if [[ $funcstack[1] == _holdfast ]]; then _holdfast "$@"; elif (( $+functions[co
 
 def zsh_script(places: Sequence[Place]) -> str:
     """The script."""
-    valued = [
-        f"{place.path}|{flag}" for place in places for o in flags_with_values(place) for flag in o.flags
-    ]
-    paths = [
-        f"{place.path.rpartition(' ')[0]}|{place.path.rpartition(' ')[2]}" for place in places if place.path
-    ]
-    parts = [_HEAD % {"valued": _alternatives(valued), "paths": _alternatives(paths)}]
-    for place in places:
-        for option in flags_with_values(place):
-            pattern = _alternatives([f"{place.path}|{flag}" for flag in option.flags])
-            parts.append(f"    {pattern}) {_offer(option.value)}; return ;;\n")
-    parts.append(_MIDDLE)
-    for place in places:
-        options = {flag: option.what for option in place.options for flag in option.flags}
-        rest = _described("command", place.words) if place.words else _offer(place.argument)
-        parts.append(
-            f"    '{place.path}') if [[ $PREFIX == -* ]]; then {_described('option', options)}; else {rest}; fi ;;\n"
-        )
-    return "".join([*parts, _TAIL])
+    return case_script(places, head=_HEAD, tail=_TAIL, offer=_offer, at_place=_at_place)
+
+
+def _at_place(place: Place) -> str:
+    options = {flag: option.what for option in place.options for flag in option.flags}
+    rest = _described("command", place.words) if place.words else _offer(place.argument)
+    return f"if [[ $PREFIX == -* ]]; then {_described('option', options)}; else {rest}; fi"
 
 
 def _described(what: str, words: Mapping[str, str]) -> str:
@@ -73,10 +58,6 @@ def _offer(value: Value) -> str:
             return "_files -/"
         case "none" | "any":
             return ":"
-
-
-def _alternatives(texts: Sequence[str]) -> str:
-    return "|".join(f"'{text}'" for text in texts)
 
 
 def _quoted(text: str) -> str:
