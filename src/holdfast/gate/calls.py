@@ -4,7 +4,14 @@ from typing import assert_never
 
 from holdfast.core import Answer, Call, CallId, Failed, Refused, Returned
 from holdfast.core.errors import Diverged
-from holdfast.core.events import AnyEvent, CallIntended, CallRefused, CallSettled, Recorded
+from holdfast.core.events import (
+    AnyEvent,
+    CallIntended,
+    CallRefused,
+    CallSettled,
+    EscalationOpened,
+    Recorded,
+)
 from holdfast.core.fold import Fold
 from holdfast.gate.refusing import ran_out
 
@@ -16,7 +23,8 @@ class Calls(Fold):
         self._refused: dict[CallId, CallRefused] = {}
         self._intended: dict[CallId, CallIntended] = {}
         self._settled: dict[CallId, CallSettled] = {}
-        self._repeats: dict[tuple[int, str], int] = {}
+        self._same: dict[tuple[int, str], dict[CallId, int]] = {}
+        """The calls of a turn that are one and the same, each with how many came before it."""
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
         match event:
@@ -24,12 +32,14 @@ class Calls(Fold):
                 # Out of budget is for now and not for good: once there is more, the call is judged anew.
                 if ran_out(event.decision) is None:
                     self._refused[event.call.id] = event
-                self._count(event.call, event.call.digest)
+                self.same_before(event.call, event.call.digest)
             case CallIntended():
                 self._intended[event.call.id] = event
-                self._count(event.call, event.digest)
+                self.same_before(event.call, event.digest)
             case CallSettled():
                 self._settled[event.call] = event
+            case EscalationOpened():
+                self.same_before(event.escalation.call, event.escalation.digest)
             case _:
                 pass
 
@@ -53,13 +63,13 @@ class Calls(Fold):
         """Every call that was begun and has no outcome."""
         return tuple(intended for call, intended in self._intended.items() if call not in self._settled)
 
-    def repeats(self, turn: int, digest: str) -> int:
-        """How often the same operation with the same arguments was asked for in a turn."""
-        return self._repeats.get((turn, digest), 0)
+    def same_before(self, call: Call, digest: str) -> int:
+        """How many calls of its turn with the same operation and arguments were asked for before this one.
 
-    def _count(self, call: Call, digest: str) -> None:
-        key = (call.turn, digest)
-        self._repeats[key] = self._repeats.get(key, 0) + 1
+        Asking counts: what is under way, or waits for a person, has its place like what is on record.
+        """
+        places = self._same.setdefault((call.turn, digest), {})
+        return places.setdefault(call.id, len(places))
 
 
 def answer_of(settled: CallSettled) -> Answer:

@@ -93,7 +93,7 @@ class Judge:
         targets = targets_of(offer.tool, call.arguments, self._paths, remotes=self._remotes)
         request = Request(call=call, tool=offer.tool, targets=targets)
         digest = call.digest
-        if self._calls.repeats(call.turn, digest) >= self._repeats:
+        if self._calls.same_before(call, digest) >= self._repeats:
             reason = f"the same call was made {self._repeats} times in this turn; do something else"
             return Judged(request, deny("circuit-breaker", reason), offer, digest)
         decision = self.policy.judge(request)
