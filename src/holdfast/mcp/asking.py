@@ -9,7 +9,7 @@ from typing import Any
 
 import mcp_types
 import msgspec
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import ServerRequestContext as Context
 from mcp.shared.exceptions import MCPError
 
 from holdfast.core import EXTERNAL, PERSON, Call, CallId, Escalation, EscalationId, Principal, Response, Value
@@ -25,7 +25,6 @@ _SCHEMA: dict[str, Any] = {
     "properties": {"approve": {"type": "boolean", "title": "Allow this one call", "default": False}},
     "required": ["approve"],
 }
-Context = ServerRequestContext[Any, Any]
 
 
 class Ticket(Value):

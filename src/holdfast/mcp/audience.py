@@ -6,10 +6,9 @@ opened, and of log messages while a call of its own runs that asked for them. No
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import mcp_types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import ServerRequestContext as Context
 from mcp.shared.subscriptions import ResourceUpdated, ServerEvent, event_to_notification
 
 from holdfast.mcp.contract import LOG_LEVELS, Logged, LogLevel
@@ -19,7 +18,6 @@ from holdfast.mcp.outbox import Outbox
 MAX_MEMBERS = 256
 """Connections of the older era that are remembered; over HTTP, one that left may never say so."""
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
-Context = ServerRequestContext[Any, Any]
 Listener = Callable[[ServerEvent], None]
 
 

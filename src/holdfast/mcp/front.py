@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import mcp_types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import ServerRequestContext as Context
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -42,7 +42,6 @@ from holdfast.mcp.subscribing import Subscribing
 from holdfast.mcp.toolset import McpToolset
 
 NAME = "holdfast"
-Context = ServerRequestContext[Any, Any]
 Paging = mcp_types.PaginatedRequestParams | None
 
 

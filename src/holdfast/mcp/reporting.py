@@ -2,9 +2,8 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import ServerRequestContext as Context
 
 from holdfast.core import CallId
 from holdfast.mcp.contract import Progressed
@@ -24,7 +23,7 @@ class Reports:
             line.put(news)
 
     @asynccontextmanager
-    async def passed_on(self, context: ServerRequestContext[Any, Any], call: CallId) -> AsyncIterator[None]:
+    async def passed_on(self, context: Context, call: CallId) -> AsyncIterator[None]:
         """Pass the reports of a call on while the block runs."""
 
         async def send(news: Progressed) -> None:

@@ -1,10 +1,9 @@
 """The road of the proxy: one call of a client from its wish to its answer. There is no other way to a server."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import mcp_types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import ServerRequestContext as Context
 
 from holdfast.core import EXTERNAL, Answer, Call, JsonObject, Parked
 from holdfast.mcp.asking import Asking, Ticket
@@ -14,7 +13,6 @@ from holdfast.mcp.contract import Keeper
 from holdfast.mcp.reporting import Reports
 from holdfast.mcp.toolset import McpToolset
 
-Context = ServerRequestContext[Any, Any]
 Asked = Answer | mcp_types.InputRequiredResult
 
 

@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 import anyio
 import mcp_types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import ServerRequestContext as Context
 from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
 
@@ -20,7 +19,6 @@ from holdfast.mcp.toolset import McpToolset
 
 MAX_STREAMS = 64
 FORGET_SECONDS = 1.0
-Context = ServerRequestContext[Any, Any]
 
 
 class Subscribing:

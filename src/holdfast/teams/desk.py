@@ -8,7 +8,7 @@ from typing import Any
 
 import mcp_types
 import msgspec
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import ServerRequestContext as Context
 from mcp.server.lowlevel.server import Server
 
 from holdfast.core import Json, JsonObject
@@ -17,8 +17,6 @@ from holdfast.teams.callers import Caller
 from holdfast.teams.errors import AskRefused
 from holdfast.teams.services import SERVICES, Order, Service
 from holdfast.teams.switchboard import Switchboard
-
-Context = ServerRequestContext[Any, Any]
 
 
 class Desk:

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import mcp_types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import ServerRequestContext as Context
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated, ToolsListChanged
@@ -16,7 +16,6 @@ from mcp.shared.message import SessionMessage
 IS_OLD = "--old" in sys.argv
 URI = "note://board"
 OLD_LEVELS = ["debug", "info", "notice", "warning", "error"]
-Context = ServerRequestContext[Any, Any]
 
 bus = InMemorySubscriptionBus()
 subscribed: set[str] = set()
