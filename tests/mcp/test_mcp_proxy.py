@@ -365,6 +365,17 @@ async def test_http_answers_only_with_the_token(stand: Stander) -> None:
             assert (await http.post(address, json=body, headers=rebound)).status_code in (403, 421)
 
 
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+async def test_http_takes_the_token_however_its_scheme_is_spelt(stand: Stander, scheme: str) -> None:
+    import httpx
+
+    it = await stand()
+    async with it.proxy.serving_http() as (address, token), httpx.AsyncClient() as http:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        answer = await http.post(address, json=body, headers={"Authorization": f"{scheme} {token}"})
+    assert answer.status_code != 401
+
+
 async def test_http_takes_no_body_without_measure(stand: Stander) -> None:
     import httpx
 

@@ -14,6 +14,7 @@ from holdfast.teams import (
     OUTSIDE,
     Caller,
     Callers,
+    Introduction,
     Letter,
     OnCall,
     Roster,
@@ -237,14 +238,20 @@ async def test_a_members_token_ends_with_the_member(tmp_path: Path) -> None:
 
 async def test_a_member_that_cannot_be_woken_keeps_no_token(tmp_path: Path) -> None:
     callers = Callers()
+    introduced: list[Introduction] = []
+
+    def introduce(pair: object, session: object) -> Introduction:
+        introduced.append(callers.introduce("http://x", Caller(team="b")))
+        return introduced[-1]
+
     on = roster("a", "b", project=str(tmp_path), member="claude", program="/no/such/program")
-    async with company(
-        tmp_path, on, introduce=lambda pair, session: callers.introduce("http://x", Caller(team="b"))
-    ) as board:
+    async with company(tmp_path, on, introduce=introduce) as board:
         reply = await board.ask("a", "b", "hi")
     assert isinstance(reply.outcome, Error)
     assert reply.outcome.code == "member-missing"
-    assert callers.is_empty
+    headers = introduced[0].entry["headers"]
+    assert isinstance(headers, dict)
+    assert callers.known(str(headers["Authorization"]).removeprefix("Bearer ")) is None
 
 
 def _opened() -> SessionOpened:

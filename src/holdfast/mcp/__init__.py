@@ -4,6 +4,7 @@ Importing this package loads no protocol library; that happens when the first se
 """
 
 from holdfast.mcp.annotations import Annotations, ToolRoles, kind_of, known_roles
+from holdfast.mcp.bearer import bearer_token
 from holdfast.mcp.clients import FileChange, Installation, plan
 from holdfast.mcp.contract import (
     Follower,
@@ -58,6 +59,7 @@ __all__ = [
     "ToolsHeld",
     "Ward",
     "ask_model",
+    "bearer_token",
     "kind_of",
     "known_roles",
     "load_servers",

@@ -12,6 +12,8 @@ from mcp.server.lowlevel.server import Server
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.mcp.bearer import bearer_token
+
 HOST = "127.0.0.1"
 
 
@@ -20,12 +22,13 @@ class BearerGuard:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._expected = f"Bearer {token}".encode()
+        self._expected = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._expected):
+            header = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+            given = bearer_token(header) or ""
+            if not hmac.compare_digest(given.encode(), self._expected):
                 refusal = PlainTextResponse("a token is needed\n", 401, {"WWW-Authenticate": "Bearer"})
                 await refusal(scope, receive, send)
                 return

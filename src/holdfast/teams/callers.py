@@ -31,11 +31,6 @@ class Callers:
         """Whom a token stands for; None for nobody."""
         return self._callers.get(digest_bytes(token.encode()))
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nobody has a token."""
-        return not self._callers
-
     def dismiss(self, token: str) -> None:
         """A token that stands for nobody from here on."""
         self._callers.pop(digest_bytes(token.encode()), None)

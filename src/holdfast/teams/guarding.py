@@ -4,10 +4,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.mcp import bearer_token
 from holdfast.teams.callers import Caller, Callers
 from holdfast.teams.errors import AskRefused
-
-_PREFIX = "Bearer "
 
 
 class TokenGuard:
@@ -34,5 +33,5 @@ def caller_of(request: object, callers: Callers) -> Caller:
 
 
 def _known(request: Request, callers: Callers) -> Caller | None:
-    given = request.headers.get("authorization", "")
-    return callers.known(given.removeprefix(_PREFIX)) if given.startswith(_PREFIX) else None
+    token = bearer_token(request.headers.get("authorization", ""))
+    return callers.known(token) if token is not None else None
