@@ -46,7 +46,6 @@ class Fold:
 
     def __init__(self, journal: Followed) -> None:
         self._journal = journal
-        self._seen = 0
         self.reset()
         journal.follow(self)
 
@@ -59,9 +58,6 @@ class Fold:
         raise NotImplementedError
 
     def __call__(self, entry: Recorded) -> None:
-        if entry.seq <= self._seen:
-            return
-        self._seen = entry.seq
         if not isinstance(entry.event, SessionRewound):
             self.apply(entry.event, entry)
             return
