@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.mcp.bench import Bench, Opener
+from tests.mcp.place import Place
 
 from holdfast.mcp import McpToolset, Pins, ServerSpec
 
@@ -26,3 +27,9 @@ async def opened(tmp_path: Path) -> AsyncIterator[Opener]:
     yield open_one
     for bench in benches:
         await bench.toolset.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """A home and a folder of this test's own."""
+    return Place(tmp_path)

@@ -5,8 +5,11 @@ for input and a sealed ticket, and the client makes the call again with both.
 """
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import mcp_types
 import msgspec
 from mcp.server.context import ServerRequestContext as Context
@@ -73,7 +76,8 @@ class Asking:
         """Have the escalation settled by others than this client; where there is nobody, that is a no."""
         if not self._can_ask_elsewhere:
             await self._answer(id, Response(verdict="deny", reason="nobody can be asked here"), EXTERNAL)
-        await self._keeper.wait(id)
+        async with self._withdrawing(id):
+            await self._keeper.wait(id)
 
     async def take(self, context: Context, ticket: Ticket, responses: dict[str, Any]) -> None:
         """Take the answer that came with a second round. Anything but a clear yes of a trusted client is a no."""
@@ -94,14 +98,25 @@ class Asking:
         )
         elsewhere = asyncio.ensure_future(self._keeper.wait(escalation.id))
         try:
-            await asyncio.wait({here, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
-            if not elsewhere.done():
-                await self._answer(escalation.id, *_response(here))
-                await elsewhere
+            async with self._withdrawing(escalation.id):
+                await asyncio.wait({here, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
+                if not elsewhere.done():
+                    await self._answer(escalation.id, *_response(here))
+                    await elsewhere
         finally:
             here.cancel()
             elsewhere.cancel()
             await asyncio.gather(here, elsewhere, return_exceptions=True)
+
+    @asynccontextmanager
+    async def _withdrawing(self, id: EscalationId) -> AsyncIterator[None]:
+        """Take the question back where the client gives the call up: nobody would hear the answer."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):
+                await self._answer(id, Response(verdict="deny", reason="the client gave it up"), EXTERNAL)
+            raise
 
     async def _answer(self, id: EscalationId, response: Response, principal: Principal) -> None:
         try:

@@ -1,5 +1,6 @@
 """Sessions: post a message, advance the turn, hear the events; and everything a person may do with them."""
 
+from holdfast.session.abandoned import close_abandoned
 from holdfast.session.approver import Approver
 from holdfast.session.assembly import assemble
 from holdfast.session.forking import plan_fork, taken_back
@@ -39,6 +40,7 @@ __all__ = [
     "Transport",
     "TurnRecord",
     "assemble",
+    "close_abandoned",
     "last_point",
     "plan_fork",
     "plan_rewind",

@@ -58,7 +58,9 @@ class Gatekeeper:
         await self._journal.append(posted)
 
     async def end(self) -> None:
-        """The agent has left for good, or goes on with something else."""
+        """The agent has left for good, or goes on with something else: nobody waits for what it had asked."""
+        for escalation in self._gate.escalations.waiting():
+            await self.withdraw(escalation.id, "the agent that asked has left")
         if self._is_open:
             self._is_open = False
             await self._journal.append(TurnEnded(turn=self._turn, outcome=Ok()))
