@@ -98,7 +98,7 @@ async def test_what_waits_for_a_person_is_let_go_when_the_turn_is_cancelled(tmp_
         tmp_path, on, clock=SystemClock(), verdicts={"acp.edit": "escalate"}, home=tmp_path / "home"
     ) as board:
         asking = asyncio.create_task(board.ask("alpha", "beta", f"use edit {tmp_path / 'p' / 'a'}"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             while not list((tmp_path / "home").glob("sessions/*/escalations/request-*")):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert await board.cancel("alpha", "beta")
@@ -116,7 +116,7 @@ async def test_a_turn_is_cancelled_also_where_the_agent_does_not_listen(
         monkeypatch.setattr("holdfast.teams.acp.talk.INTERRUPT_SECONDS", 0.05)
     async with company(tmp_path, of_parrots(tmp_path / "p"), clock=SystemClock()) as board:
         asking = asyncio.create_task(board.ask("alpha", "beta", verb))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             while not list((tmp_path / "teams" / "pairs").glob("*/home/hanging")):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert await board.cancel("alpha", "beta")

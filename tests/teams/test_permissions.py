@@ -43,7 +43,7 @@ async def office(
 
 async def waiting_request(tmp_path: Path) -> Path:
     """The file that asks a person."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(50):
         while True:
             found = list((tmp_path / "home").glob("sessions/*/escalations/request-*.json"))
             if found:
@@ -114,7 +114,7 @@ async def test_k7_what_waits_when_we_are_stopped_is_not_done(tmp_path: Path) -> 
 async def test_k9_a_question_outside_of_any_message_is_a_no(tmp_path: Path) -> None:
     async with company(tmp_path, of_parrots(tmp_path / "p"), clock=SystemClock()) as board:
         await board.ask("alpha", "beta", f"late {tmp_path / 'p' / 'late.txt'}")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             while not (found := list((tmp_path / "teams").glob("pairs/*/home/late"))):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert found[0].read_text() in ("denied", "cancelled")

@@ -18,7 +18,7 @@ def teams(tmp_path: Path, **settings: object) -> Roster:
 
 async def settled(board: Switchboard, sender: str = "alpha") -> list[FlightReport]:
     """The letters to beta once all have their receipt."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(50):
         while any(each.state in ("queued", "working") for each in await board.report(sender, "beta")):  # noqa: ASYNC110
             await asyncio.sleep(0)
     return await board.report(sender, "beta")
@@ -99,7 +99,7 @@ async def test_a_letter_an_operator_called_off_has_a_receipt_and_is_not_tried_ag
     store, on = MemoryStore(clock=clock), teams(tmp_path)
     async with company(tmp_path, on, store=store, clock=clock, program=ScriptedProgram(stuck)) as board:
         await board.send("alpha", "beta", "never")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             while not await board.cancel("alpha", "beta"):  # noqa: ASYNC110
                 await asyncio.sleep(0)
     async with company(tmp_path, on, store=store, clock=clock) as board:

@@ -115,11 +115,16 @@ async def test_over_stdio_it_can_be_interrupted_while_its_client_is_silent(place
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-    async with asyncio.timeout(20):
-        assert b'"id":1' in await process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        assert await process.wait() == 130
-    process.stdin.close()
+    try:
+        async with asyncio.timeout(50):
+            assert b'"id":1' in await process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 130
+    finally:
+        process.stdin.close()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 async def test_over_stdio_an_operator_has_every_tool(place: Place) -> None:
@@ -179,7 +184,7 @@ async def test_what_was_sent_before_a_kill_is_delivered_by_the_next_server(place
     output, _ = await process.communicate()
     assert process.returncode == -signal.SIGKILL
     message = output.decode().strip()
-    async with place.over_stdio("--from", "a") as client, asyncio.timeout(20):
+    async with place.over_stdio("--from", "a") as client, asyncio.timeout(50):
         while True:
             (sent,) = (await call(client, "teams_report", team="b"))["messages"]
             if sent["state"] not in ("queued", "working"):
