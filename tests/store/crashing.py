@@ -13,7 +13,9 @@ from pathlib import Path
 from tests.store.faults import Steps, faulty, killed
 from tests.store.stories import opened, said
 
+import holdfast.store.pen as pen
 from holdfast.core import SessionId, SystemClock
+from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import MessagePosted, SessionRenamed
 from holdfast.store import EmbeddedStore, Home, verify_all
 
@@ -33,6 +35,9 @@ async def work(home: Home, note: int) -> None:
         await first.append(said(number, str(number)), blobs=[b"%d" % number])
         acknowledged(f"first:{number}")
     await first.append(SessionRenamed(name="named"))
+    for number in range(4, 9):
+        await first.append(said(number, str(number)))
+        acknowledged(f"first:{number}")
     fork = await store.fork(first.session, at=3, opened=opened())
     await asyncio.gather(*(fork.append(said(n, str(n))) for n in (3, 4)))
     acknowledged("fork:4")
@@ -48,9 +53,17 @@ async def work(home: Home, note: int) -> None:
 
 async def look(home: Home, acknowledgements: list[str]) -> list[str]:
     """What is wrong after the crash; nothing is right."""
-    wrong: list[str] = []
     store = await EmbeddedStore.start(home, clock=SystemClock())
-    wrong += [f"{found.session} is not sound" for found in await verify_all(store) if not found.is_sound]
+    try:
+        return await _wrong(store, acknowledgements)
+    except JournalDamaged as problem:
+        return [str(problem)]
+    finally:
+        await store.close()
+
+
+async def _wrong(store: EmbeddedStore, acknowledgements: list[str]) -> list[str]:
+    wrong = [f"{found.session} is not sound" for found in await verify_all(store) if not found.is_sound]
     lines = {str(line.id): line for line in await store.sessions()}
     for line in lines.values():
         recorded = await store.read(line.id)
@@ -70,7 +83,6 @@ async def look(home: Home, acknowledgements: list[str]) -> list[str]:
             wrong.append(f"lost {entry}")
         if what == "gone" and "gone" in lines:
             wrong.append("what was deleted is back")
-    await store.close()
     return wrong
 
 
@@ -97,6 +109,7 @@ def crash(folder: Path, step: int, *, is_after: bool) -> dict[str, object]:
 NOTE = os.write  # before any fault is laid on it
 
 if __name__ == "__main__":
+    pen.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
     folder, first, stride, limit = Path(sys.argv[1]), *map(int, sys.argv[2:5])
     for step in range(first, limit, stride):
         reports = [crash(folder, step, is_after=is_after) for is_after in (False, True)]

@@ -15,6 +15,7 @@ import tests.store.crashing as crashing
 
 import holdfast.store.database as database
 import holdfast.store.logroom as logroom
+import holdfast.store.pen as pen
 from holdfast.core.errors import StoreError
 from holdfast.store import Home
 
@@ -51,6 +52,7 @@ if __name__ == "__main__":
     # So that the log is moved into the database again and again, not at the end alone, and room is made in it.
     database.CHECKPOINT_PAGES = 12
     logroom.LOOK_EVERY, logroom.STEP_BYTES = 2, 64 * 1024
+    pen.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
     folder, fault, is_lasting = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "lasting"
     first, stride, limit = map(int, sys.argv[4:7])
     for step in range(first, limit, stride):

@@ -20,6 +20,7 @@ import tests.store.crashing as crashing
 
 import holdfast.store.database as database
 import holdfast.store.logroom as logroom
+import holdfast.store.pen as pen
 from holdfast.store import Home
 
 SECTOR = 512
@@ -147,6 +148,7 @@ if __name__ == "__main__":
     # So that the log is moved into the database again and again, and room is made in it.
     database.CHECKPOINT_PAGES = 12
     logroom.LOOK_EVERY, logroom.STEP_BYTES = 2, 64 * 1024
+    pen.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
     folder, count, seed = Path(sys.argv[1]), *map(int, sys.argv[2:4])
     dice = random.Random(seed)
     worked = Home(folder / "worked")

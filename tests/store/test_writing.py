@@ -9,13 +9,13 @@ from tests.store.stories import opened, said, turn
 from tests.store.test_crashes import copy
 
 import holdfast.store.logroom as logroom
-import holdfast.store.writer as writer
+import holdfast.store.pen as pen
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.events import MessagePosted
 from holdfast.store import EmbeddedStore, Home, verify
 from holdfast.store.database import connect
-from holdfast.store.writer import Transaction
+from holdfast.store.pen import Transaction
 
 
 def pages_of(log: Path) -> int:
@@ -87,7 +87,7 @@ async def test_no_room_is_made_while_another_writes(
     theirs = connect(home.database)
     theirs.execute("BEGIN IMMEDIATE")
     before = Path(f"{home.database}-wal").stat().st_size
-    make_room(mine)
+    make_room(mine, 1)
     assert Path(f"{home.database}-wal").stat().st_size == before
     theirs.execute("ROLLBACK")
     for connection in (mine, theirs):
@@ -97,7 +97,7 @@ async def test_no_room_is_made_while_another_writes(
 async def test_who_waits_for_a_stopped_process_is_told_at_once_with_all_the_others(
     disk: EmbeddedStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "LOCK_TIMEOUT_SECONDS", 0.01)
+    monkeypatch.setattr(pen, "LOCK_TIMEOUT_SECONDS", 0.01)
     journal = await disk.create(opened())
     stopped = sqlite3.connect(home.database, isolation_level=None)
     stopped.execute("BEGIN IMMEDIATE")
@@ -106,7 +106,7 @@ async def test_who_waits_for_a_stopped_process_is_told_at_once_with_all_the_othe
     assert "locked" in str(told[0])
     stopped.execute("ROLLBACK")
     stopped.close()
-    monkeypatch.setattr(writer, "LOCK_TIMEOUT_SECONDS", 10.0)
+    monkeypatch.setattr(pen, "LOCK_TIMEOUT_SECONDS", 10.0)
     await journal.append(said(1, "after"))
     assert [one.event.text for one in journal.recorded if isinstance(one.event, MessagePosted)] == ["after"]
 

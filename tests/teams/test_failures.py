@@ -143,7 +143,7 @@ async def test_a_list_of_pairs_that_is_gone_is_made_anew_from_the_journals(tmp_p
 async def test_a_locked_database_is_an_error_at_the_end_of_its_time_and_works_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.store.writer.LOCK_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("holdfast.store.pen.LOCK_TIMEOUT_SECONDS", 0.05)
     clock, on = SystemClock(), of_parrots(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()

@@ -10,9 +10,9 @@ from holdfast.store.database import SQL
 from holdfast.store.fold import begin, fold
 from holdfast.store.journal import check_names, next_head
 from holdfast.store.leases import Leases
+from holdfast.store.pen import Transaction
 from holdfast.store.records import Redact, chained, encode_entry
 from holdfast.store.rows import Head, append_records, read_tally
-from holdfast.store.writer import Transaction
 
 
 class IdTaken(SessionExists):

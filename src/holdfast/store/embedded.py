@@ -1,7 +1,7 @@
 """The embedded store: every journal in one SQLite database under the home. One process or many, no server.
 
-Writing goes through one thread (`writer`), reading through another, each with a connection of its own; the event loop
-never waits for the disk.
+Writing goes through `writer`, reading through a thread, each with a connection of its own; the event loop waits for no disk
+that is not quick.
 """
 
 import asyncio
@@ -26,13 +26,14 @@ from holdfast.store.journal import EmbeddedJournal
 from holdfast.store.leases import Leases
 from holdfast.store.logroom import LogRoom
 from holdfast.store.lookup import find, load, load_after, load_upto, newest
+from holdfast.store.pen import Transaction, Work
 from holdfast.store.presence import Presence
 from holdfast.store.reader import Reader
 from holdfast.store.records import Redact
 from holdfast.store.removal import bury, remove_files, remove_leftovers, remove_strays, settled_contents
 from holdfast.store.rows import Head, read_tally
 from holdfast.store.starting import explain, prepare
-from holdfast.store.writer import Transaction, Work, Writer
+from holdfast.store.writer import Writer
 
 Result = TypeVar("Result")
 
@@ -189,7 +190,7 @@ class EmbeddedStore(EmbeddedContents):
         count = await self.writing(index.rebuild)
         self._notices += (f"the list of sessions was made anew from the journals: {count} sessions",)
 
-    async def _taking(self, session: SessionId, work: Work[Result]) -> Result:
+    async def _taking(self, session: SessionId, work: Work[Result], *, is_brief: bool = False) -> Result:
         """Have a lease taken. Whoever is cancelled meanwhile does not get it, so it goes back to nobody."""
         is_taken = False
 
@@ -200,7 +201,7 @@ class EmbeddedStore(EmbeddedContents):
             return result
 
         try:
-            return await self.writing(taking)
+            return await self._writer.submit(taking, is_brief=is_brief)
         except asyncio.CancelledError:
             # Handed in behind it, so that it runs when the lease is taken, if it ever is.
             self._writer.submit(lambda _: self._leases.disown(session) if is_taken else None)
@@ -234,7 +235,7 @@ class EmbeddedStore(EmbeddedContents):
             leases=self._leases,
             redact=self._redact,
         )
-        claimed = await self._taking(session, claim)
+        claimed = await self._taking(session, claim, is_brief=not history)
         return self._journal(session, claimed.fence, claimed.head, claimed.history)
 
     async def _claim_new(self, opened: SessionOpened, *, history: Sequence[Recorded] = ()) -> EmbeddedJournal:

@@ -13,9 +13,10 @@ from holdfast.store.cloning import Cloner
 from holdfast.store.contents import Content
 from holdfast.store.home import Home
 from holdfast.store.intake import Intake, Row
+from holdfast.store.pen import Transaction, Work
 from holdfast.store.reader import Reader
 from holdfast.store.removal import find_orphans, sweep
-from holdfast.store.writer import Transaction, Work, Writer
+from holdfast.store.writer import Writer
 
 Result = TypeVar("Result")
 
@@ -40,7 +41,7 @@ class EmbeddedContents:
         return await self._reader.read(work)
 
     async def writing(self, work: Work[Result]) -> Result:
-        """Have something written by the writer's thread; it happens even when the wait is cancelled. For this package."""
+        """Have something written; it happens even when the wait is cancelled. For this package."""
         return await self._writer.submit(work)
 
     async def put_blob(self, content: bytes) -> str:

@@ -27,11 +27,11 @@ from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.fold import fold
 from holdfast.store.home import Home
 from holdfast.store.inspection import Line, inspect, read_lines
+from holdfast.store.pen import Transaction
 from holdfast.store.portable import Manifest, contents, pack, segments, unpack
 from holdfast.store.records import chained, encode_entry
 from holdfast.store.references import mentioned
 from holdfast.store.rows import append_records
-from holdfast.store.writer import Transaction
 
 
 async def export_session(store: EmbeddedStore, session: SessionId, path: Path, *, now_ms: int) -> Manifest:

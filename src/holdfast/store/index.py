@@ -10,8 +10,8 @@ from holdfast.core.events import Parent, Recorded, SessionOpened, decode_event
 from holdfast.store.database import SQL
 from holdfast.store.fold import Tally, begin, fold, is_activity
 from holdfast.store.inspection import inspect
+from holdfast.store.pen import Transaction
 from holdfast.store.rows import Connection, decode_tally
-from holdfast.store.writer import Transaction
 
 
 def is_usable(connection: Connection) -> bool:

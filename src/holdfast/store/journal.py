@@ -15,11 +15,15 @@ from holdfast.store.database import SQL
 from holdfast.store.fold import advance, fold, is_activity
 from holdfast.store.leases import Leases
 from holdfast.store.naming import names_in
+from holdfast.store.pen import Transaction
 from holdfast.store.pending import Pending
 from holdfast.store.records import Entry, Redact, chained, encode_entry
 from holdfast.store.rows import Head, append_records, read_history
 from holdfast.store.tape import Tape
-from holdfast.store.writer import Transaction, Writer
+from holdfast.store.writer import Writer
+
+BRIEF_BYTES = 64 * 1024
+"""Fewer are written in no time."""
 
 
 class EmbeddedJournal:
@@ -42,7 +46,7 @@ class EmbeddedJournal:
         self._fence = fence
         self._leases = leases
         self._tape = Tape(history)
-        self._head = head  # set by the writer's thread alone, as the next
+        self._head = head  # set by whoever holds the pen alone, as the next
         self._failures = 0
         self._writer = writer
         self._blobs = blobs
@@ -78,13 +82,17 @@ class EmbeddedJournal:
         def work(transaction: Transaction) -> None:
             records[:] = self._record(transaction, at_ms, entries, drafts, foreseen)
 
-        self._latest = self._writer.submit(work, tell=lambda _: self._tape.extend(records))
+        is_brief = not drafts and sum(len(entry.body) for entry in entries) < BRIEF_BYTES
+        self._latest = self._writer.submit(
+            work, tell=lambda _: self._tape.extend(records), is_brief=is_brief and not _has_rewind(entries)
+        )
         return Pending(self._latest)
 
     async def release(self) -> None:
         if self._released is None:
             self._released = self._writer.submit(
-                lambda transaction: self._leases.give_back(transaction, self._session, self._fence)
+                lambda transaction: self._leases.give_back(transaction, self._session, self._fence),
+                is_brief=True,
             )
         await asyncio.shield(self._released)
 
@@ -186,7 +194,7 @@ def next_head(transaction: Transaction, session: SessionId, head: Head, records:
     return Head(seq=records[-1].seq, hash=records[-1].hash, tally=tally)
 
 
-def _has_rewind(records: Sequence[Recorded]) -> bool:
+def _has_rewind(records: Sequence[Recorded] | Sequence[Entry]) -> bool:
     return any(isinstance(record.event, SessionRewound) for record in records)
 
 

@@ -4,9 +4,9 @@ from holdfast.core import Clock, SessionId
 from holdfast.core.errors import LeaseLost, SessionHeld
 from holdfast.store.contract import Holder
 from holdfast.store.database import SQL
+from holdfast.store.pen import Transaction
 from holdfast.store.presence import Presence
 from holdfast.store.rows import Connection, read_tally
-from holdfast.store.writer import Transaction
 
 
 class Leases:

@@ -18,7 +18,9 @@ ENOUGH_BYTES = CHECKPOINT_PAGES * 4096
 SPARE_BYTES = 64 * STEP_BYTES
 """With less on the disk than this, nothing is taken ahead."""
 LOOK_EVERY = 16
-"""So many commits make a process worth the while: a short command has fewer."""
+"""So many jobs make a process worth the while: a short command has fewer."""
+LOOK_SELDOM = 256
+"""The same when there is room enough, for the log to be moved into the database in time."""
 
 
 class LogRoom:
@@ -26,16 +28,23 @@ class LogRoom:
 
     def __init__(self, database: Path) -> None:
         self._log = Path(f"{database}-wal")
-        self._calls = 0
+        self._jobs = 0
         self._left_bytes = 0
-        self._is_futile = False
+        self._is_enough = False
 
-    def __call__(self, connection: sqlite3.Connection) -> None:
-        """Look now and then, and add a step where it is needed."""
-        self._calls += 1
-        if self._calls % LOOK_EVERY or self._is_futile:
-            return
-        if not self._left_bytes < self._log.stat().st_size < ENOUGH_BYTES:
+    def __call__(self, connection: sqlite3.Connection, jobs: int) -> int:
+        """Look now and then, so many jobs after the last time, and add a step where it is needed; when to call again."""
+        self._jobs += jobs
+        if self._jobs >= LOOK_EVERY and not self._is_enough:
+            self._jobs = 0
+            self._look(connection)
+        return LOOK_SELDOM if self._is_enough else LOOK_EVERY
+
+    def _look(self, connection: sqlite3.Connection) -> None:
+        size = self._log.stat().st_size
+        if size >= ENOUGH_BYTES:
+            self._is_enough = True
+        if self._is_enough or size <= self._left_bytes:
             return
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -44,7 +53,7 @@ class LogRoom:
         try:
             self._left_bytes = self._extend()
         except OSError:
-            self._is_futile = True  # what little room there is goes to what is to be recorded
+            self._is_enough = True  # what little room there is goes to what is to be recorded
         finally:
             connection.execute("ROLLBACK")
 

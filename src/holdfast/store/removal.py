@@ -10,8 +10,8 @@ from holdfast.store.blobs import Blobs
 from holdfast.store.contract import SessionSummary
 from holdfast.store.database import SQL
 from holdfast.store.home import Home
+from holdfast.store.pen import Transaction
 from holdfast.store.references import digests_in, mentioned
-from holdfast.store.writer import Transaction
 
 FRESH_MS = 60 * 60 * 1000
 """So long a content that nothing mentions is left alone: who put it may be about to mention it."""

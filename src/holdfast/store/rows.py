@@ -14,8 +14,8 @@ from holdfast.core.errors import JournalDamaged, SessionNotFound
 from holdfast.core.events import GENESIS, Recorded, chain, decode_event
 from holdfast.store.database import SQL
 from holdfast.store.fold import Tally
+from holdfast.store.pen import Transaction
 from holdfast.store.records import Entry
-from holdfast.store.writer import Transaction
 
 LAST = 2**62
 _TALLY: msgspec.json.Decoder[Tally] = msgspec.json.Decoder(Tally)

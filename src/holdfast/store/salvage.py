@@ -13,7 +13,7 @@ from holdfast.core.events import chain
 from holdfast.store.database import SQL
 from holdfast.store.home import Home, private_folder, sync_folder
 from holdfast.store.pages import Column, rows
-from holdfast.store.writer import Transaction
+from holdfast.store.pen import Transaction
 
 _BESIDE = ("", "-wal", "-shm")
 
