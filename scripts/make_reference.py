@@ -5,6 +5,7 @@ python scripts/make_reference.py --check    say which are stale, and write nothi
 """
 
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable
@@ -144,21 +145,7 @@ def _cell(text: str) -> str:
 
 def _type(annotation: object) -> str:
     text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
-    for noise in (
-        "typing.",
-        "holdfast.core.",
-        "calls.",
-        "decisions.",
-        "ids.",
-        "limits.",
-        "messages.",
-        "outcomes.",
-        "tools.",
-        "usage.",
-        "values.",
-        "events.",
-    ):
-        text = text.replace(noise, "")
+    text = re.sub(r"\b(?:typing|holdfast)\.(?:\w+\.)*", "", text)
     return textwrap.shorten(text.replace("|", "or"), 90, placeholder=" ...")
 
 

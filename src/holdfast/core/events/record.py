@@ -1,0 +1,121 @@
+"""Recorded events: each in its place, with the hash of the one before, so that a changed, removed or reordered one shows."""
+
+import hashlib
+
+import msgspec
+
+from holdfast.core.events.call import CallIntended, CallRefused, CallSettled
+from holdfast.core.events.files import ProposalsCommitted, ProposalsRejected, RestorePointMade, SessionRewound
+from holdfast.core.events.person import (
+    BudgetRaised,
+    BudgetWarned,
+    EscalationAnswered,
+    EscalationExpired,
+    EscalationOpened,
+    GrantGiven,
+    GrantRevoked,
+)
+from holdfast.core.events.session import (
+    Noted,
+    SessionClosed,
+    SessionOpened,
+    SessionPaused,
+    SessionPinned,
+    SessionReconfigured,
+    SessionRenamed,
+    SessionResumed,
+)
+from holdfast.core.events.team import LetterLeft, LetterSettled, MemberBound, NoticeLeft, NoticesDelivered
+from holdfast.core.events.turn import (
+    CodePosted,
+    HistoryCompacted,
+    MessagePosted,
+    ModelAsked,
+    ModelFailed,
+    ModelReplied,
+    RunEnded,
+    RunParked,
+    RunStarted,
+    ToolReturned,
+    TurnEnded,
+    TurnParked,
+    TurnReopened,
+)
+from holdfast.core.ids import SessionId
+from holdfast.core.values import Value, encode
+
+AnyEvent = (
+    SessionOpened
+    | SessionRenamed
+    | SessionPinned
+    | SessionReconfigured
+    | SessionPaused
+    | SessionResumed
+    | SessionClosed
+    | MessagePosted
+    | CodePosted
+    | ModelAsked
+    | ModelReplied
+    | ModelFailed
+    | RunStarted
+    | RunParked
+    | RunEnded
+    | ToolReturned
+    | TurnEnded
+    | TurnParked
+    | TurnReopened
+    | HistoryCompacted
+    | CallRefused
+    | CallIntended
+    | CallSettled
+    | EscalationOpened
+    | EscalationAnswered
+    | EscalationExpired
+    | GrantGiven
+    | GrantRevoked
+    | BudgetRaised
+    | BudgetWarned
+    | ProposalsCommitted
+    | ProposalsRejected
+    | RestorePointMade
+    | SessionRewound
+    | MemberBound
+    | NoticeLeft
+    | NoticesDelivered
+    | LetterLeft
+    | LetterSettled
+    | Noted
+)
+
+_DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+GENESIS = b"\0" * 32
+
+
+class Recorded(Value):
+    """An event in its place: `seq` counts from 1, `hash` covers this event and, through `previous`, all before it."""
+
+    session: SessionId
+    seq: int
+    at_ms: int
+    event: AnyEvent
+    hash: bytes
+    previous: bytes = GENESIS
+
+
+def encode_event(event: AnyEvent) -> bytes:
+    """The bytes of an event as they are stored and hashed."""
+    return encode(event)
+
+
+def decode_event(body: bytes) -> AnyEvent:
+    """The event in these bytes; raises msgspec.MsgspecError on anything else."""
+    try:
+        return _DECODER.decode(body)
+    except UnicodeDecodeError as problem:  # which msgspec lets through where only a text in it is broken
+        raise msgspec.DecodeError("a text in the event is not UTF-8") from problem
+
+
+def chain(previous: bytes, session: str, seq: int, at_ms: int, body: bytes) -> bytes:
+    """The hash of an event: over the hash before it, its place, its time and its bytes."""
+    head = f"{session}\n{seq}\n{at_ms}\n".encode()
+    return hashlib.sha256(previous + head + body).digest()

@@ -1,0 +1,77 @@
+"""What happens to a session as a whole."""
+
+from typing import Literal
+
+from holdfast.core.events.base import Event
+from holdfast.core.ids import Principal, SessionId
+from holdfast.core.limits import Limits
+from holdfast.core.values import Value
+
+FORMAT = 1
+
+
+class Parent(Value):
+    """Where a fork came from: the parent's events up to and with `seq` are its own."""
+
+    session: SessionId
+    seq: int
+
+
+class SessionOpened(Event):
+    """The first event of every journal."""
+
+    format: int = FORMAT
+    principal: Principal
+    folder: str
+    """The folder it was started in; `--continue` looks for the last session of a folder."""
+    workspace: str
+    policy: str
+    policy_digest: str
+    model: str
+    limits: Limits = Limits()
+    name: str | None = None
+    description: str = ""
+    parent: Parent | None = None
+
+
+class SessionRenamed(Event):
+    """A session got another name, or none."""
+
+    name: str | None
+
+
+class SessionPinned(Event):
+    """A session is, or no longer is, exempt from pruning."""
+
+    is_pinned: bool
+
+
+class SessionReconfigured(Event):
+    """Policy, model or workspace changed from here on; an empty field stayed as it was."""
+
+    policy: str = ""
+    policy_digest: str = ""
+    model: str = ""
+    workspace: str = ""
+
+
+class SessionPaused(Event):
+    """No turn is taken until it is resumed."""
+
+
+class SessionResumed(Event):
+    """Turns are taken again."""
+
+
+class SessionClosed(Event):
+    """No more turns. Nothing is deleted."""
+
+    how: Literal["completed", "aborted", "failed"] = "completed"
+    reason: str = ""
+
+
+class Noted(Event):
+    """Something worth telling the person that changes nothing."""
+
+    code: str
+    text: str
