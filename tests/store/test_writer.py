@@ -1,0 +1,192 @@
+"""Who writes: the event loop what is brief while the disk is quick, a thread everything else, and always in order."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.store.stories import opened, said
+
+import holdfast.store.pen as pen
+from holdfast.core.errors import HoldfastError, StoreUnavailable
+from holdfast.store import EmbeddedStore, Home
+from holdfast.store.pen import Transaction
+from holdfast.store.writer import Writer
+
+PLENTY = 1_000
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pen, "QUICK_SECONDS", 60)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "database"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE line (number INTEGER)")
+    connection.close()
+    return path
+
+
+def explained(problem: sqlite3.Error | OSError) -> HoldfastError:
+    return StoreUnavailable(str(problem))
+
+
+@pytest.fixture
+def writer(database: Path) -> Iterator[Writer]:
+    made = Writer(
+        lambda: sqlite3.connect(database, isolation_level=None, timeout=0, check_same_thread=False),
+        explained,
+        lambda connection, jobs: PLENTY,
+    )
+    yield made
+    made.stop()
+
+
+def thread(_: Transaction) -> int:
+    return threading.get_ident()
+
+
+async def warm(writer: Writer) -> None:
+    """Until it is known that the disk is quick, and the thread has nothing left to look after."""
+    while await writer.submit(thread, is_brief=True) != threading.get_ident():
+        pass
+
+
+async def test_brief_jobs_are_committed_on_the_event_loop_after_the_first(writer: Writer) -> None:
+    here = threading.get_ident()
+    assert await writer.submit(thread, is_brief=True) != here  # how quick the disk is, nobody knows yet
+    await warm(writer)
+    assert await writer.submit(thread, is_brief=True) == here
+    assert await writer.submit(thread) != here
+
+
+async def test_a_slow_disk_is_for_the_thread(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pen, "QUICK_SECONDS", 0)
+    here = threading.get_ident()
+    assert here not in [await writer.submit(thread, is_brief=True) for _ in range(5)]
+
+
+async def test_the_log_is_looked_after_by_the_thread_in_time(database: Path) -> None:
+    looked: list[int] = []
+
+    def look(_: sqlite3.Connection, jobs: int) -> int:
+        looked.append(jobs)
+        return 3
+
+    writer = Writer(
+        lambda: sqlite3.connect(database, isolation_level=None, check_same_thread=False), explained, look
+    )
+    for _ in range(100):
+        await writer.submit(thread, is_brief=True)
+    await asyncio.to_thread(writer.stop)
+    assert sum(looked) in range(97, 101)
+    assert max(looked) <= 4
+
+
+async def test_jobs_that_are_handed_in_together_share_a_commit_on_the_event_loop(writer: Writer) -> None:
+    await warm(writer)
+    seen: list[Transaction] = []
+    await asyncio.gather(*(writer.submit(seen.append, is_brief=True) for _ in range(20)))
+    assert len(set(map(id, seen))) == 1
+
+
+async def test_jobs_are_done_and_told_in_order_whoever_does_them(writer: Writer) -> None:
+    done: list[int] = []
+    told: list[int] = []
+
+    async def hand_in(number: int) -> None:
+        def work(_: Transaction) -> int:
+            done.append(number)
+            return number
+
+        await writer.submit(work, tell=told.append, is_brief=number % 7 != 0)
+
+    waiting = []
+    for number in range(2_000):
+        waiting.append(asyncio.ensure_future(hand_in(number)))
+        if number % 3 == 0:
+            await asyncio.sleep(0)
+    await asyncio.gather(*waiting)
+    assert done == told == list(range(2_000))
+
+
+async def test_the_event_loop_goes_on_while_another_process_writes(writer: Writer, database: Path) -> None:
+    await warm(writer)
+    other = sqlite3.connect(database, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    waiting = writer.submit(thread, is_brief=True)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    other.execute("ROLLBACK")
+    other.close()
+    assert await waiting != threading.get_ident()
+
+
+async def test_what_fails_on_the_event_loop_is_tried_by_the_thread(writer: Writer) -> None:
+    await warm(writer)
+    tries: list[int] = []
+
+    def work(transaction: Transaction) -> int:
+        tries.append(threading.get_ident())
+        if len(tries) == 1:
+            raise sqlite3.OperationalError("disk I/O error")
+        return transaction.failures
+
+    assert await writer.submit(work, is_brief=True) == 1  # so that what was remembered is read again
+    assert tries[0] == threading.get_ident() != tries[1]
+
+
+async def test_a_refusal_on_the_event_loop_is_told_to_its_asker_alone(writer: Writer) -> None:
+    await warm(writer)
+
+    def refuse(_: Transaction) -> int:
+        raise StoreUnavailable("no")
+
+    first, second = writer.submit(refuse, is_brief=True), writer.submit(thread, is_brief=True)
+    with pytest.raises(StoreUnavailable, match="no"):
+        await first
+    assert await second == threading.get_ident()
+
+
+def test_an_interrupt_in_the_middle_of_a_commit_loses_nothing(writer: Writer) -> None:
+    tries: list[int] = []
+
+    def work(transaction: Transaction) -> int:
+        tries.append(1)
+        transaction.execute("INSERT INTO line VALUES (1)")
+        if len(tries) == 1:
+            raise KeyboardInterrupt
+        return int(transaction.execute("SELECT count(*) FROM line").fetchone()[0])
+
+    async def hand_in() -> None:
+        await warm(writer)
+        waiting.append(writer.submit(work, is_brief=True))
+        await waiting[0]
+
+    async def hear() -> int:
+        return await waiting[0]
+
+    waiting: list[asyncio.Future[int]] = []
+    loop = asyncio.new_event_loop()
+    interrupted = loop.create_task(hand_in())
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(interrupted)
+    assert loop.run_until_complete(hear()) == 1
+    loop.run_until_complete(interrupted)
+    loop.close()
+
+
+async def test_what_was_handed_in_before_the_end_is_done(home: Home, disk: EmbeddedStore) -> None:
+    journal = await disk.create(opened())
+    await journal.append(said(0))
+    waiting = [journal.append(said(number)) for number in range(1, 30)]
+    await disk.close()
+    await asyncio.gather(*waiting)
+    assert len(journal.recorded) == 31
