@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.bare_engine import BareEngine
 from tests.cli.commands import Run, run
 
-from holdfast.cli.checkup import engines as engine_check
 from holdfast.cli.checkup.home import TOO_LITTLE_BYTES
-from holdfast.guests import Check
+from holdfast.guests import Engines
 from holdfast.store import Home
 
 __all__ = ["run"]
@@ -88,14 +88,16 @@ def test_a_full_disk_is_bad(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert findings(run)["disk"]["state"] == "bad"
 
 
-def test_a_sandbox_whose_walls_do_not_hold_is_bad(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def leaking(engine: object) -> tuple[Check, ...]:
-        return (Check(name="reads nothing outside", is_passed=False, seen="ok: root:x:0"),)
-
-    monkeypatch.setattr(engine_check, "self_test", leaking)
+def test_a_sandbox_without_walls_is_found_out_by_what_escapes_from_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = BareEngine({"PATH": "/usr/bin", "SECRET": "of worth"})
+    monkeypatch.setattr(Engines, "engine", lambda *_, **__: bare)
     found = findings(run)["sandbox python"]
     assert found["state"] == "bad"
-    assert "reads nothing outside" in found["told"]
+    assert "FAILED: reads nothing outside, seen: ok: root:x:0:0:" in found["told"]
+    assert "FAILED: sees no environment" in found["told"]
+    assert found["fix"] == "do not use --sandbox python, and report this"
 
 
 def test_a_server_that_does_not_start_is_bad_and_one_that_does_is_not(run: Run, tmp_path: Path) -> None:
@@ -110,9 +112,26 @@ def test_a_server_that_does_not_start_is_bad_and_one_that_does_is_not(run: Run, 
     assert found["mcp clock"]["state"] != "bad", found["mcp clock"]
 
 
-def test_a_home_that_is_a_file_is_called_so(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("below", ["", "/deeper"])
+def test_a_file_in_place_of_the_home_is_one_finding_and_the_rest_is_looked_at(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
+    whole = findings(run).keys()
     (tmp_path / "holdfast").write_text("not a folder")
-    done = run("doctor")
-    assert done.code == 1
-    assert "holdfastisnofolder" in "".join(done.out.split()), "however it was folded"
-    assert "set HOLDFAST_HOME to a folder of your own" in done.out
+    monkeypatch.setenv("HOLDFAST_HOME", f"{tmp_path}/holdfast{below}")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "nothing-of-worth")
+    found = findings(run)
+    assert found.keys() == whole
+    assert [part for part, each in found.items() if each["state"] == "bad"] == ["home"]
+    assert found["home"]["told"] == f"{tmp_path}/holdfast is no folder"
+    assert found["home"]["fix"] == "move it away, or set HOLDFAST_HOME to a folder of your own"
+
+
+def test_what_cannot_be_looked_at_is_a_finding_and_the_rest_is_looked_at(run: Run, tmp_path: Path) -> None:
+    Home(tmp_path / "holdfast").prepare()
+    (tmp_path / "holdfast" / "key").write_bytes(b"too short")
+    (tmp_path / "holdfast" / "mcp-servers.json").mkdir()
+    found = findings(run)
+    assert "9 bytes and should have 32" in found["sandbox"]["told"]
+    assert "backup" in found["sandbox"]["fix"]
+    assert found["mcp"]["state"] == "bad"

@@ -4,7 +4,7 @@ import random
 import time
 from pathlib import Path
 
-from tests.cli.terminals import DELETE, Typist, prepared, runs, terminal
+from tests.cli.terminals import DELETE, Typist, prepared, terminal
 
 KEYS = [*"0123456789/yYaA \t\r\n\x7f\x1b", *map(chr, range(0x21, 0x7F)), "\x1b[A", "\x1b[B", "\x1bOC", "é"]
 QUESTION = "press a digit"
@@ -75,7 +75,9 @@ def test_ctrl_c_stops_the_turn_and_ctrl_d_at_a_question_leaves_it_waiting(tmp_pa
         assert typist.wait_for("holdfast -c goes on with it")
         assert typist.end() == 0
     with terminal("-c", home=tmp_path) as typist:
+        assert typist.wait_for("A call waits for your answer.")
         assert typist.wait_for(QUESTION)
+        assert "cut off" not in typist.seen, "it waited, and is not said to have been anything else"
         press(typist, "1", "answer  yes")
         assert typist.wait_for("Gone.")
     assert not (tmp_path / "work" / "a.txt").exists()
@@ -91,33 +93,3 @@ def test_a_reply_is_rendered_and_what_it_hides_is_shown(tmp_path: Path) -> None:
         assert "<U+202E>hidden<U+200B>" in typist.seen
         assert "<U+001B>[31mred" in typist.seen
         assert "\x1b[31mred" not in typist.seen
-
-
-def test_slash_commands_do_what_they_say(tmp_path: Path) -> None:
-    words = prepared(tmp_path, runs("open('n.txt', 'w').write('new\\n')"), "Written.")
-    with terminal(*words, home=tmp_path) as typist:
-        assert typist.wait_for("/help")
-        typist.type("write it\r")
-        assert typist.wait_for("1 staged: /diff")
-        for line, told in (
-            ("/diff", "+new"),
-            ("/why", "stage by rule stage-writes"),
-            ("/cost", "1 calls"),
-            ("/budget", "wall_seconds"),
-            ("/commit", "commit  n.txt"),
-            ("/files", "n.txt"),
-            ("/rewind 0", "nothing is changed yet"),
-            ("/rewind 0 go", "back at the end of turn 0"),
-            ("/rename my session", "it is called my-session now"),
-            ("/grants", "no grants stand"),
-            ("/policy ask-always", "from here on: ask-always"),
-            ("/policy", "ask-always; /policy NAME"),
-            ("/nonsense", "there is no /nonsense"),
-            ("/approve", "nothing waits for you"),
-            ("/help", "put a summary in the place of older turns"),
-        ):
-            typist.type(f"{line}\r")
-            assert typist.wait_for(told, seconds=10), f"{line}: {typist.seen[-1500:]}"
-        assert not (tmp_path / "work" / "n.txt").exists(), "the rewind took the file away again"
-        typist.type("/quit\r")
-        assert typist.end() == 0

@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Sequence
 
 from holdfast.cli.console import visible
+from holdfast.cli.counting import counted
 from holdfast.core import (
     PERSON,
     Call,
@@ -82,7 +83,10 @@ def shortened(lines: Sequence[str], room: int = MAX_LINES) -> tuple[list[str], b
         line if len(line) <= MAX_LINE_CHARACTERS else f"{line[:MAX_LINE_CHARACTERS]} ..."
         for line in lines[:room]
     ]
-    return [*kept, f"... {len(lines)} lines in all, too long to show here (9 shows all of it)"], False
+    return [
+        *kept,
+        f"... {counted(len(lines), 'line')} in all, too long to show here (9 shows all of it)",
+    ], False
 
 
 def why_it_asks(escalation: Escalation) -> str:
@@ -122,7 +126,7 @@ def cost_so_far(session: Session) -> str:
     """What the session has spent."""
     spent = session.budget.spent
     cost = "cost unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
-    return f"{spent.tokens:,} tokens, {cost}, {spent.calls} calls"
+    return f"{spent.tokens:,} tokens, {cost}, {counted(spent.calls, 'call')}"
 
 
 def standing_rule(escalation: Escalation, *, now_ms: int) -> str:

@@ -1,7 +1,8 @@
 """Folding: a line that is too long for the terminal goes on below, in line with its words and not at the edge."""
 
 import re
-import textwrap
+
+from holdfast.cli.cells import cells, wrapped
 
 _LABEL = re.compile(r"\s*(?:\S+(?: \S+)*\s{2,})?")
 _NARROWEST = 40
@@ -14,12 +15,9 @@ def fold(text: str, width: int) -> str:
 
 
 def _folded(line: str, width: int) -> str:
-    if len(line) <= width:
+    if cells(line) <= width:
         return line
     label = _LABEL.match(line)
     hang = min(label.end() if label else 0, _DEEPEST)
-    lines = textwrap.wrap(
-        line[hang:], width - hang, break_on_hyphens=False, drop_whitespace=True, break_long_words=True
-    )
-    first, *rest = lines or [""]
+    first, *rest = wrapped(line[hang:], width - cells(line[:hang]))
     return "\n".join([f"{line[:hang]}{first}", *(f"{'':{hang}}{each}" for each in rest)])

@@ -1,7 +1,10 @@
 """How a turn ended, for a person and for a program: words on stderr, the answer on stdout, one exit code."""
 
+from typing import assert_never
+
 from holdfast.cli import exits
 from holdfast.cli.console import Console, Teller, visible
+from holdfast.cli.counting import counted
 from holdfast.core import Cycle, Error, Json, Needs, Nonconverged, Ok, Outcome, Proposed, encode
 from holdfast.session import Session
 
@@ -48,22 +51,41 @@ def was_refused(session: Session) -> bool:
 def say_how_it_ended(outcome: Outcome, console: Teller) -> None:
     """What the person should know besides the answer."""
     match outcome:
-        case Proposed():
-            console.say(f"proposed, not yet made: {', '.join(outcome.proposals)}", "ask")
-        case Needs():
-            console.say(visible(outcome.description), "ask")
-        case Nonconverged(reason="budget"):
-            console.say(f"stopped before it was done: the limit of {outcome.dimension} is reached", "bad")
-            console.say(f"hint: holdfast budget add SESSION {outcome.dimension}=N, then holdfast -c goes on")
-        case Nonconverged():
-            console.say(f"stopped before it was done: {outcome.reason} {outcome.dimension}".rstrip(), "bad")
-        case Error():
-            console.say(f"error: {visible(outcome.message)} ({outcome.code})", "bad", folds=True)
-            console.say(f"hint: {outcome.hint or f'holdfast explain {outcome.code}'}", folds=True)
-        case Cycle():
-            console.say(f"stopped: it did the same and got the same {outcome.length} times", "bad")
         case Ok():
-            pass
+            return
+        case Proposed() | Needs():
+            console.say(in_words(outcome), "ask", folds=True)
+        case Nonconverged() | Cycle() | Error():
+            console.say(in_words(outcome), "bad", folds=True)
+        case _:
+            assert_never(outcome)
+    if isinstance(outcome, Nonconverged) and outcome.reason == "budget":
+        console.say(f"hint: holdfast budget add SESSION {outcome.dimension}=N, then holdfast -c goes on")
+    elif isinstance(outcome, Error):
+        console.say(f"hint: {outcome.hint or f'holdfast explain {outcome.code}'}", folds=True)
+
+
+def in_words(outcome: Outcome) -> str:
+    """How it ended, for a person; programs read the names of outcomes in JSON."""
+    match outcome:
+        case Ok():
+            return "done"
+        case Proposed():
+            return f"proposed, not yet made: {', '.join(map(visible, outcome.proposals))}"
+        case Needs():
+            return visible(outcome.description)
+        case Nonconverged(reason="budget"):
+            return f"stopped before it was done: the limit of {outcome.dimension} is reached"
+        case Nonconverged(reason="cancelled"):
+            return "stopped before it was done, by you or the program that runs it"
+        case Nonconverged():
+            return f"stopped before it was done, after {counted(outcome.iterations, 'round')}"
+        case Cycle():
+            return f"stopped: it did the same and got the same {outcome.length} times"
+        case Error():
+            return f"error: {visible(outcome.message)} ({outcome.code})"
+        case _:
+            assert_never(outcome)
 
 
 def exit_code(outcome: Outcome) -> int:

@@ -4,9 +4,10 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
-from holdfast.cli.commands.sessions import span, state
 from holdfast.cli.console import Console, visible, wants_plain
+from holdfast.cli.counting import counted
 from holdfast.cli.picker import Choice, pick
+from holdfast.cli.session_table import span, state
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.store import SessionSummary, Store, resume_notice, until_free
@@ -80,6 +81,6 @@ def _choice(line: SessionSummary, now_ms: int) -> Choice:
     words = " ".join(visible(line.first_words).split())
     shown = (
         f"{line.name or line.id:<28} {span(now_ms - line.active_ms):>4} {state(line, now_ms):<12} "
-        f"{line.turns:>3} turns  {words[:120]}"
+        f"{counted(line.turns, 'turn'):<9} {words[:120]}"
     )
     return Choice(key=line.id, line=shown.rstrip(), words=f"{shown} {line.id} {visible(line.folder)}")

@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.counting import counted
 from holdfast.cli.progress import Progress
 from holdfast.core import Tool, UserMessage
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelError
@@ -50,7 +51,11 @@ class ServerDesk:
             self._console.say("hint: holdfast mcp add NAME -- COMMAND")
         for spec in specs:
             known = self._pins.server(spec.name)
-            state = "never started" if known is None else f"{len(known.tools)} tools, {len(known.held)} held"
+            state = (
+                "never started"
+                if known is None
+                else f"{counted(len(known.tools), 'tool')}, {len(known.held)} held"
+            )
             self._console.print(
                 f"{spec.name}  {visible(spec.url or ' '.join((spec.command, *spec.args)))}  ({state})"
             )

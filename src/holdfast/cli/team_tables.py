@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
+from holdfast.cli.counting import counted
 from holdfast.core import Error, Outcome, Value, is_success
 from holdfast.store import SessionSummary
 from holdfast.teams import CompanyFigures, Correspondence, Pair, PairFigures, Reply, Roster
@@ -56,7 +57,7 @@ def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
     for line in lines:
         rest = " archived" if line.lifecycle == "paused" else ""
         console.print(
-            f"{line.description:<40} {line.turns:>6} messages {line.tokens:>10,} tokens  {line.id}{rest}"
+            f"{line.description:<40} {counted(line.turns, 'message'):>15} {line.tokens:>10,} tokens  {line.id}{rest}"
         )
 
 

@@ -4,6 +4,7 @@ import sys
 
 from holdfast.app import Runtime
 from holdfast.cli.console import visible, wants_plain
+from holdfast.cli.counting import counted
 from holdfast.cli.keyboard import LineKeyboard, RawKeyboard
 from holdfast.cli.line_editor import EditedLines, PlainLines
 from holdfast.cli.screen import LiveScreen, PlainScreen, Screen
@@ -42,6 +43,6 @@ def welcome(screen: Screen, session: Session) -> None:
     asked = " ".join(visible(session.history()[-1].asked).split())
     screen.say(f"  last asked: {asked[:60]}", "dim")
     if waiting := session.escalations():
-        screen.say(f"  waits for you: {len(waiting)} calls", "ask")
+        screen.say(f"  waits for you: {counted(len(waiting), 'call')}", "ask")
     if staged := session.proposals():
         screen.say(f"  staged: {', '.join(proposal.path for proposal in staged)} (/diff shows)", "ask")

@@ -37,8 +37,9 @@ class Leases:
         if holder is None:
             return
         minutes = max(self._clock.now_ms() - holder.since_ms, 0) // 60_000
+        time = f"for {minutes} min" if minutes else "for less than a minute"
         raise SessionHeld(
-            f"{session!r} is held by process {holder.pid} on {holder.host}, for {minutes} min",
+            f"{session!r} is held by process {holder.pid} on {holder.host}, {time}",
             hint=f"close it there, wait with --wait SECONDS, or read along: holdfast show {session} --follow",
         )
 

@@ -27,7 +27,7 @@ def resume_notice(summary: SessionSummary, recorded: Sequence[Recorded]) -> str:
     if summary.activity == "waiting":
         lines.append("A call waits for your answer.")
     elif summary.activity == "processing":
-        lines.append("The last turn was cut off; it goes on from where it was.")
+        lines.append("The last turn is not over; it goes on from where it was.")
     return "\n".join(lines)
 
 

@@ -18,22 +18,33 @@ TOO_LITTLE_BYTES = 50_000_000
 
 def check_home(home: Home) -> Iterator[Finding]:
     """Permissions, disk, configuration and policy."""
-    if not home.root.exists():
+    place = place_of(home)
+    if not place.is_dir():
+        yield _bad(f"{place} is no folder", "move it away, or set HOLDFAST_HOME to a folder of your own")
+    elif place == home.root:
+        yield from _permissions(home)
+    elif not os.access(place, os.W_OK | os.X_OK):
+        yield _bad(
+            f"{home.root} cannot be made: {place} cannot be written",
+            "set HOLDFAST_HOME to a folder of your own",
+        )
+    else:
         yield Finding(
             part="home", state="ok", told=f"{home.root} is not there yet; the first session makes it"
         )
-    else:
-        yield from _permissions(home)
-    yield _disk(home)
+    yield _disk(place)
     yield from _configuration(home)
+
+
+def place_of(home: Home) -> Path:
+    """The home, or what is there of the way to it."""
+    return next(place for place in (home.root, *home.root.parents) if place.exists())
 
 
 def _permissions(home: Home) -> Iterator[Finding]:
     mode = stat.S_IMODE(home.root.stat().st_mode)
     owner = home.root.stat().st_uid
-    if not home.root.is_dir():
-        yield _bad(f"{home.root} is no folder", "set HOLDFAST_HOME to a folder of your own")
-    elif owner != os.getuid():
+    if owner != os.getuid():
         yield _bad(
             f"{home.root} belongs to user {owner}, not to you", "set HOLDFAST_HOME to a folder of your own"
         )
@@ -48,8 +59,7 @@ def _permissions(home: Home) -> Iterator[Finding]:
             yield _bad(f"others can read {path}", f"chmod 600 {path}")
 
 
-def _disk(home: Home) -> Finding:
-    place = next(folder for folder in (home.root, *home.root.parents) if folder.exists())
+def _disk(place: Path) -> Finding:
     free = shutil.disk_usage(place).free
     told = f"{free / 1e9:,.1f} GB free at {place}"
     fix = "holdfast prune --older-than 30d --dry-run shows what could go"

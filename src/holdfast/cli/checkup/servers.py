@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 from holdfast.cli.checkup.finding import Finding
+from holdfast.cli.counting import counted
 from holdfast.core.errors import HoldfastError
 from holdfast.mcp import McpToolset, ServerSpec, Shelf, problems_of
 from holdfast.store import Home
@@ -35,4 +36,4 @@ async def _tried(shelf: Shelf, spec: ServerSpec) -> Finding:
         return Finding(part=part, state="bad", told=f"does not start: {error}", fix=error.hint or fix)
     if problems:
         return Finding(part=part, state="note", told="; ".join(problems), fix=fix)
-    return Finding(part=part, state="ok", told=f"starts, {tools} tools")
+    return Finding(part=part, state="ok", told=f"starts, {counted(tools, 'tool')}")

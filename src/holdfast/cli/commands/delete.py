@@ -10,8 +10,8 @@ import argparse
 import asyncio
 
 from holdfast.cli import exits
-from holdfast.cli.commands.sessions import row
 from holdfast.cli.console import Console
+from holdfast.cli.session_table import row
 from holdfast.cli.storage import opened_store
 from holdfast.core import SystemClock
 from holdfast.core.errors import InvalidInput

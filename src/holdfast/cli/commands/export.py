@@ -14,6 +14,7 @@ from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.counting import counted
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import InvalidInput
@@ -47,7 +48,7 @@ async def run(arguments: argparse.Namespace) -> int:
             manifests.append(manifest)
             if not arguments.json:
                 console.print(str(path))
-                console.say(f"{manifest.events} events, last hash {manifest.last_hash}")
+                console.say(f"{counted(manifest.events, 'event')}, last hash {manifest.last_hash}")
             if manifest.problems:
                 is_whole = False
                 console.say(f"{len(manifest.problems)} events of {session} are missing or damaged", "bad")

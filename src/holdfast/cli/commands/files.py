@@ -2,7 +2,7 @@
 
 holdfast files ls SESSION [PATTERN]        such as 'src/**/*.py'; dot files where the pattern has the dot
 holdfast files cat SESSION PATH            the content on stdout, byte by byte
-holdfast files get SESSION PATH [LOCAL]    copy a file or folder out; replaces nothing without --force
+holdfast files get SESSION PATH [LOCAL]    copy a file or folder out; - is stdout; replaces nothing without --force
 holdfast files put SESSION LOCAL [PATH]    copy a file or folder in
 holdfast files rm SESSION PATH             with -r, a folder and everything in it
 """
@@ -69,9 +69,9 @@ def _do(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> 
         case "ls":
             _list(arguments, world, console)
         case "cat":
-            with covered():
-                sys.stdout.buffer.write(world.read(arguments.path))
-                sys.stdout.buffer.flush()
+            _write_out(arguments.path, world)
+        case "get" if arguments.local == "-":
+            _write_out(arguments.path, world)
         case "get":
             local = Path(arguments.local or Path(arguments.path).name)
             target = local / Path(arguments.path).name if local.is_dir() else local
@@ -84,6 +84,16 @@ def _do(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> 
         case _:
             for change in world.delete(arguments.path, recursive=arguments.recursive):
                 console.say(f"deleted {visible(change.path)}")
+
+
+def _write_out(path: str, world: FolderWorld) -> None:
+    if world.stat(path).kind != "file":
+        raise InvalidInput(
+            f"{path!r} is no file", hint="copy a folder out with: holdfast files get SESSION PATH DIR"
+        )
+    with covered():
+        sys.stdout.buffer.write(world.read(path))
+        sys.stdout.buffer.flush()
 
 
 def _list(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.counting import counted
 from holdfast.cli.storage import opened_store
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import HoldfastError, InvalidInput
@@ -50,7 +51,7 @@ async def run(arguments: argparse.Namespace) -> int:
             if not arguments.json:
                 console.print(session)
                 turns = summaries[-1].turns
-                console.say(f"imported, with {turns} turns; go on with: holdfast -r {session}")
+                console.say(f"imported, with {counted(turns, 'turn')}; go on with: holdfast -r {session}")
     if arguments.json:
         console.json(summaries[0] if len(arguments.file) == 1 else summaries)
     if any(not isinstance(problem, InvalidInput) for problem in refused):

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
+from holdfast.cli.counting import counted
 from holdfast.cli.judged_call import request_for
 from holdfast.core import SystemClock, encode
 from holdfast.core.events import AnyEvent, CallIntended, CallRefused, EscalationOpened
@@ -222,7 +223,7 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
     for shift in told.shifts:
         console.print(f"{shift.count:>6}  {shift.before} -> {shift.after}  {shift.operation}")
     console.print(
-        f"{told.calls} calls of {len(sessions)} sessions: {told.changed} otherwise, {told.looser} looser"
+        f"{counted(told.calls, 'call')} of {counted(len(sessions), 'session')}: {told.changed} otherwise, {told.looser} looser"
     )
     return exits.OK
 

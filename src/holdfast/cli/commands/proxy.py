@@ -11,14 +11,16 @@ The servers are those of mcp-servers.json in the home of Holdfast. Whatever happ
 import argparse
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+import signal
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from holdfast.app import Runtime
 from holdfast.cli import exits
 from holdfast.cli.console import Console
-from holdfast.core import Toolset
+from holdfast.cli.counting import counted
+from holdfast.core import SystemClock, Toolset
 from holdfast.gate import GateSettings
 from holdfast.mcp import (
     ForeignTools,
@@ -32,8 +34,10 @@ from holdfast.mcp import (
     present_wholly,
     secrets_of,
 )
+from holdfast.session import close_abandoned
 from holdfast.world import WorldPaths, open_folder
 
+TRANSPORT = "proxy"
 SETTINGS = GateSettings(call_seconds=86_400.0, repeats=1000)
 """Servers have time limits of their own. An agent that works for hours may well ask the same again and again."""
 
@@ -55,6 +59,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Open the session, serve until the client leaves, close everything."""
     console = Console()
     async with running() as runtime:
+        await close_abandoned(runtime.store, clock=SystemClock(), transport=TRANSPORT)
         folder = open_folder(Path(arguments.workspace), runtime.home.root)
         shelf = Shelf(runtime.home.root)
         toolsets = shelf.toolsets(
@@ -74,7 +79,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 *toolsets,
                 *foreign,
                 workspace=folder,
-                transport="proxy",
+                transport=TRANSPORT,
                 description="served to another agent",
                 policy=arguments.policy,
                 name=arguments.name,
@@ -91,7 +96,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 answers_permissions=arguments.permission_prompt,
             )
             try:
-                await _serve(proxy, arguments, console)
+                await _until_told(_serve(proxy, arguments, console))
             finally:
                 await keeper.end()
     return exits.OK
@@ -116,6 +121,21 @@ async def closing(toolsets: Sequence[McpToolset]) -> AsyncIterator[None]:
         await asyncio.gather(*(toolset.close() for toolset in toolsets))
 
 
+async def _until_told(serving: Coroutine[None, None, None]) -> None:
+    """Serve until the client leaves, or until we are asked to stop, which is an orderly end too."""
+    task = asyncio.create_task(serving)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 async def _serve(proxy: Proxy, arguments: argparse.Namespace, console: Console) -> None:
     if arguments.http is None:
         await proxy.serve_stdio()
@@ -129,7 +149,7 @@ async def _serve(proxy: Proxy, arguments: argparse.Namespace, console: Console) 
 def _show(news: News, console: Console) -> None:
     match news:
         case ServerStarted():
-            console.say(f"{news.server}: {news.tools} tools, {news.seconds:.1f} s", "dim")
+            console.say(f"{news.server}: {counted(news.tools, 'tool')}, {news.seconds:.1f} s", "dim")
         case ServerFailed():
             console.say(f"{news.server}: {news.reason}", "bad")
         case ToolsHeld():

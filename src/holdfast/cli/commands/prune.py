@@ -12,8 +12,8 @@ import argparse
 import re
 
 from holdfast.cli import exits
-from holdfast.cli.commands.sessions import span
 from holdfast.cli.console import Console
+from holdfast.cli.session_table import span
 from holdfast.cli.storage import opened_store
 from holdfast.core import SystemClock
 from holdfast.store import prune

@@ -9,6 +9,7 @@ import argparse
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.counting import counted
 from holdfast.cli.storage import opened_store
 from holdfast.store import rebuild_index
 
@@ -29,5 +30,5 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.json({"sessions": count})
     else:
-        console.say(f"{count} sessions; the search is made anew when it is next used")
+        console.say(f"{counted(count, 'session')}; the search is made anew when it is next used")
     return exits.OK

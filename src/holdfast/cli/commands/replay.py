@@ -8,6 +8,7 @@ import argparse
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.counting import counted
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core.events import RunStarted
 from holdfast.guests import Engines, Sandbox
@@ -46,7 +47,7 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json(report)
     else:
         console.print(
-            f"{report.runs} runs with {report.calls} calls, {len(report.divergences)} differ from the record"
+            f"{counted(report.runs, 'run')} with {counted(report.calls, 'call')}, {len(report.divergences)} differ from the record"
         )
         if report.skipped:
             console.print(

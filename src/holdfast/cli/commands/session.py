@@ -215,8 +215,9 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
 
 async def _do(session: Session, task: str | None, yes_to: list[str], console: Console) -> Outcome | None:
     outcome: Outcome | None = None
+    if session.status.can_go_on:
+        console.say("  the budget was raised; the last turn goes on")
     if session.status.has_open_turn or session.status.can_go_on:
-        console.say("  the last turn was cut off or waits; going on with it")
         outcome = await _granting(session, await session.advance(), yes_to)
     if task is not None:
         outcome = await _granting(session, await session.send(task, transport="command"), yes_to)

@@ -13,13 +13,13 @@ import shutil
 import sys
 
 from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
+from holdfast.cli.console import Console
+from holdfast.cli.progress import is_linear
+from holdfast.cli.session_table import heading, row
 from holdfast.cli.storage import opened_store
 from holdfast.core import SystemClock
-from holdfast.store import SessionSummary
 
 WORKING = "reads the list"
-_WIDE = 120
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,45 +39,12 @@ async def run(arguments: argparse.Namespace) -> int:
         return exits.OK
     if not found:
         console.say("no sessions yet; start one with: holdfast")
+        return exits.OK
     now_ms = SystemClock().now_ms()
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    # Who hears the lines one by one is better served by lines that say what their numbers are.
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_linear() else None
+    if width is not None:
+        console.tell(heading(width), "dim")
     for line in found:
         console.print(row(line, now_ms, width=width))
     return exits.OK
-
-
-def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
-    """One line of the list: name, age, state, turns, cost, folder, first words; in a narrow terminal without some."""
-    age = span(now_ms - line.active_ms)
-    cost = "?" if line.cost_usd is None else f"${line.cost_usd:.2f}"
-    words = " ".join(visible(line.first_words).split())[:48]
-    folder = visible(line.folder)
-    folder = f"…{folder[-23:]}" if len(folder) > 24 else folder
-    pin = "*" if line.is_pinned else " "
-    if width is not None and width < _WIDE:
-        name = (line.name or "-")[:12]
-        short = f"{line.id:<28}{pin} {name:<12} {age:>4} {state(line, now_ms):<11} {line.turns:>3} {words}"
-        return short[:width].rstrip()
-    whole = (
-        f"{line.id:<28}{pin} {line.name or '-':<16} {age:>4} {state(line, now_ms):<12} {line.turns:>3} turns "
-        f"{cost:>7} {folder:<24} {words}"
-    )
-    return whole[:width].rstrip()
-
-
-def state(line: SessionSummary, now_ms: int) -> str:
-    """The state in a word or two: `waiting 3m`, `paused`, `ready`."""
-    if line.is_damaged:
-        return "damaged"
-    if line.waiting_since_ms is not None:
-        return f"waiting {span(now_ms - line.waiting_since_ms)}"
-    return line.activity if line.lifecycle == "open" else line.lifecycle
-
-
-def span(milliseconds: int) -> str:
-    """A stretch of time in its largest unit: 3m, 2h, 9d."""
-    seconds = max(milliseconds, 0) // 1000
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"

@@ -12,8 +12,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from holdfast.cli import exits
-from holdfast.cli.commands.sessions import row
 from holdfast.cli.console import Console, visible
+from holdfast.cli.outcomes import in_words
+from holdfast.cli.session_table import row
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core import SystemClock, encode
 from holdfast.core.errors import InvalidInput
@@ -116,6 +117,6 @@ def _told(one: Recorded) -> Iterator[str]:
         case HistoryCompacted(through=through):
             yield f"    turns up to {through} were summed up"
         case TurnEnded(turn=turn, outcome=outcome):
-            yield f"[{turn}] {type(outcome).__name__.lower()}"
+            yield f"[{turn}] {in_words(outcome)}"
         case _:
             return

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.counting import counted
 from holdfast.cli.progress import Progress
 from holdfast.cli.team_board import opened_board, serve_board
 from holdfast.cli.team_tables import (
@@ -154,7 +155,7 @@ def _check(file: Path, home: Home, console: Console) -> int:
     from holdfast.policy import load_policy
 
     roster = load_roster(file, open_policy=lambda policy: load_policy(policy, search=(home.policies,)))
-    console.print(f"{file}: {len(roster.teams)} teams, nothing wrong")
+    console.print(f"{file}: {counted(len(roster.teams), 'team')}, nothing wrong")
     return exits.OK
 
 

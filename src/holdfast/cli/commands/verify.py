@@ -10,6 +10,7 @@ import argparse
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.counting import counted
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.store import verify, verify_all
 
@@ -35,7 +36,9 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json(found)
     for one in found if not arguments.json else ():
         if one.is_sound:
-            console.print(f"sound    {one.session}  {one.events} events, last hash {one.last_hash}")
+            console.print(
+                f"sound    {one.session}  {counted(one.events, 'event')}, last hash {one.last_hash}"
+            )
         for problem in one.problems:
             console.print(f"{problem.what:<8} {one.session}  event {problem.seq}")
     return exits.OK if all(one.is_sound for one in found) else exits.ERROR

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
 from holdfast.app import Runtime
-from holdfast.cli.console import Teller
+from holdfast.cli.screen import Screen
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
 
@@ -25,7 +25,7 @@ class Talking(Protocol):
         ...
 
     @property
-    def screen(self) -> Teller:
+    def screen(self) -> Screen:
         """Where words go."""
         ...
 

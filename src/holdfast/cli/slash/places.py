@@ -3,6 +3,8 @@
 import shutil
 
 from holdfast.cli.console import visible
+from holdfast.cli.counting import counted
+from holdfast.cli.session_table import heading, row
 from holdfast.cli.slash.contract import Talking, check_ready
 from holdfast.core import SystemClock, sanitise_name
 from holdfast.core.errors import InvalidInput
@@ -10,11 +12,12 @@ from holdfast.core.errors import InvalidInput
 
 async def sessions(talk: Talking, rest: str) -> None:
     """List other sessions."""
-    from holdfast.cli.commands.sessions import row
-
     now_ms = SystemClock().now_ms()
+    width = None if talk.screen.is_plain else shutil.get_terminal_size().columns - 2
+    if width is not None:
+        talk.screen.say(f"  {heading(width)}", "dim")
     for summary in await talk.runtime.store.sessions(limit=20):
-        talk.screen.say(f"  {row(summary, now_ms, width=shutil.get_terminal_size().columns - 2)}")
+        talk.screen.say(f"  {row(summary, now_ms, width=width)}")
 
 
 async def resume(talk: Talking, rest: str) -> None:
@@ -32,7 +35,9 @@ async def resume(talk: Talking, rest: str) -> None:
     await talk.session.close()
     talk.adopt(session)
     talk.screen.say(notice, "dim")
-    talk.screen.say(f"  you are in {session.status.name or session.id} now, {len(session.history())} turns")
+    talk.screen.say(
+        f"  you are in {session.status.name or session.id} now, {counted(len(session.history()), 'turn')}"
+    )
 
 
 async def rename(talk: Talking, rest: str) -> None:

@@ -1,0 +1,59 @@
+"""How much room text takes on a terminal: a wide letter fills two cells, a mark on a letter none."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import accumulate
+
+_WORD = re.compile(r"\s*\S+")
+
+
+def cells(text: str) -> int:
+    """How many cells of a terminal the text fills."""
+    return len(text) if text.isascii() else sum(map(_cells_of, text))
+
+
+def cut(text: str, width: int) -> str:
+    """As much of the text as fits into so many cells."""
+    if cells(text) <= width:
+        return text
+    filled = accumulate(map(_cells_of, text))
+    return "".join(letter for letter, end in zip(text, filled, strict=True) if end <= width)
+
+
+def padded(text: str, width: int) -> str:
+    """The text with spaces after it, up to so many cells."""
+    return text + " " * (width - cells(text))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of at most so many cells, broken between words; a word that is longer than a line is cut."""
+    lines, line = [], ""
+    for word in _WORD.findall(text):
+        if cells(line + word) <= width:
+            line += word
+            continue
+        if line:
+            lines.append(line)
+        *whole, line = _pieces(word.lstrip(), width)
+        lines += whole
+    return [*lines, line]
+
+
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """The text in pieces that fit, one letter at least in each."""
+    piece, room = "", width
+    for letter in text:
+        need = _cells_of(letter)
+        if need > room and piece:
+            yield piece
+            piece, room = "", width
+        piece += letter
+        room -= need
+    yield piece
+
+
+def _cells_of(letter: str) -> int:
+    if unicodedata.combining(letter):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

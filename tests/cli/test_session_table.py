@@ -1,0 +1,97 @@
+"""The list of sessions: a table with a heading at a terminal, lines that speak for themselves anywhere else."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.terminals import terminal
+from tests.cli.test_task import holdfast, script
+
+from holdfast.cli.cells import cells, cut, padded, wrapped
+from holdfast.cli.counting import counted
+from holdfast.cli.folding import fold
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """One session of a single turn, in wide letters, and one of two."""
+    model = script(tmp_path, "First.", "Second.")
+    for words in (("-n", "wide", "数を数えて" * 12), ("-n", "two", "count"), ("-r", "two", "again")):
+        done = holdfast("-m", model, *words, home=tmp_path)
+        assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+@pytest.mark.parametrize("columns", ["80", "140"])
+def test_at_a_terminal_it_is_a_table_whose_numbers_stand_below_their_heading(
+    home: Path, columns: str
+) -> None:
+    with terminal("sessions", home=home, COLUMNS=columns) as typist:
+        assert typist.end() == 0
+    shown = [line.removesuffix("\x1b[0m").removeprefix("\x1b[2m") for line in typist.seen.splitlines()]
+    head, two, wide = shown
+    assert head.split()[:5] == ["session", "name", "age", "state", "turns"]
+    end = head.index("turns") + len("turns")
+    assert (two[:end].split()[-1], wide[:end].split()[-1]) == ("2", "1")
+    assert two.split()[-1] == "count"
+    assert all(cells(line) <= int(columns) for line in shown)
+
+
+def test_in_a_pipe_and_in_plain_mode_every_line_says_what_its_numbers_are(home: Path) -> None:
+    piped = holdfast("sessions", home=home).stdout.splitlines()
+    with terminal("sessions", home=home, TERM="dumb") as typist:
+        assert typist.end() == 0
+    for two, wide in (piped, typist.seen.splitlines()):
+        assert " 2 turns " in two
+        assert " 1 turn " in wide
+
+
+def test_a_program_gets_no_heading(home: Path) -> None:
+    found = json.loads(holdfast("sessions", "--json", home=home).stdout)
+    assert [each["turns"] for each in found] == [2, 1]
+
+
+def test_how_a_turn_ended_is_told_in_words_and_to_programs_by_name(tmp_path: Path) -> None:
+    model = script(tmp_path, "Never said.")
+    assert holdfast("-m", model, "--budget", "tokens=1", "go", home=tmp_path).returncode == 4
+    told = holdfast("show", home=tmp_path).stdout
+    assert "[1] stopped before it was done: the limit of tokens is reached" in told
+    assert "nonconverged" not in told
+    events = json.loads(holdfast("show", "--json", home=tmp_path).stdout)["events"]
+    assert "nonconverged" in [each["event"].get("outcome", {}).get("outcome") for each in events]
+
+
+def test_a_file_goes_to_stdout_and_a_folder_does_not(tmp_path: Path) -> None:
+    (tmp_path / "work" / "folder").mkdir(parents=True)
+    (tmp_path / "work" / "a.txt").write_text("precious\n")
+    words = ("-m", script(tmp_path, "Hello."), "-w", "work", "--trust", "-n", "one", "hello")
+    assert holdfast(*words, home=tmp_path).returncode == 0
+    got = holdfast("files", "get", "one", "a.txt", "-", home=tmp_path)
+    assert (got.returncode, got.stdout, got.stderr) == (0, "precious\n", "")
+    assert not (tmp_path / "-").exists()
+    refused = holdfast("files", "get", "one", "folder", "-", home=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "is no file" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(0, "0 turns"), (1, "1 turn"), (2, "2 turns"), (1200, "1,200 turns")]
+)
+def test_one_is_no_plural(number: int, told: str) -> None:
+    assert counted(number, "turn") == told
+
+
+def test_wide_letters_are_counted_as_the_room_they_take() -> None:
+    assert [cells(text) for text in ("abc", "数字", "e\u0301", "🪢", "")] == [3, 4, 1, 2, 0]
+    assert [cut("数字ab", width) for width in (0, 1, 3, 5)] == ["", "", "数", "数字a"]
+    assert padded("数", 4) == "数  "
+    assert wrapped("two words", 5) == ["two", "words"]
+    assert wrapped("数字数字 end", 5) == ["数字", "数字", "end"]
+    assert wrapped("", 5) == [""]
+
+
+def test_a_folded_line_of_wide_letters_is_never_wider_than_the_terminal() -> None:
+    folded = fold(f"  why it asks:   {'数字を数える ' * 12}", 60).split("\n")
+    assert len(folded) > 2
+    assert all(cells(line) <= 60 for line in folded)
+    assert all(line.startswith(" " * 17) for line in folded[1:])
