@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.gate.scene import Scene, read, record
 
 from holdfast.core import PERSON, Answer, Parked, Refused, Returned, SystemClock, Verdict
 from holdfast.core.events import MessagePosted, SessionOpened
 from holdfast.gate import GateSettings
 from holdfast.policy import FixedPolicy
 from holdfast.store import EmbeddedStore, Home
-from tests.gate.scene import Scene, read, record
 
 REPEATS = GateSettings(repeats=3)
 

@@ -3,7 +3,6 @@
 A fresh turn, one that a crash cut off, and one that waited for a person until tomorrow all take this road.
 """
 
-import asyncio
 from collections.abc import Callable
 
 from holdfast.agent.asking import Asking
@@ -25,9 +24,9 @@ from holdfast.core import (
     call_id,
     read_outcome,
 )
-from holdfast.core.errors import BudgetExceeded, HoldfastError, StoreError
+from holdfast.core.errors import HoldfastError, StoreError
 from holdfast.core.events import TurnEnded, TurnParked
-from holdfast.gate import Gate
+from holdfast.gate import Gate, within_time
 from holdfast.models import OnText
 from holdfast.store import Journal
 
@@ -78,7 +77,8 @@ class Turn:
 
     async def put_aside(self) -> None:
         """Record how long was worked, before the turn waits for a person or the session is let go."""
-        if spent := self.take_worked_seconds():
+        if self._begun is not None:
+            spent = self.take_worked_seconds()
             await self._journal.append(TurnParked(turn=self._conversation.turn, wall_seconds=spent))
 
     def take_worked_seconds(self) -> float:
@@ -105,17 +105,10 @@ class Turn:
     async def _within_time(self, on_text: OnText) -> Outcome:
         """One thing after another, as long as the budget has time for it."""
         self._gate.budget.check()
-        left = self._gate.budget.remaining("wall_seconds")
-        limit = asyncio.timeout(None if left is None else float(left))
-        try:
-            async with limit:
-                while (outcome := await self._next(on_text)) is None:
-                    pass
-                return outcome
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise BudgetExceeded("the time is up", dimension="wall_seconds") from None
+        async with within_time(self._gate.budget):
+            while (outcome := await self._next(on_text)) is None:
+                pass
+        return outcome
 
     async def _carry_out(self, part: ToolCallPart) -> Outcome | None:
         """Answer one tool call of the model. Outcome `Needs` when it waits for a person."""

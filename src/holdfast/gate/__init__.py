@@ -15,6 +15,7 @@ from holdfast.gate.purse import Purse, Share, limits_of_tree, share_of
 from holdfast.gate.rendezvous import Rendezvous
 from holdfast.gate.results import Results
 from holdfast.gate.tree import Tree, TreeBudget
+from holdfast.gate.worktime import within_time
 
 __all__ = [
     "AuditEntry",
@@ -50,4 +51,5 @@ __all__ = [
     "limits_of_tree",
     "requests_in",
     "share_of",
+    "within_time",
 ]

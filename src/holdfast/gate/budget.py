@@ -4,6 +4,7 @@ Reserve before, settle after. A reservation counts as spent until it is settled,
 pass a limit that each alone would keep.
 """
 
+import math
 from decimal import Decimal
 
 from holdfast.core import DIMENSIONS, Amount, Dimension, Limits, Value
@@ -57,6 +58,8 @@ class Budget(Fold):
         """Requests to raise a limit that were heeded."""
         self._held: dict[int, Amount] = {}
         self._next = 0
+        self._time: list[Reservation] = []
+        """What the turn at work holds of its time."""
         self._warned: set[Dimension] = set()
         self._find_bounds()
 
@@ -83,6 +86,9 @@ class Budget(Fold):
             self.spent = self.spent.plus(amount)
             self.turn_spent = self.turn_spent.plus(amount)
         self._tell_tree(event, entry, amount)
+        if isinstance(event, TurnEnded | TurnParked):
+            while self._time:
+                self.release(self._time.pop())
 
     def _tell_tree(self, event: AnyEvent, entry: Recorded, amount: Amount | None) -> None:
         """Pass on what is new; a rewind brings a session back, not what the tree has spent."""
@@ -127,6 +133,24 @@ class Budget(Fold):
         if self._tree is not None and reservation.tree is not None:
             self._tree.release(reservation.tree)
 
+    def hold_time(self) -> float | None:
+        """Hold a part of the time that is left for the turn at work, and say how long it is; None without a limit.
+
+        Raises BudgetExceeded when the time is up. `TurnEnded` and `TurnParked` charge what was used, and give it back.
+        """
+        left = self.remaining("wall_seconds")
+        if left is None:
+            return None
+        seconds = _part_of(float(left))
+        if not seconds:
+            raise BudgetExceeded(
+                "the time is up",
+                dimension="wall_seconds",
+                hint="raise the limit to go on; what was done is kept",
+            )
+        self._time.append(self.reserve(Amount(wall_seconds=seconds)))
+        return seconds
+
     def remaining(self, dimension: Dimension) -> Decimal | None:
         """How much is left in the tightest of turn, session and tree; None without a limit. An unknown price leaves nothing."""
         rooms = [self._own_room(dimension)]
@@ -168,6 +192,15 @@ class Budget(Fold):
 
 
 _ONE_CALL = Amount(calls=1)
+_SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 86_400.0
+
+
+def _part_of(left: float) -> float:
+    """A quarter, so that turns which begin later find some; not too little, for each part is a trip to the purse."""
+    seconds = min(max(left / 4, min(left, _SHORTEST_SECONDS)), _LONGEST_SECONDS)
+    return (
+        math.floor(seconds * 1_000_000) / 1_000_000
+    )  # as exact as time is recorded, and never more than is left
 
 
 def cost_of(event: AnyEvent) -> Amount | None:

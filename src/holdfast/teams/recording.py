@@ -23,7 +23,7 @@ from holdfast.core import (
 )
 from holdfast.core.errors import BudgetExceeded, HoldfastError
 from holdfast.core.events import MemberBound, MessagePosted, ModelReplied, Noted, TurnEnded
-from holdfast.gate import Gate
+from holdfast.gate import Gate, within_time
 from holdfast.mcp import SILENT_TOOLS, written_out
 from holdfast.store import Journal
 from holdfast.teams.contract import Agent, Letter, Reply
@@ -155,7 +155,8 @@ class RecordedMember:
             return await self._judge(turn, tool, arguments)
 
         try:
-            reply = await self._agent.ask(letter, on_call)
+            async with within_time(self._gate.budget):
+                reply = await self._agent.ask(letter, on_call)
         except asyncio.CancelledError:
             ended = TurnEnded(
                 turn=turn, outcome=Nonconverged(reason="cancelled"), wall_seconds=self._since(begun)
