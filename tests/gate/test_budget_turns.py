@@ -73,6 +73,16 @@ async def test_code_of_the_host_that_runs_out_is_no_error_and_goes_on_at_the_ver
         assert session.budget.spent.calls == 4
 
 
+async def test_a_budget_that_was_raised_lets_a_turn_go_on_once() -> None:
+    rope = Rope()
+    async with memory_session(toolsets=[rope], limits=Limits(calls=1)) as session:
+        await session.execute(pulls(1, 2, 3))
+        await session.raise_budget(Limits(calls=2))
+        assert isinstance(await session.advance(), Nonconverged)
+        assert await session.advance() is None, "there is no more than there was"
+        assert rope.pulled == [1, 2]
+
+
 async def test_code_of_the_model_that_runs_out_goes_on_at_the_very_call() -> None:
     rope = Rope()
     replies = [use("execute_code", {"code": pulls(1, 2, 3)}), say("pulled")]

@@ -244,7 +244,6 @@ class Session:
             plan = await self.plan_rewind(to)
             await self._points.restore(plan)
             await self._journal.append(SessionRewound(seq=plan.seq, turn=to, principal=principal))
-            self._staged.reject()
             await restage(self._staged, self._journal, self._store)
         return plan
 
