@@ -24,7 +24,7 @@ from holdfast.core import (
     UserMessage,
     call_id,
 )
-from holdfast.core.errors import BudgetExceeded, ModelError
+from holdfast.core.errors import BudgetExceeded, ModelError, ToolFailed
 from holdfast.core.events import (
     BudgetRaised,
     CallIntended,
@@ -73,11 +73,12 @@ def gate_over(journal: Journal, toolsets: Sequence[Toolset] = (), *, call_second
 class FailingModel(ScriptedModel):
     """A model that takes its pay and breaks off."""
 
-    def __init__(self) -> None:
+    def __init__(self, paid: Usage | None = PAID) -> None:
         super().__init__([])
+        self._paid = paid
 
     async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
-        raise ModelError("broke off", usage=PAID)
+        raise ModelError("broke off", usage=self._paid)
 
 
 class EndlessModel(ScriptedModel):
@@ -135,6 +136,17 @@ async def test_a_side_model_that_fails_after_it_was_paid_is_counted() -> None:
     assert (gate.budget.spent.tokens, gate.budget.spent.steps) == (77, 1)
 
 
+async def test_a_side_model_that_cannot_be_reached_costs_nothing_and_is_a_step_all_the_same() -> None:
+    gate = gate_over(await opened(Limits(steps=1, cost_usd=Decimal(1))), [ModelToolset(FailingModel(None))])
+    first, second = (
+        Call(id=call_id(1, number), operation="llm.complete", arguments={"prompt": "well?"})
+        for number in (1, 2)
+    )
+    assert isinstance(await gate.submit(first), Failed)
+    assert gate.budget.spent == Amount(steps=1, calls=1, iterations=1)
+    assert isinstance(await gate.submit(second), Refused), "one that is down is not asked without end"
+
+
 @pytest.mark.parametrize("is_aside", [False, True], ids=["in the turn", "aside"])
 async def test_a_model_that_is_stopped_is_charged_for_the_prompt_and_for_what_was_heard(
     is_aside: bool,
@@ -171,6 +183,45 @@ async def test_a_call_that_times_out_is_charged_as_it_was_reserved() -> None:
     gate = gate_over(await opened(), [Costly()], call_seconds=0)
     assert isinstance(await gate.submit(CALL), Failed)
     assert gate.budget.spent == Amount(tokens=40, bytes_written=5, calls=1, iterations=1)
+
+
+class Failing(Costly):
+    """A tool that may cost something, and fails in the way it is told to."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "charged"),
+    [
+        (ToolFailed("no such box"), Amount()),
+        (ToolFailed("broke off", usage=PAID), Amount.of(PAID)),
+        (OSError(28, "no space left"), Amount()),
+        (KeyError("a fault of its own"), Amount(tokens=40, bytes_written=5)),
+    ],
+    ids=["said no", "was paid", "said why", "broke"],
+)
+async def test_a_call_that_failed_is_charged_what_it_says_and_as_reserved_where_it_broke(
+    error: Exception, charged: Amount
+) -> None:
+    gate = gate_over(await opened(), [Failing(error)])
+    assert isinstance(await gate.submit(CALL), Failed)
+    assert gate.budget.spent == charged.plus(Amount(calls=1, iterations=1))
+
+
+async def test_a_call_whose_result_cannot_be_told_is_charged_for_what_it_did() -> None:
+    class Odd(Costly):
+        async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+            return Performed(result={1j: "no JSON"}, amount=Amount(tokens=3))  # type: ignore[dict-item]
+
+    gate = gate_over(await opened(), [Odd()])
+    assert isinstance(await gate.submit(CALL), Failed)
+    assert gate.budget.spent.tokens == 3
 
 
 async def test_a_call_whose_outcome_nobody_knows_is_charged_as_it_was_reserved() -> None:

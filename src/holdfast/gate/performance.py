@@ -38,7 +38,8 @@ class Performance:
         """Carry it out. Cancelled, it is on record as that before the cancellation goes on."""
         call = cleared.call
         begun = self._clock.monotonic()
-        performed, result, error = Performed(), None, ""
+        performed: Performed | None = None
+        result, error = None, ""
         status: CallStatus = "ok"
         try:
             async with asyncio.timeout(self._call_seconds):
@@ -61,6 +62,8 @@ class Performance:
         except Exception as problem:
             # A toolset that breaks is the toolset's failure; its text may hold anything, so only its kind is told.
             status, error = "error", f"ToolFailed: the tool broke ({type(problem).__name__})"
+            performed = performed or Performed(amount=at_most(reserved))
+        performed = performed or Performed()
         return CallSettled(
             call=call.id,
             status=status,

@@ -1,5 +1,7 @@
 """A model as a toolset: what a guest may ask of it from inside its program, through the gate like any call."""
 
+from decimal import Decimal
+
 import msgspec
 
 from holdfast.core import Amount, ArgumentRoles, Call, JsonObject, Performed, Tool, Usage, UserMessage
@@ -10,6 +12,7 @@ from holdfast.models.prices import price_of
 DEFAULT_MAX_TOKENS = 1024
 _BYTES_PER_TOKEN = 3
 """Fewer than any tokenizer needs for prose, so that an estimate is rather too high than too low."""
+_NOTHING = Usage(cost_usd=Decimal(0))
 
 _INTENT_SYSTEM = (
     "Write the program that carries out the intent, in the Lisp of this session. Reply with its text alone: "
@@ -41,7 +44,8 @@ class ModelToolset:
         try:
             reply = await self._model.ask(_prompt(call), lambda _: None)
         except ModelError as error:
-            raise ToolFailed(str(error), hint=error.hint, usage=error.usage) from None
+            # It was asked, whether or not it was paid.
+            raise ToolFailed(str(error), hint=error.hint, usage=error.usage or _NOTHING) from None
         return Performed(result=reply.message.text, amount=Amount.of(reply.usage))
 
 
