@@ -53,7 +53,8 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
             )
         finally:
             await journal.release()
-    console.say(f"recorded; go on with: holdfast -r {session}")
+        name = (await store.summary(session)).name or session
+    console.say(f"recorded; go on with: holdfast -r {name}")
     return OK
 
 

@@ -12,8 +12,11 @@ def audit_table(entries: Iterable[AuditEntry], width: int = 96) -> Iterator[str]
     yield f"{'call':<6}{'decision':<10}{'result':<9}{'ms':>7}  what"
     for entry in entries:
         what = describe(Call(id=entry.call, operation=entry.operation, arguments=entry.arguments), width=36)
+        said = ""
         if entry.approver is not None and entry.response is not None:
-            what += f"  [{entry.response.verdict} by {entry.approver}]"
+            said = f"  [{entry.response.verdict} by {entry.approver}]"
         took = f"{entry.duration_ms:.1f}" if entry.result not in ("refused", "waiting") else "-"
         line = f"{entry.call:<6}{entry.decision.verdict:<10}{entry.result:<9}{took:>7}  {what}"
-        yield line if len(line) <= width else line[: width - 3] + "..."
+        # What was said is kept whole: who decided matters more than the end of the call.
+        room = width - len(said)
+        yield (line if len(line) <= room else line[: room - 3] + "...") + said

@@ -68,7 +68,7 @@ async def run(arguments: argparse.Namespace) -> int:
             _set(console, home, _field(arguments.key), arguments.value)
         case _:
             project = Path(arguments.workspace).absolute() if arguments.workspace else None
-            _show(console, home, _rows(home, project), is_json=arguments.json)
+            _show(console, home, _rows(home, project), project, is_json=arguments.json)
     return exits.OK
 
 
@@ -93,14 +93,15 @@ def _with_model_found(row: _Row) -> _Row:
     return _Row("model", found, f"key for {keys[0]} in the environment" if found and keys else _DEFAULT)
 
 
-def _show(console: Console, home: Home, rows: list[_Row], *, is_json: bool) -> None:
+def _show(console: Console, home: Home, rows: list[_Row], project: Path | None, *, is_json: bool) -> None:
     if is_json:
         console.json([row._asdict() for row in rows])
         return
     width = max(len(row.key) for row in rows)
     for row in rows:
         value = "-" if row.value is None or row.value == "" else _shown(row.value)
-        console.print(f"{row.key:<{width}}  {visible(value):<24}  {row.source}".rstrip())
+        source = row.source.removeprefix(f"{home.root}{os.sep}").removeprefix(f"{project}{os.sep}")
+        console.print(f"{row.key:<{width}}  {visible(value):<24}  {source}")
     where = "" if home.config.exists() else " (not there: holdfast init writes one)"
     console.say(f"file: {home.config}{where}", "dim")
 

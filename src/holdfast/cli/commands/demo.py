@@ -40,7 +40,7 @@ async def run(arguments: argparse.Namespace) -> int:
     runtime = await Runtime.start()
     try:
         session = await runtime.create(model=demo_model(), workspace=project, policy=str(DEMO_POLICY))
-        console.tell(f"you     {TASK}", "strong")
+        console.tell(f"you     {TASK}", "strong", folds=True)
         session.follow(Narrator(partial(console.tell, folds=True), after=1, shows_code=True))
         session.approver = TerminalApprover(console, session=session) if is_asked else DemoAnswers(console)
         session.approver_name = "terminal" if is_asked else DEMO_ANSWERS
@@ -69,9 +69,13 @@ def _say_what_is_real(console: Console, project: Path, is_asked: bool) -> None:
     console.tell("Holdfast demo: one whole session, without key or network", "strong")
     console.tell(
         "  rehearsed  the model: a script of five replies that ships with Holdfast"
-        + ("" if is_asked else ", and your answers")
+        + ("" if is_asked else ", and your answers"),
+        folds=True,
     )
-    console.tell("  real       the sandbox its Python runs in, the policy, the gate, the journal, the files")
+    console.tell(
+        "  real       the sandbox its Python runs in, the policy, the gate, the journal, the files",
+        folds=True,
+    )
     console.tell(f"  project    {project}")
     console.tell()
 
@@ -108,7 +112,7 @@ def _show_record(session: Session, runtime: Runtime, console: Console, project: 
         folds=True,
     )
     console.tell(f"Files   {project}")
-    console.tell(f"Journal {runtime.home.database} (session {session.id})")
-    console.tell(f"Home    {runtime.home.session_folder(session.id)}")
+    console.tell(f"Journal {runtime.home.database}")
+    console.tell(f"Session {session.id}")
     console.tell()
-    console.tell("Next    holdfast sessions | holdfast audit | holdfast --help")
+    console.tell("Next    holdfast audit | holdfast doctor | holdfast --help")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.answering import waiting
-from holdfast.cli.approval_text import exact_call, what_happens
+from holdfast.cli.approval_text import exact_call, what_happens, why_it_asks
 from holdfast.cli.console import Console, visible
 from holdfast.cli.foreign import show_requests
 from holdfast.cli.storage import opened_store
@@ -32,15 +32,20 @@ async def run(arguments: argparse.Namespace) -> int:
         return exits.OK
     async with opened_store() as (_, store):
         found = await waiting(store, arguments.session)
+        names = {session: (await store.summary(session)).name or session for session, _ in found}
     if arguments.json:
         console.json([{"session": session, "escalation": escalation} for session, escalation in found])
         return exits.OK
     if not found:
         console.say("nothing waits for you")
     for session, escalation in found:
-        console.print(f"{escalation.id}  {session}  {what_happens(escalation)}")
+        console.tell(f"{escalation.id}  in session {visible(names[session])}", "strong")
+        console.tell(f"  {what_happens(escalation)}", folds=True)
         # Whole, unlike everywhere else: what is cut off here would be approved unseen.
         for line in exact_call(escalation.call):
             console.print(f"    {line}")
-        console.print(f"  {visible(escalation.decision.reason)} (rule {escalation.decision.rule})")
+        console.tell(f"  why it asks:  {why_it_asks(escalation)}", folds=True)
+    if found:
+        which = "" if len(found) == 1 else " ID"
+        console.say(f"answer with: holdfast approve{which}, or holdfast deny{which} --reason WORDS", "dim")
     return exits.OK

@@ -34,7 +34,7 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json(entry)
     else:
         for line in explain(entry):
-            console.print(line)
+            console.tell(line, folds=True)
     return exits.OK
 
 

@@ -1,0 +1,53 @@
+"""What a person reads at a terminal of eighty columns: no word is cut in two, and what matters most is never cut off."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.cli.terminals import DELETE, prepared, terminal
+from tests.cli.test_task import holdfast
+
+_REDRAWN = re.compile(r"[^\n]*\x1b\[K|\x1b\[[0-9;]*m")
+
+
+def shown(*words: str, home: Path) -> list[str]:
+    """The lines that a command shows there."""
+    with terminal(*words, home=home, COLUMNS="80", TMPDIR=str(home)) as typist:
+        assert typist.end() == 0, typist.seen
+        return _REDRAWN.sub("", typist.seen).replace("\r", "").splitlines()
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> Path:
+    """A home in which a call of the session `books` waits."""
+    words = prepared(tmp_path, DELETE, "It stays.")
+    assert holdfast("-n", "books", *words, "clean up", home=tmp_path).returncode == 5
+    return tmp_path
+
+
+def test_what_waits_names_the_session_and_says_how_to_answer(waiting: Path) -> None:
+    lines = shown("waiting", home=waiting)
+    assert "in session books" in lines[0]
+    assert lines[1].startswith("  The agent wants to delete")
+    assert lines[-1] == "answer with: holdfast approve, or holdfast deny --reason WORDS"
+
+
+def test_an_answer_says_by_name_how_to_go_on(waiting: Path) -> None:
+    assert shown("deny", home=waiting)[-1] == "recorded; go on with: holdfast -r books"
+
+
+def test_who_said_no_is_seen_though_the_call_is_cut(waiting: Path) -> None:
+    assert holdfast("deny", home=waiting).returncode == 0
+    assert holdfast("-r", "books", home=waiting).returncode == 0
+    [call] = [line for line in shown("audit", "books", home=waiting) if line.startswith("1.1 ")]
+    assert call.endswith("[deny by person]")
+    assert len(call) <= 80
+
+
+@pytest.mark.parametrize("command", [("demo", "--yes"), ("waiting",), ("config",)])
+def test_sentences_are_folded_between_words(command: tuple[str, ...], waiting: Path) -> None:
+    # A path has no place to be broken at, and a line of a diff is shown as it is.
+    lines = [
+        line for line in shown(*command, home=waiting) if line.count("/") < 3 and "DictReader" not in line
+    ]
+    assert [line for line in lines if len(line) > 80] == []
