@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.core import FakeClock, FunctionToolset, Ok, Tool
-from holdfast.core.errors import InvalidInput
+from holdfast.core import PERSON, FakeClock, FunctionToolset, Json, JsonObject, Limits, Ok, Tool
+from holdfast.core.errors import InvalidInput, ToolFailed, ToolTimeout
+from holdfast.core.events import CodePosted, TurnEnded
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
 from holdfast.world import FolderWorld
@@ -126,3 +127,52 @@ async def test_a_session_whose_last_turn_was_cancelled_can_be_forked_and_rewound
     assert (await session.plan_rewind(1)).turn == 1
     fork = await runtime.fork(session.id, policy=policy, needs_model=False)
     assert files(fork) == {"a.txt": b"one"}
+
+
+async def test_a_turn_that_went_on_after_its_budget_is_gone_back_to_as_it_ended_at_last(
+    runtime: Runtime,
+) -> None:
+    session = await runtime.create(
+        policy=FixedPolicy(default="allow"), needs_model=False, limits=Limits(calls=1)
+    )
+    await session.execute("open('a.txt', 'w').write('one')\nopen('a.txt', 'w').write('two')")
+    assert files(session) == {"a.txt": b"one"}
+    await session.raise_budget(Limits(calls=9))
+    await session.advance()
+    [turn] = session.history()
+    assert [(change.path, change.kind) for change in turn.changes] == [("a.txt", "created")]
+    await session.execute("open('a.txt', 'w').write('three')")
+    await session.rewind(1)
+    assert files(session) == {"a.txt": b"two"}
+    await session.rewind(1)
+    assert files(session) == {"a.txt": b"two"}, "and can be gone back to again"
+
+
+async def test_what_may_have_happened_is_named_as_what_stays_and_what_failed_is_not(runtime: Runtime) -> None:
+    calls = iter([ToolTimeout("no answer"), ToolFailed("no such address")])
+
+    def answer(_: JsonObject) -> Json:
+        raise next(calls)
+
+    mail = FunctionToolset({MAIL.name: (MAIL, answer)})
+    session = await runtime.create(policy=FixedPolicy(default="allow"), needs_model=False, toolsets=[mail])
+    await session.execute(
+        "for _ in range(2):\n    try:\n        mail.send()\n    except Exception:\n        pass"
+    )
+    assert [entry.result for entry in session.audit()] == ["timeout", "error"]
+    assert (await session.plan_rewind(0)).stays == ("1.1 mail.send",)
+
+
+async def test_the_point_that_a_crash_left_out_is_made_before_the_next_turn(runtime: Runtime) -> None:
+    session = await runtime.create(policy=FixedPolicy(default="allow"), needs_model=False)
+    await session.execute("open('a.txt', 'w').write('one')")
+    reference = session.id
+    await session.close()
+    journal = await runtime.store.open(reference)
+    posted = CodePosted(turn=2, code="", language="python", principal=PERSON)
+    await journal.append(posted, TurnEnded(turn=2, outcome=Ok()))
+    await journal.release()
+    again = await runtime.resume(reference, policy=FixedPolicy(default="allow"), needs_model=False)
+    await again.execute("open('a.txt', 'w').write('three')")
+    await again.rewind(2)
+    assert files(again) == {"a.txt": b"one"}

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from holdfast.core import Change, SessionId
-from holdfast.core.events import AnyEvent, Noted, Recorded, RestorePointMade
+from holdfast.core.events import AnyEvent, Noted, Recorded, RestorePointMade, TurnEnded
 from holdfast.core.fold import Fold
 from holdfast.session.rewinding import RewindPlan, last_point
 from holdfast.session.settings import Settings
@@ -21,14 +21,17 @@ MAX_TOLD = 1_000
 
 
 class Marks(Fold):
-    """The newest restore point that counts."""
+    """Whether there is a restore point that counts, and whether one was made since a turn last ended."""
 
     def reset(self) -> None:
-        self.last: RestorePointMade | None = None
+        self.has_any = False
+        self.is_current = False
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
         if isinstance(event, RestorePointMade):
-            self.last = event
+            self.has_any = self.is_current = True
+        elif isinstance(event, TurnEnded):
+            self.is_current = False
 
 
 class TurnPoints:
@@ -41,8 +44,7 @@ class TurnPoints:
 
     async def mark_missing(self, turns: int) -> None:
         """Make the point before the first turn, or the one that a cancelled or cut-off turn did not come to make."""
-        last = self._marks.last
-        if last is None or last.turn < turns:
+        if not self._marks.is_current:
             await self.mark(turns)
 
     async def mark(self, turn: int) -> None:
@@ -51,7 +53,7 @@ class TurnPoints:
             return
         point = await self._points.make()
         # The first point has nothing before it: what it found was there already.
-        changes = point.changes if self._marks.last is not None else ()
+        changes = point.changes if self._marks.has_any else ()
         told = changes[:MAX_TOLD]
         await self._journal.append(
             RestorePointMade(turn=turn, manifest=point.manifest, changes=told, more=len(changes) - len(told))

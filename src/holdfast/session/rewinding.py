@@ -35,34 +35,31 @@ class RewindPlan(Value):
 def plan_rewind(recorded: Iterable[Recorded], turn: int) -> RewindPlan:
     """Where a turn ended, and what was done since that stays done. Raises InvalidInput for a turn that cannot be gone to."""
     counted = effective(recorded)
-    point = next((e for e in counted if isinstance(e.event, RestorePointMade) and e.event.turn == turn), None)
+    # A turn that went on after its budget was raised has ended more than once.
+    ends = [e.seq for e in counted if isinstance(e.event, TurnEnded) and e.event.turn == turn]
+    ended = max(ends, default=0)
+    points = (e for e in counted if isinstance(e.event, RestorePointMade) and e.event.turn == turn)
+    point = next((e for e in points if e.seq > ended), None)
     if point is None or not isinstance(point.event, RestorePointMade):
         raise InvalidInput(
             f"there is no restore point of turn {turn}",
             hint="holdfast rewind SESSION, or /rewind, lists the turns that can be gone to",
         )
-    end = _end_of(counted, turn, point.seq)
     settled = {
         e.event.call for e in counted if isinstance(e.event, CallSettled) and e.event.status != "error"
     }
     stays = tuple(
         f"{e.event.call.id} {e.event.call.operation}"
         for e in counted
-        if e.seq > end
+        if e.seq > point.seq
         and isinstance(e.event, CallIntended)
         and e.event.call.id in settled
         and e.event.call.operation.partition(".")[0] not in _UNDONE_BY_US
     )
-    return RewindPlan(turn=turn, seq=end, manifest=point.event.manifest, stays=stays)
+    return RewindPlan(turn=turn, seq=point.seq, manifest=point.event.manifest, stays=stays)
 
 
 def last_point(recorded: Iterable[Recorded]) -> Recorded | None:
     """The newest restore point that still counts."""
     points = [entry for entry in effective(recorded) if isinstance(entry.event, RestorePointMade)]
     return points[-1] if points else None
-
-
-def _end_of(counted: list[Recorded], turn: int, at_least: int) -> int:
-    """The number up to which events belong to a turn: its end, or its restore point if that came later."""
-    ends = [e.seq for e in counted if isinstance(e.event, TurnEnded) and e.event.turn == turn]
-    return max([at_least, *ends])

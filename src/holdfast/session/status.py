@@ -81,6 +81,8 @@ class Status(Fold):
         self.notes: deque[Noted] = deque(maxlen=MAX_NOTES)
         self._waiting: set[EscalationId] = set()
         self._is_raised = False
+        self._marked: tuple[Change, ...] = ()
+        """What the restore points of the last turn tell."""
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
         match event:
@@ -98,9 +100,9 @@ class Status(Fold):
             case SessionClosed():
                 self.lifecycle = event.how
             case MessagePosted():
-                self.turns.append(TurnRecord(number=event.turn, asked=event.text, began_ms=entry.at_ms))
+                self._begin(TurnRecord(number=event.turn, asked=event.text, began_ms=entry.at_ms))
             case CodePosted():
-                self.turns.append(
+                self._begin(
                     TurnRecord(number=event.turn, asked=event.code, is_code=True, began_ms=entry.at_ms)
                 )
             case TurnEnded() if self.turns:
@@ -109,7 +111,9 @@ class Status(Fold):
             case CallSettled() if self.turns and event.changes:
                 self._amend(changes=summed_up((*self.turns[-1].changes, *event.changes)))
             case RestorePointMade() if self.turns and event.turn == self.turns[-1].number:
-                self._amend(changes=event.changes)
+                # A second point of a turn tells what changed since the first.
+                self._marked = summed_up((*self._marked, *event.changes)) if self._marked else event.changes
+                self._amend(changes=self._marked)
             case TurnReopened():
                 self._amend(ended_ms=None, outcome=None)
             case BudgetRaised():
@@ -124,6 +128,10 @@ class Status(Fold):
                 pass
         if self.turns and (amount := cost_of(event)) is not None:
             self._amend(spent=self.turns[-1].spent.plus(amount))
+
+    def _begin(self, turn: TurnRecord) -> None:
+        self.turns.append(turn)
+        self._marked = ()
 
     def _amend(self, **fields: object) -> None:
         self.turns[-1] = msgspec.structs.replace(self.turns[-1], **fields)
