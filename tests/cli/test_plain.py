@@ -84,12 +84,13 @@ def test_an_interrupt_stops_the_turn_and_not_the_session(tmp_path: Path) -> None
     with terminal("--plain", *words, home=tmp_path) as typist:
         assert typist.wait_for("/help")
         typist.type("spin\n")
-        assert typist.wait_for("spin")
+        assert typist.wait_for("  works   ")
         typist.type("and then this\n")
         assert typist.wait_for("queued; 1 waits")
         typist.process.send_signal(signal.SIGINT)
         assert typist.wait_for("stopped; what was done stays done")
         typist.type("/logs\n")
-        assert typist.wait_for("decision")
+        assert typist.wait_for("you     turn 1: spin"), typist.seen
+        assert typist.wait_for("turn    1 stopped before it was done")
         typist.type("/quit\n")
         assert typist.end() == 0

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from contextlib import nullcontext
 from functools import partial
 
 from holdfast.app import Runtime
@@ -14,7 +15,9 @@ from holdfast.cli.keyboard import Keyboard
 from holdfast.cli.line_editor import LineSource
 from holdfast.cli.narrator import Narrator
 from holdfast.cli.outcomes import say_how_it_ended
+from holdfast.cli.progress import Progress
 from holdfast.cli.screen import Screen
+from holdfast.cli.session_log import SessionLog
 from holdfast.cli.slash import perform
 from holdfast.cli.status_line import status_line
 from holdfast.core import Outcome, Proposed
@@ -36,6 +39,7 @@ class Talk:
         self.screen = screen
         self.session: Session
         self.activity = Activity()
+        self.log = SessionLog()
         self.queue: deque[str] = deque()
         self._keyboard = keyboard
         self._stream = AnswerStream(screen.answer, is_plain=screen.is_plain)
@@ -82,6 +86,8 @@ class Talk:
         self.session = session
         self.activity = Activity()
         session.follow(self.activity)
+        self.log = SessionLog()
+        session.follow(self.log)
         session.follow(self._end_block)
         session.follow(Narrator(partial(self.screen.say, folds=True), after=session.last_seq))
         session.on_text = self._stream
@@ -175,7 +181,9 @@ class Talk:
 
     async def _one(self, turn: "asyncio.Task[Outcome | None] | asyncio.Task[Outcome]") -> None:
         self._turn = turn
-        await asyncio.wait({turn})
+        # Where there is no status line, what runs is told now and then.
+        with Progress(lambda: self.activity.doing, is_plain=True) if self.screen.is_plain else nullcontext():
+            await asyncio.wait({turn})
         self._stream.end()
         if turn.cancelled():
             self.screen.say("  stopped; what was done stays done", "ask")

@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 from holdfast.app import Runtime
 from holdfast.cli.screen import Screen
+from holdfast.cli.session_log import SessionLog
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
 
@@ -13,6 +14,7 @@ class Talking(Protocol):
     """The conversation that a command is typed in."""
 
     session: Session
+    log: SessionLog
 
     @property
     def name(self) -> str:

@@ -1,22 +1,25 @@
 """What was done, what it cost, and why it was judged as it was."""
 
-import shutil
-
 from holdfast.cli.approval_text import cost_so_far
-from holdfast.cli.console import visible
+from holdfast.cli.counting import counted
 from holdfast.cli.slash.contract import Talking
 from holdfast.core import DIMENSIONS
 from holdfast.core.errors import InvalidInput
 
+LOG_LINES = 100
+"""As many as can be scrolled back to; `/logs all` shows the others."""
+
 
 async def logs(talk: Talking, rest: str) -> None:
-    """Every call, and what was worth telling."""
-    from holdfast.cli.audit_table import audit_table
-
-    for line in audit_table(talk.session.audit(), width=shutil.get_terminal_size().columns - 2):
-        talk.screen.say(f"  {line}")
-    for note in talk.session.diagnostics():
-        talk.screen.say(f"  {note.code}: {visible(note.text)}", folds=True)
+    """What happened, event by event."""
+    lines = talk.log.lines()
+    shown = lines if rest == "all" else lines[-LOG_LINES:]
+    if left_out := len(lines) - len(shown):
+        talk.screen.say(f"  {counted(left_out, 'line')} before these: /logs all", "dim")
+    for line in shown:
+        talk.screen.say(f"  {line}", folds=True)
+    if not lines:
+        talk.screen.say("  nothing has happened yet")
 
 
 async def budget(talk: Talking, rest: str) -> None:

@@ -38,7 +38,7 @@ _ALL = (
     Command("/approve [N|all]", "say yes, once, to what waits", answers.approve),
     Command("/deny [N] [reason]", "say no to what waits", answers.deny),
     Command("/grants", "standing yeses", answers.grants),
-    Command("/logs", "every call, and what was worth telling", record.logs),
+    Command("/logs [all]", "what happened: words, code, calls, answers and notes", record.logs),
     Command("/budget", "what may be spent and was", record.budget),
     Command("/cost", "what was spent, in a line", record.cost),
     Command("/diff [PATH...]", "what is staged", changes.diff),
