@@ -8,6 +8,9 @@ import pytest
 from holdfast.app import Runtime
 from holdfast.core import Escalation, FakeClock, FunctionToolset, Ok, Proposed, Response, Tool
 from holdfast.core.errors import SessionExists
+from holdfast.core.events import GrantGiven
+from holdfast.core.fold import Reading
+from holdfast.gate import Grants, Inbox, RevokeGrant
 from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session
@@ -95,6 +98,27 @@ async def test_what_a_person_granted_there_does_not_hold_in_a_fork_of_it_either(
     fork = await there.fork(again.id, policy=ASKS, toolsets=[box], needs_model=False)
     await fork.execute("box.put()")
     assert len(fork.escalations()) == 1
+
+
+async def test_what_was_taken_back_is_so_in_a_fork_from_its_very_first_event(here: Runtime) -> None:
+    """So a crash right after it cannot leave a fork with a yes that its parent no longer has."""
+
+    async def yes(escalation: Escalation) -> Response:
+        return Response(verdict="approve", scope="session")
+
+    box = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
+    session = await here.create(policy=ASKS, toolsets=[box], needs_model=False, approver=yes)
+    await session.execute("box.put()")
+    [grant] = session.grants()
+    Inbox(here.home.inbox(session.id)).put(RevokeGrant(grant=grant.id))
+    assert await session.advance() is None, "it only heeds what was asked of it"
+    fork = await here.fork(session.id, at=1, policy=ASKS, toolsets=[box], needs_model=False)
+    again = await here.fork(fork.id, at=1, policy=ASKS, toolsets=[box], needs_model=False)
+    for each in (fork, again):
+        recorded = await here.store.read(each.id)
+        first = next(place for place, entry in enumerate(recorded) if entry.session == each.id)
+        assert any(isinstance(entry.event, GrantGiven) for entry in recorded[:first])
+        assert Grants(Reading(recorded[: first + 1]), clock=FakeClock()).standing() == ()
 
 
 async def test_a_yes_that_was_given_there_and_not_acted_on_does_not_count_here(

@@ -32,7 +32,6 @@ from holdfast.session import (
     plan_fork,
     record_changes,
     settle,
-    taken_back,
 )
 from holdfast.store import EmbeddedStore, Home, Journal, Store, export_session, import_session
 from holdfast.world import open_folder
@@ -149,7 +148,6 @@ class Runtime:
         )
         journal = await self.store.fork(parent, at=plan.seq, opened=opened)
         try:
-            await journal.append(*taken_back(recorded, plan))
             await self._ground.bring_files(journal.session, plan.manifest)
         except BaseException:
             await journal.release()

@@ -11,6 +11,7 @@ from holdfast.core.events import (
     EscalationExpired,
     EscalationOpened,
     Recorded,
+    SessionOpened,
 )
 from holdfast.core.fold import Fold
 from holdfast.store import Journal
@@ -63,6 +64,12 @@ class Escalations(Fold):
             case EscalationExpired():
                 self._withdrawn[event.escalation] = event.reason
                 self._withdraw(event.escalation)
+            case SessionOpened():
+                for id in map(EscalationId, event.taken_back):
+                    self._withdrawn[id] = (
+                        "the yes to it was taken back in the session this one was forked from"
+                    )
+                    self._withdraw(id)
             case _:
                 return
         self._changed.set()

@@ -20,7 +20,14 @@ from holdfast.core import (
     UrlTarget,
     new_token,
 )
-from holdfast.core.events import AnyEvent, CallIntended, GrantGiven, GrantRevoked, Recorded
+from holdfast.core.events import (
+    AnyEvent,
+    CallIntended,
+    GrantGiven,
+    GrantRevoked,
+    Recorded,
+    SessionOpened,
+)
 from holdfast.core.fold import Fold, Followed
 from holdfast.policy import Request
 
@@ -49,8 +56,9 @@ class Grants(Fold):
                 if event.grant.scope != "always" or self._book is None:
                     self._grants[event.grant.id] = event.grant
             case GrantRevoked():
-                self._grants.pop(event.grant, None)
                 self._revoked.add(event.grant)
+            case SessionOpened():
+                self._revoked.update(map(GrantId, event.taken_back))
             case CallIntended(grant=str() as used):
                 self._in_use.pop(event.call.id, None)
                 self._uses.setdefault(GrantId(used), set()).add(entry.seq)

@@ -3,7 +3,7 @@
 from holdfast.session.abandoned import close_abandoned
 from holdfast.session.approver import Approver
 from holdfast.session.assembly import assemble
-from holdfast.session.forking import plan_fork, taken_back
+from holdfast.session.forking import plan_fork
 from holdfast.session.host import Host
 from holdfast.session.keeper import Gatekeeper
 from holdfast.session.parts import Parts, Place
@@ -49,6 +49,5 @@ __all__ = [
     "settle",
     "signs_file",
     "staged_changes",
-    "taken_back",
     "workspace_of",
 ]

@@ -1,12 +1,13 @@
 """Forking: a new session that goes on from the end of a turn of another."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from holdfast.core import SessionId
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
+    AnyEvent,
     BudgetRaised,
     EscalationExpired,
     GrantRevoked,
@@ -42,11 +43,24 @@ def plan_fork(
                 opened = msgspec.structs.replace(opened, limits=event.limits)
             case _:
                 pass
-    parting = Parent(session=parent, seq=plan.seq)
-    return plan, msgspec.structs.replace(opened, workspace="", name=None, parent=parting)
+    return plan, msgspec.structs.replace(
+        opened,
+        workspace="",
+        name=None,
+        parent=Parent(session=parent, seq=plan.seq),
+        taken_back=tuple(_taken_back(entry.event for entry in recorded if entry.seq > plan.seq)),
+    )
 
 
-def taken_back(recorded: Sequence[Recorded], plan: RewindPlan) -> list[GrantRevoked | EscalationExpired]:
+def _taken_back(since: Iterable[AnyEvent]) -> Iterator[str]:
     """What a person took back after the point: it stays taken back in a fork that begins before."""
-    since = (entry.event for entry in recorded if entry.seq > plan.seq)
-    return [event for event in since if isinstance(event, GrantRevoked | EscalationExpired)]
+    for event in since:
+        match event:
+            case GrantRevoked():
+                yield event.grant
+            case EscalationExpired():
+                yield event.escalation
+            case SessionOpened():
+                yield from event.taken_back
+            case _:
+                pass

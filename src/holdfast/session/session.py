@@ -13,6 +13,7 @@ from holdfast.core import (
     Call,
     Escalation,
     EscalationId,
+    Grant,
     Limits,
     Nonconverged,
     Outcome,
@@ -208,6 +209,10 @@ class Session:
     ) -> Ruling:
         """Answer an escalation. Raises EscalationUnknown where it is answered already or came late."""
         return await self._gate.resolve(escalation, response, principal=principal, transport=transport)
+
+    def grants(self) -> tuple[Grant, ...]:
+        """What a person has said yes to beforehand and still stands, for this session or for all."""
+        return self._gate.grants.standing()
 
     def proposals(self) -> tuple[Proposal, ...]:
         """Staged changes that wait to be committed or rejected."""

@@ -3,14 +3,14 @@
 from holdfast.cli.approval_text import what_happens
 from holdfast.cli.console import visible
 from holdfast.cli.slash.contract import Talking
-from holdfast.core import Escalation, Grant, Response, SystemClock
+from holdfast.core import Escalation, Response
 from holdfast.core.errors import InvalidInput
 
 
 async def approve(talk: Talking, rest: str) -> None:
     """Say yes, once."""
     waiting = talk.session.escalations()
-    chosen = waiting if rest == "all" else (_chosen(waiting, rest),)
+    chosen = waiting if rest == "all" and waiting else (_chosen(waiting, rest),)
     for escalation in chosen:
         await talk.session.resolve(escalation.id, Response(verdict="approve"), transport=talk.name)
 
@@ -38,26 +38,10 @@ def _chosen(waiting: tuple[Escalation, ...], number: str) -> Escalation:
 
 async def grants(talk: Talking, rest: str) -> None:
     """List what stands."""
-    from holdfast.gate import GrantBook, describe_grant
+    from holdfast.gate import describe_grant
 
-    grants = [*GrantBook(talk.runtime.home.grants).grants(), *_given(talk)]
-    for grant in {grant.id: grant for grant in grants}.values():
+    grants = talk.session.grants()
+    for grant in grants:
         talk.screen.say(f"  {grant.id}  {visible(describe_grant(grant))}", folds=True)
     if not grants:
         talk.screen.say("  no grants stand")
-
-
-def _given(talk: Talking) -> list[Grant]:
-    from holdfast.core.events import GrantGiven, GrantRevoked, Recorded
-
-    given: dict[str, Grant] = {}
-
-    def take(entry: Recorded) -> None:
-        if isinstance(entry.event, GrantGiven):
-            given[entry.event.grant.id] = entry.event.grant
-        elif isinstance(entry.event, GrantRevoked):
-            given.pop(entry.event.grant, None)
-
-    talk.session.follow(take)
-    now_ms = SystemClock().now_ms()
-    return [grant for grant in given.values() if grant.expires_ms is None or grant.expires_ms > now_ms]

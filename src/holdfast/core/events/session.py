@@ -32,6 +32,8 @@ class SessionOpened(Event):
     name: str | None = None
     description: str = ""
     parent: Parent | None = None
+    taken_back: tuple[str, ...] = ()
+    """Of a fork: ids of grants and approvals in its parent's part that were taken back there since; they do not hold here."""
 
 
 class SessionRenamed(Event):
