@@ -2,5 +2,6 @@
 
 from holdfast.app.opening import open
 from holdfast.app.runtime import Runtime
+from holdfast.app.secrets import redactor
 
-__all__ = ["Runtime", "open"]
+__all__ = ["Runtime", "open", "redactor"]

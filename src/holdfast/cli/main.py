@@ -117,26 +117,41 @@ def _run_command(name: str, words: list[str]) -> int:
 def _guarded(work: Coroutine[Any, Any, int], working: str) -> int:
     import asyncio  # here: help and version need none of it
 
+    from holdfast.cli.program_log import logged
     from holdfast.core.errors import HoldfastError, InvalidInput, ModelMissing
 
     console = Console()
-    try:
-        with Progress(lambda: working) if working else nullcontext():
-            return asyncio.run(work)
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        console.say("stopped")
-        return INTERRUPTED
-    except BrokenPipeError:
-        let_go_of_output()  # whoever read has gone
-        return OK
-    except HoldfastError as error:
-        console.say(f"holdfast: {error} ({error.code})", "bad", folds=True)
-        console.say(f"hint: {error.hint or f'holdfast explain {error.code}'}", folds=True)
-        if isinstance(error, ModelMissing):
-            return NO_MODEL
-        return USAGE if isinstance(error, InvalidInput) else ERROR
-    except OSError as error:
-        let_go_of_output()
-        console.say(f"holdfast: {error}", "bad", folds=True)
-        console.say("hint: the system refused that; holdfast doctor looks at the disk and at what is whose")
-        return ERROR
+    with logged() as log:
+        try:
+            with Progress(lambda: working) if working else nullcontext():
+                return asyncio.run(work)
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            console.say("stopped")
+            return INTERRUPTED
+        except BrokenPipeError:
+            let_go_of_output()  # whoever read has gone
+            return OK
+        except HoldfastError as error:
+            console.say(f"holdfast: {error} ({error.code})", "bad", folds=True)
+            console.say(f"hint: {error.hint or f'holdfast explain {error.code}'}", folds=True)
+            if isinstance(error, ModelMissing):
+                return NO_MODEL
+            return USAGE if isinstance(error, InvalidInput) else ERROR
+        except OSError as error:
+            let_go_of_output()
+            console.say(f"holdfast: {error}", "bad", folds=True)
+            console.say(
+                "hint: the system refused that; holdfast doctor looks at the disk and at what is whose"
+            )
+            return ERROR
+        except Exception as error:
+            log.exception("a command ended by a fault of ours")
+            console.say(f"holdfast: internal error: {error!r} (internal)", "bad", folds=True)
+            console.say(f"hint: please report it; the trace is in {_log_path()}", folds=True)
+            return ERROR
+
+
+def _log_path() -> str:
+    from holdfast.store import Home
+
+    return str(Home.default().log)

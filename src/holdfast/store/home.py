@@ -59,9 +59,9 @@ class Home:
         return self.root / "cache"
 
     @property
-    def logs(self) -> Path:
-        """What programs have to say about themselves."""
-        return self.root / "logs"
+    def log(self) -> Path:
+        """What the program has to say about itself; made when there is something to say."""
+        return self.root / "logs" / "holdfast.log"
 
     @property
     def holders(self) -> Path:
@@ -104,7 +104,6 @@ class Home:
             self.policies,
             self.blobs,
             self.cache,
-            self.logs,
             self.holders,
             self.root / "sessions",
         ):

@@ -33,6 +33,13 @@ def check_home(home: Home) -> Iterator[Finding]:
             part="home", state="ok", told=f"{home.root} is not there yet; the first session makes it"
         )
     yield _disk(place)
+    if home.log.exists():
+        yield Finding(
+            part="log",
+            state="note",
+            told=f"the program had something to say: {home.log}",
+            fix="read it, report what is a fault of ours, and delete it",
+        )
     yield from _configuration(home)
 
 
