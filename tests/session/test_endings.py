@@ -90,6 +90,15 @@ async def test_what_a_spent_budget_stopped_goes_on_when_it_is_raised() -> None:
         assert await session.advance() == Ok(value="Done.")
 
 
+async def test_a_wait_that_ends_inside_is_not_taken_for_the_end_of_the_budget() -> None:
+    def lose_patience(prompt: Prompt) -> Reply:
+        raise TimeoutError
+
+    async with memory_session([lose_patience], limits=Limits(wall_seconds=1000)) as session:
+        outcome = await begun(session)
+        assert isinstance(outcome, Error), outcome
+
+
 @pytest.mark.parametrize(("verdict", "is_there"), [("approve", False), ("deny", True)])
 async def test_what_waits_goes_on_with_the_answer(verdict: str, is_there: bool) -> None:
     told: list[JsonObject] = []

@@ -10,8 +10,10 @@ import pytest
 
 from holdfast.app import Runtime
 from holdfast.core import Error, FunctionToolset, Json, JsonObject, Limits, Ok, Tool
+from holdfast.core.errors import SessionNotReady
 from holdfast.policy import FixedPolicy
-from holdfast.session import Settings
+from holdfast.session import Host, Settings
+from holdfast.testing import memory_session
 
 BREAK = Tool(name="box.crash", parameters={"type": "object", "properties": {}}, roles={})
 ACTIVE = 50
@@ -61,6 +63,17 @@ async def test_a_crash_in_one_session_leaves_the_others(runtime: Runtime) -> Non
     assert isinstance(ended, Error)
     assert fine == Ok(value=2)
     assert await one.execute("2 + 2") == Ok(value=4), "and it is ready again itself"
+
+
+async def test_a_host_takes_in_as_many_as_it_may_and_one_more_when_one_has_left() -> None:
+    host = Host(max_sessions=1)
+    async with memory_session() as one, memory_session() as other:
+        host.admit(one)
+        with pytest.raises(SessionNotReady):
+            host.admit(other)
+        host.dismiss(one.id)
+        host.admit(other)
+        assert host.live() == (other,)
 
 
 @pytest.mark.soak

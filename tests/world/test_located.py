@@ -87,6 +87,14 @@ def test_links_in_a_circle_are_a_problem(root: Path) -> None:
     assert WorldPaths(root).locate("a/x").problem
 
 
+def test_forty_links_in_a_row_are_followed_as_the_kernel_does_and_no_more(root: Path) -> None:
+    for number in range(41):
+        (root / f"link{number}").symlink_to(f"link{number - 1}" if number else "end")
+    paths = WorldPaths(root)
+    assert paths.locate("link39").real == str(root / "end")
+    assert "circle" in (paths.locate("link40").problem or "")
+
+
 def test_a_hard_link_is_a_problem_inside_and_none_outside(root: Path) -> None:
     (root.parent / "other").write_bytes(b"")
     os.link(root.parent / "other", root / "hard")

@@ -385,3 +385,10 @@ def test_a_base_that_is_refused_by_now_stops_neither_resuming_nor_rejecting(tmp_
     with pytest.raises(PathRefused):
         again.commit()
     assert again.reject() == ("a",)
+
+
+def test_a_folder_is_rejected_without_what_only_begins_like_it(staged: StagedWorld) -> None:
+    for path in ("a/x", "ab", "a.txt"):
+        staged.write(path, b"")
+    assert staged.reject(["a"]) == ("a/x",)
+    assert [proposal.path for proposal in staged.proposals()] == ["a.txt", "ab"]

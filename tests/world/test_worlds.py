@@ -68,6 +68,15 @@ def test_a_write_that_must_not_overwrite_leaves_even_an_empty_file_alone(world: 
     assert world.read("b") == b"new"
 
 
+def test_what_only_begins_like_a_folder_is_not_in_it(world: World) -> None:
+    for path in ("a/x", "ab/x", "a.txt"):
+        world.write(path, b"")
+    world.delete("a", recursive=True)
+    assert list(world.files()) == ["a.txt", "ab/x"]
+    world.move("ab", "c")
+    assert list(world.files()) == ["a.txt", "c/x"]
+
+
 def test_what_is_not_there_is_not_found(world: World) -> None:
     for operation in (world.read, world.stat, world.delete, world.entries):
         with pytest.raises(FileNotFoundError):
