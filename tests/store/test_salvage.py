@@ -1,6 +1,7 @@
 """Damage to the files: derived things are made anew, and what can be read of the truth is saved and told."""
 
 import random
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -10,7 +11,16 @@ from tests.store.stories import opened, said, turn
 from holdfast.core import FakeClock, SessionId, digest_bytes
 from holdfast.core.errors import JournalDamaged, SessionNotFound, StoreUnavailable
 from holdfast.core.events import MessagePosted, Noted
-from holdfast.store import EmbeddedStore, Home, rebuild_index, verify, verify_all
+from holdfast.store import (
+    EmbeddedStore,
+    Home,
+    Problem,
+    export_session,
+    import_session,
+    rebuild_index,
+    verify,
+    verify_all,
+)
 
 LONG = "long " * 3000  # runs over onto further pages
 
@@ -264,4 +274,114 @@ async def test_a_crash_in_the_middle_of_a_salvage_is_finished_at_the_next_start(
     home.database.write_bytes(b"half a database")
     store = await EmbeddedStore.start(home, clock=clock)
     assert {line.id for line in await store.sessions()} == set(told)
+    await store.close()
+
+
+async def test_a_session_that_came_back_after_its_deletion_is_salvaged(
+    home: Home, clock: FakeClock, tmp_path: Path
+) -> None:
+    told = await fill(home, clock, sessions=3)
+    session = next(iter(told))
+    store = await EmbeddedStore.start(home, clock=clock)
+    await export_session(store, session, tmp_path / "it.zip", now_ms=0)
+    await store.delete(session)
+    await import_session(store, tmp_path / "it.zip", now_ms=0)
+    await store.close()
+    with home.database.open("r+b") as file:
+        file.write(b"\0" * 4096)
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert await texts(store, session) == told[session]
+    assert all(found.is_sound for found in await verify_all(store))
+    await store.close()
+
+
+async def test_a_lost_end_and_a_lost_whole_are_listed_as_damaged_after_a_salvage(
+    home: Home, clock: FakeClock
+) -> None:
+    told = await fill(home, clock, sessions=3)
+    whole, end, sound = told
+    content = bytearray(home.database.read_bytes())
+    for link in (*hashes(home, whole, 1), *hashes(home, end, 3)):
+        content[content.index(link) - 30 : content.index(link)] = bytes(30)
+    home.database.write_bytes(bytes(4096) + content[4096:])
+    store = await EmbeddedStore.start(home, clock=clock)
+    found = {one.session: one.problems for one in await verify_all(store)}
+    assert found == {
+        sound: (),
+        end: (Problem(seq=3, what="missing", count=2),),
+        whole: (Problem(seq=1, what="missing", count=4),),
+    }
+    assert {line.id for line in await store.sessions() if line.is_damaged} == {whole, end}
+    with pytest.raises(JournalDamaged):
+        await store.read(whole)
+    await store.delete(whole)
+    await store.close()
+
+
+def hashes(home: Home, session: SessionId, seq: int) -> list[bytes]:
+    """Those of a session's events from one on, each in its row and nowhere else."""
+    connection = sqlite3.connect(home.database)
+    rows = connection.execute(
+        "SELECT hash FROM event WHERE session = ? AND seq >= ?", (session, seq)
+    ).fetchall()
+    connection.close()
+    return [link for (link,) in rows]
+
+
+async def test_a_text_that_is_no_text_any_more_is_told(home: Home, clock: FakeClock) -> None:
+    session, other = await fill(home, clock, sessions=2)
+    content = home.database.read_bytes()
+    home.database.write_bytes(content.replace(b"0 first", b"0 f\xffrst"))
+    store = await EmbeddedStore.start(home, clock=clock)
+    found = await verify(store, session)
+    assert [problem.what for problem in found.problems] == ["changed", "unreadable"]
+    assert (await verify(store, other)).is_sound
+    await store.close()
+
+
+async def test_one_wrong_line_among_many_is_mended_when_it_is_met(home: Home, clock: FakeClock) -> None:
+    told = await fill(home, clock, sessions=5)
+    middle = list(told)[2]
+    statement(home, f"UPDATE session SET tally = 'wrong' WHERE id = '{middle}'")
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert {line.id for line in await store.sessions()} == set(told)
+    assert len(store.notices) == 1
+    await store.close()
+
+
+async def test_an_index_that_leads_astray_is_made_anew_by_a_check(home: Home, clock: FakeClock) -> None:
+    told = await fill(home, clock, sessions=2)
+    session = next(iter(told))
+    connection = sqlite3.connect(home.database)
+    (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'event_place'").fetchone()
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    content = bytearray(home.database.read_bytes())
+    at = content.index(session.encode(), (page - 1) * size, page * size)
+    content[at : at + 4] = b"3000"
+    home.database.write_bytes(content)
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert (await verify(store, session)).is_sound
+    assert await texts(store, session) == told[session]
+    assert len(await store.sessions()) == 2
+    await store.close()
+
+
+async def test_commits_behind_a_damaged_place_in_the_log_are_saved_and_told(
+    home: Home, clock: FakeClock, tmp_path: Path
+) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    journal = await store.create(opened())
+    for number in range(20):
+        await journal.append(said(number, f"text {number}"))
+    killed = shutil.copytree(home.root, tmp_path / "killed", ignore=shutil.ignore_patterns("holders"))
+    await store.close()
+    log = killed / "holdfast.db-wal"
+    content = bytearray(log.read_bytes())
+    content[content.index(b"text 10")] ^= 1
+    log.write_bytes(content)
+    store = await EmbeddedStore.start(Home(killed), clock=clock)
+    (notice,) = store.notices
+    assert "1 sessions were saved" in notice
+    assert await texts(store, journal.session) == [f"text {number}" for number in range(20)]
     await store.close()

@@ -28,6 +28,7 @@ def connect(path: Path, *, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -> sql
     """A connection that commits when told to and whose commits are on disk when they return."""
     # check_same_thread is off because the thread that closes a connection may be another than the one that used it.
     connection = sqlite3.connect(path, isolation_level=None, timeout=timeout_seconds, check_same_thread=False)
+    connection.text_factory = _text  # a damaged text is a wrong id or name, and no reason to end
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     connection.execute("PRAGMA trusted_schema = OFF")
@@ -108,6 +109,10 @@ def _check_whole(connection: sqlite3.Connection, path: Path, schema: str) -> Non
     if lost:
         connection.executescript(f"BEGIN IMMEDIATE; {schema} COMMIT;")
     connection.execute("SELECT count(*) FROM (SELECT 1 FROM event LIMIT 1)")
+
+
+def _text(content: bytes) -> str:
+    return content.decode(errors="replace")
 
 
 def _without_comments(sql: str) -> str:

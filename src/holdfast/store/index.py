@@ -1,11 +1,14 @@
 """The index: the list of sessions, derived from the events and made again from them when it is missing or wrong."""
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import TypeGuard
 
 import msgspec
 
-from holdfast.core import SessionId, encode
+from holdfast.core import SessionId, check_session_id, encode
+from holdfast.core.errors import InvalidId
 from holdfast.core.events import Parent, Recorded, SessionOpened, decode_event
 from holdfast.store.database import SQL
 from holdfast.store.fold import Tally, begin, fold, is_activity
@@ -29,18 +32,31 @@ def is_usable(connection: Connection) -> bool:
         return False
 
 
-def rebuild(transaction: Transaction) -> int:
-    """Make the index anew from the events; the number of sessions in it."""
-    ids = [SessionId(id) for (id,) in transaction.execute(SQL["sessions_with_events"])]
+def rebuild(transaction: Transaction, *, noted: Mapping[SessionId, Tally] | None = None) -> int:
+    """Make the index anew from the events; the number of sessions in it.
+
+    What the old lines, or those that were `noted` elsewhere, say of a journal is more than there is where events were lost.
+    """
+    lines = _lines(transaction) | dict(noted or {})
+    with suppress(sqlite3.IntegrityError):  # two events in one place are damage that inspection tells
+        transaction.execute(SQL["rebuild_places"])
     buried = {id for (id,) in transaction.execute(SQL["kept_tombstones"])}
-    claims = _claims(transaction)
+    ids = [id for (id,) in transaction.execute(SQL["sessions_with_events"]) if _is_id(id)]
+    live = [id for id in dict.fromkeys((*ids, *lines)) if id not in buried]
     transaction.execute(SQL["empty_index"])
-    live = [id for id in ids if id not in buried]
     for session in live:  # every line before any history: a fork is read through its parent's line
-        _place(transaction, session)
+        _place(transaction, session, lines.get(session))
     for session in live:
-        _describe(transaction, session, claimed=claims.get(session, 0))
+        _describe(transaction, session, lines.get(session))
     return len(live)
+
+
+def strayed(connection: Connection) -> list[SessionId]:
+    """Sessions that have events and no line, which is how a damaged list shows. Looks through the places of all events."""
+    known = {id for (id,) in connection.execute(SQL["listed_sessions"])}
+    known |= {id for (id,) in connection.execute(SQL["kept_tombstones"])}
+    found = (id for (id,) in connection.execute(SQL["sessions_with_events"]))
+    return [id for id in found if id not in known and _is_id(id)]
 
 
 def mark_damaged(transaction: Transaction, session: SessionId) -> None:
@@ -55,9 +71,11 @@ def is_damaged(body: bytes) -> bool:
     return decode_tally(body).summary.is_damaged
 
 
-def _place(transaction: Transaction, session: SessionId) -> None:
-    (body,) = transaction.execute(SQL["first_event"], (session,)).fetchone()
-    parent = _parent_in(body)
+def _place(transaction: Transaction, session: SessionId, line: Tally | None) -> None:
+    first = transaction.execute(SQL["first_event"], (session,)).fetchone()
+    parent = _parent_in(first[0]) if first is not None else None
+    if parent is None and line is not None:
+        parent = line.summary.parent
     place = (parent.session, parent.seq) if parent else (None, None)
     transaction.execute(SQL["claim_session"], (session, None, "", 0, *place, encode(begin(session))))
 
@@ -70,18 +88,29 @@ def _parent_in(body: bytes) -> Parent | None:
     return event.parent if isinstance(event, SessionOpened) else None
 
 
-def _claims(transaction: Transaction) -> dict[str, int]:
-    claims: dict[str, int] = {}
+def _lines(transaction: Transaction) -> dict[SessionId, Tally]:
+    lines: dict[SessionId, Tally] = {}
     for session, body in transaction.execute(SQL["claimed_events"]):
         with suppress(msgspec.MsgspecError):
-            claims[session] = decode_tally(body).summary.events
-    return claims
+            line = decode_tally(body)
+            if session == line.summary.id and _is_id(session):
+                lines[session] = line
+    return lines
 
 
-def _describe(transaction: Transaction, session: SessionId, *, claimed: int) -> None:
+def _is_id(text: object) -> TypeGuard[SessionId]:
+    try:
+        check_session_id(text if isinstance(text, str) else "")
+    except InvalidId:
+        return False
+    return True
+
+
+def _describe(transaction: Transaction, session: SessionId, line: Tally | None) -> None:
     found, readable = inspect(transaction, session)
-    tally = fold(session, readable) if readable else begin(session)
-    if not found.is_sound or claimed > tally.summary.events:
+    tally = fold(session, readable) if readable else line or begin(session)
+    claimed = line.summary.events if line is not None else 0
+    if not found.is_sound or claimed > len(readable):
         # The claim is kept: it is the only sign that the end of a journal was cut off.
         tally = _damaged(_with_summary(tally, events=max(claimed, tally.summary.events)))
     name = tally.summary.name

@@ -25,10 +25,11 @@ class Line(Value):
 
 
 class Problem(Value):
-    """One event that is not as it was written."""
+    """An event that is not as it was written; or `count` of them in a row, where they are missing."""
 
     seq: int
     what: Literal["missing", "changed", "unreadable"]
+    count: int = 1
 
 
 class Inspection(Value):
@@ -53,7 +54,7 @@ def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, lis
     segments = lineage(connection, session)
     for segment in segments:
         for seq, at_ms, link, body in _rows(connection, segment):
-            problems += [Problem(seq=gap, what="missing") for gap in range(expected, seq)]
+            problems += _gap(expected, seq)
             # After a gap the link before is unknown, so that only what follows the next event can be held against it.
             is_linked = seq > expected or chain(previous, segment.session, seq, at_ms, body) == link
             if not is_linked:
@@ -75,14 +76,17 @@ def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, lis
                 )
             previous, expected = link, seq + 1
         if segment.upto < LAST:
-            problems += [Problem(seq=gap, what="missing") for gap in range(expected, segment.upto + 1)]
-            expected = segment.upto + 1
-    claimed = read_tally(connection, session).summary.events
-    problems += [Problem(seq=gap, what="missing") for gap in range(expected, claimed + 1)]
+            problems += _gap(expected, segment.upto + 1)
+            expected = max(expected, segment.upto + 1)
+    problems += _gap(expected, read_tally(connection, session).summary.events + 1)
     found = Inspection(
         session=session, events=len(readable), problems=tuple(problems), last_hash=previous.hex()
     )
     return found, readable
+
+
+def _gap(expected: int, found: int) -> list[Problem]:
+    return [Problem(seq=expected, what="missing", count=found - expected)] if found > expected else []
 
 
 def read_lines(connection: Connection, session: SessionId) -> Iterator[Line]:
@@ -104,8 +108,9 @@ def _rows(connection: Connection, segment: Segment) -> Iterator[Row]:
 
 def _rows_one_by_one(connection: Connection, segment: Segment, after: int) -> Iterator[Row]:
     # A page that cannot be read takes its events with it; those on other pages are reached by their own number.
-    claimed = read_tally(connection, segment.session).summary.events
-    for seq in range(after + 1, min(segment.upto, claimed) + 1):
+    is_own = segment.upto == LAST
+    upto = read_tally(connection, segment.session).summary.events if is_own else segment.upto
+    for seq in range(after + 1, upto + 1):
         try:
             row = connection.execute(SQL["read_events"], (segment.session, seq - 1, seq)).fetchone()
         except sqlite3.DatabaseError:

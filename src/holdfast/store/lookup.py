@@ -27,9 +27,13 @@ def load_upto(connection: Connection, session: SessionId, at: int) -> list[Recor
 
 
 def load_after(connection: Connection, session: SessionId, after: int) -> list[Recorded]:
-    """What a journal holds behind one event."""
-    read_tally(connection, session)  # a deleted parent still has rows, but is no session
-    return read_history(connection, session, after=max(after, 0))
+    """What a journal holds behind one event. Raises SessionNotFound, JournalDamaged."""
+    after = max(after, 0)
+    events = read_tally(connection, session).summary.events  # a deleted parent has rows, but is no session
+    history = read_history(connection, session, after=after)
+    if after + len(history) < events:
+        raise damaged(session, after + len(history) + 1)
+    return history
 
 
 def newest(connection: Connection, *, limit: int | None, folder: str | None) -> list[SessionSummary]:

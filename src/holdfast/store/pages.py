@@ -1,81 +1,83 @@
 """Pages: the rows in a SQLite file, read without SQLite, so that what is damaged in one place can be read in others.
 
-Only leaf pages of tables are looked at, wherever they lie: the trees above them may be gone. Pages in the log beside
-the file are newer versions of the same pages. See https://sqlite.org/fileformat2.html.
+Pages that hold rows are looked at wherever they lie: the trees above them may be gone. Pages in the log beside the file
+(`frames`) are newer versions of the same pages. See https://sqlite.org/fileformat2.html.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.store.frames import page_size, read_frames
+
 Column = None | int | float | bytes
 """As it lies in the file; text is bytes here."""
 
-_LEAF = 0x0D
+_TABLE_LEAF, _INDEX_LEAF, _INDEX_INTERIOR = 0x0D, 0x0A, 0x02
 _INTEGER_SIZES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
-_WAL_HEADER, _FRAME_HEADER = 32, 24
 LARGEST_PAYLOAD = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of some table: its number and what is in it."""
+    """One row of some table or index: its number (0 where it has none), what is in it, and whether its page has no newer version."""
 
     number: int
     columns: tuple[Column, ...]
+    is_current: bool
 
 
 def rows(database: Path, log: Path) -> Iterator[Row]:
     """Every row that can be read, the older versions of a page first. A row may come more than once."""
     content = database.read_bytes() if database.exists() else b""
-    frames = log.read_bytes() if log.exists() else b""
-    size = _page_size(content, frames)
+    written = log.read_bytes() if log.exists() else b""
+    size = _page_size(content, written)
+    frames = read_frames(written, size)
+    newest = {frame.number: place for place, frame in enumerate(frames)}
     pages = {
         number: content[start : start + size]
         for number, start in enumerate(range(0, len(content) - size + 1, size), start=1)
     }
-    yield from _rows_of(pages, pages)
-    for number, page in _frames(frames, size):
-        pages[number] = page
-        yield from _rows_of({number: page}, pages)
+    for number in list(pages):
+        yield from _rows_of(number, pages, is_current=number not in newest)
+    for place, frame in enumerate(frames):
+        pages[frame.number] = frame.page
+        yield from _rows_of(frame.number, pages, is_current=newest[frame.number] == place)
 
 
-def _page_size(content: bytes, frames: bytes) -> int:
+def _page_size(content: bytes, log: bytes) -> int:
     declared = int.from_bytes(content[16:18], "big")
     size = 65536 if declared == 1 else declared
     if content[:15] != b"SQLite format 3" or size < 512 or size & (size - 1):
-        size = int.from_bytes(frames[8:12], "big") if len(frames) >= _WAL_HEADER else 4096
+        size = page_size(log)
     return size if 512 <= size <= 65536 and not size & (size - 1) else 4096
 
 
-def _frames(frames: bytes, size: int) -> Iterator[tuple[int, bytes]]:
-    salts = frames[16:24]
-    for start in range(_WAL_HEADER, len(frames) - _FRAME_HEADER - size + 1, _FRAME_HEADER + size):
-        # Frames with other salts are left over from before the log was last begun anew.
-        if frames[start + 8 : start + 16] == salts:
-            page = frames[start + _FRAME_HEADER : start + _FRAME_HEADER + size]
-            yield int.from_bytes(frames[start : start + 4], "big"), page
-
-
-def _rows_of(fresh: dict[int, bytes], pages: dict[int, bytes]) -> Iterator[Row]:
-    for number, page in list(fresh.items()):
-        head = 100 if number == 1 else 0
-        if page[head] != _LEAF:
+def _rows_of(number: int, pages: dict[int, bytes], *, is_current: bool) -> Iterator[Row]:
+    page = pages[number]
+    head = 100 if number == 1 else 0
+    kind = page[head]
+    if kind not in (_TABLE_LEAF, _INDEX_LEAF, _INDEX_INTERIOR):
+        return
+    first = head + (12 if kind == _INDEX_INTERIOR else 8)
+    count = int.from_bytes(page[head + 3 : head + 5], "big")
+    for pointer in range(first, min(first + 2 * count, len(page) - 1), 2):
+        start = int.from_bytes(page[pointer : pointer + 2], "big")
+        try:
+            row, columns = _cell(page, kind, start, pages)
+        except (IndexError, ValueError, KeyError):
             continue
-        count = int.from_bytes(page[head + 3 : head + 5], "big")
-        for pointer in range(head + 8, min(head + 8 + 2 * count, len(page) - 1), 2):
-            try:
-                yield _cell(page, int.from_bytes(page[pointer : pointer + 2], "big"), pages)
-            except (IndexError, ValueError, KeyError):
-                continue
+        yield Row(number=row, columns=columns, is_current=is_current)
 
 
-def _cell(page: bytes, start: int, pages: dict[int, bytes]) -> Row:
-    length, position = _varint(page, start)
-    number, position = _varint(page, position)
-    if not 0 < length <= LARGEST_PAYLOAD:
+def _cell(page: bytes, kind: int, start: int, pages: dict[int, bytes]) -> tuple[int, tuple[Column, ...]]:
+    length, position = _varint(page, start + 4 if kind == _INDEX_INTERIOR else start)
+    number = 0
+    if kind == _TABLE_LEAF:
+        number, position = _varint(page, position)
+    if not 0 < length <= min(LARGEST_PAYLOAD, len(pages) * len(page)):
         raise ValueError("no length that a row could have")
-    local = _local_bytes(length, len(page))
+    local = _local_bytes(length, len(page), is_table=kind == _TABLE_LEAF)
     payload = page[position : position + local]
     following = int.from_bytes(page[position + local : position + local + 4], "big") if local < length else 0
     parts, have = [payload], len(payload)
@@ -84,11 +86,11 @@ def _cell(page: bytes, start: int, pages: dict[int, bytes]) -> Row:
         parts.append(overflow[4:])
         have += len(overflow) - 4
         following = int.from_bytes(overflow[:4], "big")
-    return Row(number=number, columns=_record(b"".join(parts)[:length]))
+    return number, _record(b"".join(parts)[:length])
 
 
-def _local_bytes(length: int, usable: int) -> int:
-    most = usable - 35
+def _local_bytes(length: int, usable: int, *, is_table: bool) -> int:
+    most = usable - 35 if is_table else (usable - 12) * 64 // 255 - 23
     if length <= most:
         return length
     least = (usable - 12) * 32 // 255 - 23

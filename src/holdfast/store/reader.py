@@ -47,15 +47,17 @@ class Reader:
             if self._connection is None:
                 self._connection = self._connect()
             self._connection.execute("BEGIN")
-            try:
-                return work(self._connection)
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-        except (sqlite3.Error, OSError) as problem:
-            raise self._explain(problem) from problem
+            result = work(self._connection)
+            self._connection.execute("ROLLBACK")
+        except BaseException as problem:
+            # What failed may be in the middle of a statement, which would keep the connection at this point in time.
+            self._disconnect()
+            if isinstance(problem, sqlite3.Error | OSError):
+                raise self._explain(problem) from problem
+            raise
+        return result
 
     def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()

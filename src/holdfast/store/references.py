@@ -6,7 +6,9 @@ files of a restore point. So a mention is found without knowing what each of the
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 
+from holdfast.core.errors import JournalDamaged
 from holdfast.store.blobs import Blobs
 from holdfast.store.database import SQL
 from holdfast.store.rows import Connection
@@ -30,5 +32,6 @@ def mentioned(connection: Connection, blobs: Blobs, bodies: Iterable[bytes]) -> 
         if connection.execute(SQL["get_blob"], (bytes.fromhex(digest),)).fetchone() is None:
             continue
         found.add(digest)
-        open_ends |= digests_in(blobs.read(connection, digest)) - found
+        with suppress(JournalDamaged):  # what a damaged content mentions, nobody can tell
+            open_ends |= digests_in(blobs.read(connection, digest)) - found
     return found

@@ -51,11 +51,13 @@ def lineage(connection: Connection, session: SessionId, *, upto: int = LAST) -> 
     """The stretches that a session's history consists of, oldest first: its ancestors' parts, then its own."""
     segments: list[Segment] = []
     current: str | None = session
-    while current is not None:
+    seen = set[str]()
+    while current is not None and current not in seen:  # damaged lines may lead in a circle
+        seen.add(current)
         row = connection.execute(SQL["parent_of"], (current,)).fetchone()
-        if row is None:
+        if row is None and not segments:
             raise SessionNotFound(f"there is no session {current!r}")
-        parent, parent_seq = row
+        parent, parent_seq = row or (None, None)  # an ancestor that was lost is a stretch without events
         after = parent_seq or 0
         segments.append(Segment(session=SessionId(current), after=after, upto=upto))
         current, upto = parent, min(upto, after)
@@ -109,7 +111,10 @@ def decode_tally(body: object) -> Tally:
     """A line as it is stored; raises msgspec.MsgspecError on anything else."""
     if not isinstance(body, bytes | str):
         raise msgspec.DecodeError("a line of the list is JSON")
-    return _TALLY.decode(body)
+    try:
+        return _TALLY.decode(body)
+    except UnicodeDecodeError as problem:
+        raise msgspec.DecodeError("a line of the list is UTF-8") from problem
 
 
 def append_records(transaction: Transaction, records: Sequence[Recorded], entries: Sequence[Entry]) -> None:

@@ -2,32 +2,19 @@
 
 import os
 import sqlite3
-from dataclasses import dataclass
 from pathlib import Path
 
 import holdfast.store.database as database
 import holdfast.store.index as index
-from holdfast.core import check_session_id, digest_bytes
-from holdfast.core.errors import InvalidId, JournalDamaged
-from holdfast.core.events import chain
+from holdfast.core.errors import JournalDamaged
 from holdfast.store.database import SQL
+from holdfast.store.frames import has_lost_commits
 from holdfast.store.home import Home, private_folder, sync_folder
-from holdfast.store.pages import Column, rows
+from holdfast.store.pages import rows
 from holdfast.store.pen import Transaction
+from holdfast.store.remains import Remains, gather
 
 _BESIDE = ("", "-wal", "-shm")
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A row of the journal as it was found."""
-
-    row: int
-    session: str
-    seq: int
-    at_ms: int
-    hash: bytes
-    body: bytes
 
 
 def needs_salvage(home: Home) -> bool:
@@ -35,6 +22,8 @@ def needs_salvage(home: Home) -> bool:
     path = home.database
     if not path.exists():
         return False
+    if has_lost_commits(Path(f"{path}-wal")):  # before SQLite opens it, and forgets them
+        return True
     try:
         database.prepare(path)
         connection = database.connect(path)
@@ -107,31 +96,13 @@ def _is_truncated(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def _refill(old: Path, fresh: Path) -> tuple[int, int]:
-    events: dict[tuple[str, int], list[Event]] = {}
-    blobs: dict[bytes, tuple[Column, ...]] = {}
-    graves: dict[bytes, tuple[Column, ...]] = {}
-    for row in rows(old, Path(f"{old}-wal")):
-        match row.columns:
-            case (None, bytes(session), int(seq), int(at_ms), bytes(link), bytes(body)) if len(link) == 32:
-                if _is_id(session):
-                    event = Event(row.number, session.decode(), seq, at_ms, link, body)
-                    events.setdefault((event.session, seq), []).append(event)
-            case (bytes(digest), int(), bytes(content), int(), int()) if (
-                digest_bytes(content) == digest.hex()
-            ):
-                blobs[digest] = row.columns
-            case (bytes(digest), int(), None, int(), int()) if len(digest) == 32:
-                blobs[digest] = row.columns
-            case (bytes(session), _, int(), bytes(), int(), bytes(), int(), _, _):
-                graves[session] = row.columns
-            case _:
-                continue
+    remains = gather(rows(old, Path(f"{old}-wal")))
     database.prepare(fresh)
     connection = database.connect(fresh)
     try:
         connection.execute("BEGIN IMMEDIATE")
-        _fill(connection, events, blobs, graves)
-        kept = index.rebuild(Transaction(connection))
+        _fill(connection, remains)
+        kept = index.rebuild(Transaction(connection), noted=remains.lines)
         damaged = sum(index.is_damaged(body) for (body,) in connection.execute(SQL["list_sessions"], (-1,)))
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -145,45 +116,13 @@ def _refill(old: Path, fresh: Path) -> tuple[int, int]:
     return kept, damaged
 
 
-def _fill(
-    connection: sqlite3.Connection,
-    events: dict[tuple[str, int], list[Event]],
-    blobs: dict[bytes, tuple[Column, ...]],
-    graves: dict[bytes, tuple[Column, ...]],
-) -> None:
-    gone = {session.decode() for session, columns in graves.items() if columns[6] == 0}
-    chosen = [_best(versions, events) for versions in events.values() if versions[0].session not in gone]
-    taken: set[int] = set()
-    for event in sorted(chosen, key=lambda one: (one.row, one.session, one.seq)):
-        number = None if event.row in taken else event.row
-        taken.add(event.row)
-        place = (number, event.session, event.seq, event.at_ms, event.hash, event.body)
+def _fill(connection: sqlite3.Connection, remains: Remains) -> None:
+    last = 0
+    for event in remains.journal():
+        last = max(event.row, last + 1)  # two rows with one number are damage; they stay in their order
+        place = (last, event.session, event.seq, event.at_ms, event.hash, event.body)
         connection.execute(SQL["salvage_event"], place)
-    for digest, size, content, _, put_ms in blobs.values():
+    for digest, size, content, _, put_ms in remains.blobs.values():
         connection.execute(SQL["put_blob"], (digest, size, content, put_ms))
-    for columns in graves.values():
-        texts = [_text(column) if place in (0, 1, 3, 7) else column for place, column in enumerate(columns)]
-        connection.execute(SQL["bury"], tuple(texts))
-
-
-def _best(versions: list[Event], events: dict[tuple[str, int], list[Event]]) -> Event:
-    # Of several versions of one event the one that its predecessor vouches for, else the last written.
-    for event in reversed(versions):
-        before = events.get((event.session, event.seq - 1), [])
-        if any(
-            chain(one.hash, event.session, event.seq, event.at_ms, event.body) == event.hash for one in before
-        ):
-            return event
-    return versions[-1]
-
-
-def _is_id(text: bytes) -> bool:
-    try:
-        check_session_id(text.decode())
-    except (InvalidId, UnicodeDecodeError):
-        return False
-    return True
-
-
-def _text(column: Column) -> Column | str:
-    return column.decode() if isinstance(column, bytes) else column
+    for grave in remains.graves.values():
+        connection.execute(SQL["bury"], grave.columns)

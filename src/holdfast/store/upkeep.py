@@ -1,5 +1,6 @@
 """Upkeep: what a person asks of the store as a whole: check it, and make derived things anew."""
 
+import sqlite3
 from collections.abc import Sequence
 
 import holdfast.store.index as index
@@ -12,16 +13,27 @@ async def verify(store: EmbeddedStore, session: SessionId) -> Inspection:
     """Check a session's chain, event by event. Raises SessionNotFound."""
     key = check_session_id(session)
     found, _ = await store.reading(lambda connection: inspect(connection, key))
+    if not found.is_sound and await store.reading(_is_derived_damaged):
+        await rebuild_index(store)
+        found, _ = await store.reading(lambda connection: inspect(connection, key))
     if not found.is_sound:
         await store.writing(lambda transaction: index.mark_damaged(transaction, key))
     return found
 
 
 async def verify_all(store: EmbeddedStore) -> Sequence[Inspection]:
-    """Check every session, newest first."""
+    """Check every session, newest first; those too that a damaged list has lost."""
+    if await store.reading(_is_derived_damaged):
+        await rebuild_index(store)
     return [await verify(store, line.id) for line in await store.sessions()]
 
 
 async def rebuild_index(store: EmbeddedStore) -> int:
     """Make the list of sessions anew from the journals; how many there are."""
     return await store.writing(index.rebuild)
+
+
+def _is_derived_damaged(connection: sqlite3.Connection) -> bool:
+    """Whether events cannot be found by their places, or sessions by the list, though they are there."""
+    (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    return found != "ok" or bool(index.strayed(connection))

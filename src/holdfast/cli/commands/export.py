@@ -51,7 +51,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 console.say(f"{counted(manifest.events, 'event')}, last hash {manifest.last_hash}")
             if manifest.problems:
                 is_whole = False
-                console.say(f"{len(manifest.problems)} events of {session} are missing or damaged", "bad")
+                console.say(f"events are missing or damaged: holdfast verify {session} names them", "bad")
     if arguments.json:
         console.json(manifests if arguments.all else manifests[0])
     return exits.OK if is_whole else exits.ERROR

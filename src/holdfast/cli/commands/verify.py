@@ -40,5 +40,6 @@ async def run(arguments: argparse.Namespace) -> int:
                 f"sound    {one.session}  {counted(one.events, 'event')}, last hash {one.last_hash}"
             )
         for problem in one.problems:
-            console.print(f"{problem.what:<8} {one.session}  event {problem.seq}")
+            through = f" to {problem.seq + problem.count - 1}" if problem.count > 1 else ""
+            console.print(f"{problem.what:<8} {one.session}  event {problem.seq}{through}")
     return exits.OK if all(one.is_sound for one in found) else exits.ERROR

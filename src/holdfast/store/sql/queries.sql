@@ -8,15 +8,16 @@ INSERT INTO event (row, session, seq, at_ms, hash, body) VALUES (?, ?, ?, ?, ?, 
 
 -- name: read_events
 -- One session's own rows between two places, in order; typed, whatever somebody put there behind our back.
-SELECT seq, CAST(at_ms AS INTEGER), CAST(hash AS BLOB), CAST(body AS BLOB) FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
+SELECT CAST(seq AS INTEGER), ifnull(CAST(at_ms AS INTEGER), 0), ifnull(CAST(hash AS BLOB), x''), ifnull(CAST(body AS BLOB), x'')
+FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
 
 -- name: event_hash
 -- The hash that a fork's first event builds on.
-SELECT hash FROM event WHERE session = ? AND seq = ?;
+SELECT ifnull(CAST(hash AS BLOB), x'') FROM event WHERE session = ? AND seq = ?;
 
 -- name: last_event
 -- Where a journal ends.
-SELECT seq, hash FROM event WHERE session = ? ORDER BY seq DESC LIMIT 1;
+SELECT seq, ifnull(CAST(hash AS BLOB), x'') FROM event WHERE session = ? ORDER BY seq DESC LIMIT 1;
 
 -- name: rank_of
 -- The place of an event among those of all sessions.
@@ -142,7 +143,7 @@ SELECT session, seq FROM event ORDER BY row DESC LIMIT 1;
 
 -- name: first_event
 -- A journal begins with the event that names its parent.
-SELECT body FROM event WHERE session = ? ORDER BY seq LIMIT 1;
+SELECT ifnull(CAST(body AS BLOB), x'') FROM event WHERE session = ? ORDER BY seq LIMIT 1;
 
 -- name: sessions_with_events
 -- In the order in which they began, so that an older session keeps a name that two claim.
@@ -156,12 +157,20 @@ SELECT session FROM tombstone WHERE kept_seq > 0;
 -- How many events each session had when its line was last written; more than there are means that some were removed.
 SELECT id, tally FROM session;
 
+-- name: listed_sessions
+-- By the order of the list, so that what cannot be reached by it is missed.
+SELECT id FROM session ORDER BY rank;
+
+-- name: rebuild_places
+-- Where each event lies is derived from the events as well.
+REINDEX event_place;
+
 -- name: empty_index
 DELETE FROM session;
 
 -- name: events_since
 -- What the search has not seen yet, a portion at a time.
-SELECT row, session, seq, at_ms, hash, CAST(body AS BLOB) FROM event WHERE row > ? ORDER BY row LIMIT 2000;
+SELECT row, session, seq, at_ms, hash, ifnull(CAST(body AS BLOB), x'') FROM event WHERE row > ? ORDER BY row LIMIT 2000;
 
 -- name: hash_of_row
 -- Whether the search was made of this very journal.
@@ -186,10 +195,10 @@ FROM passage WHERE passage MATCH ? ORDER BY rowid DESC LIMIT ?;
 
 -- name: bodies_above
 -- What a deleted session mentions.
-SELECT CAST(body AS BLOB) FROM event WHERE session = ? AND seq > ?;
+SELECT ifnull(CAST(body AS BLOB), x'') FROM event WHERE session = ? AND seq > ?;
 
 -- name: all_bodies
-SELECT CAST(body AS BLOB) FROM event;
+SELECT ifnull(CAST(body AS BLOB), x'') FROM event;
 
 -- name: drop_blob
 -- Not one that somebody has just put again and not mentioned yet.

@@ -1,0 +1,103 @@
+"""Bits that turn over at rest: a home with everything in it that a store has, and what may be seen of it after the damage."""
+
+import random
+import shutil
+from pathlib import Path
+
+from tests.store.stories import opened, turn
+
+from holdfast.core import FakeClock, SessionId
+from holdfast.core.errors import HoldfastError
+from holdfast.core.events import Noted
+from holdfast.store import (
+    EmbeddedStore,
+    Home,
+    export_session,
+    import_session,
+    search,
+    verify,
+    verify_all,
+)
+
+Told = dict[SessionId, list[bytes]]
+"""Which sessions there are, and the hashes of their events."""
+LONG = "long " * 1500
+
+
+async def furnish(home: Home, folder: Path) -> Told:
+    """Long and short texts, a fork of a deleted session, a content, and a session that was deleted and imported again.
+
+    What a process that is killed now would leave is in `folder / "killed"`.
+    """
+    store = await EmbeddedStore.start(home, clock=FakeClock())
+    journals = [await store.create(opened(name=f"name-{n}")) for n in range(5)]
+    for journal in journals:
+        for number in (1, 2, 3):
+            await journal.append(*turn(number, LONG if number == 2 else f"{number}"))
+    await journals[1].append(Noted(code="n", text="n"), blobs=[b"content" * 100])
+    journals.append(await store.fork(journals[0].session, at=5, opened=opened(name="fork")))
+    for journal in (journals[0], journals[2]):
+        await journal.release()
+    file = folder / "travelling.zip"
+    await export_session(store, journals[2].session, file, now_ms=0)
+    for journal in (journals[0], journals[2]):
+        await store.delete(journal.session)
+    await import_session(store, file, now_ms=0)
+    for number in range(3):  # of the last commit nobody can tell whether it was damaged or never acknowledged
+        await store.put_blob(b"%d" % number)
+    told = {one.id: [record.hash for record in await store.read(one.id)] for one in await store.sessions()}
+    shutil.copytree(home.root, folder / "killed", ignore=shutil.ignore_patterns("holders"))
+    await store.close()
+    return told
+
+
+def flip(path: Path, dice: random.Random) -> None:
+    """Turn one bit over, or some, where the file has been written to."""
+    content = bytearray(path.read_bytes())
+    end = len(bytes(content).rstrip(b"\0"))
+    for _ in range(dice.choice((1, 1, 1, 5, 50))):
+        content[dice.randrange(end)] ^= 1 << dice.randrange(8)
+    path.write_bytes(content)
+
+
+async def look(home: Home, told: Told) -> list[str]:
+    """Start twice and do what people do; whatever was hidden from them or came as no error of ours."""
+    hidden: list[str] = []
+    is_told = False
+    for start in ("first", "second"):
+        try:
+            store = await EmbeddedStore.start(home, clock=FakeClock())
+        except HoldfastError:
+            is_told = True
+            continue
+        for session, hashes in told.items():
+            hidden += [f"{start}: {what}" for what in await _compare(store, session, hashes)]
+        try:
+            found = {one.session for one in await verify_all(store)}
+            if told.keys() - found and not (is_told or store.notices):
+                hidden.append(f"{start}: a session is gone from the list")
+            await search(store, "long")
+            await store.sweep()
+        except HoldfastError:
+            is_told = True
+        is_told = is_told or bool(store.notices)
+        await store.close()
+    return hidden
+
+
+async def _compare(store: EmbeddedStore, session: SessionId, hashes: list[bytes]) -> list[str]:
+    hidden: list[str] = []
+    try:
+        if [record.hash for record in await store.read(session)] != hashes:
+            hidden.append("another history is read without a word")
+    except HoldfastError:
+        pass  # which tells it
+    try:
+        found = await verify(store, session)
+        if found.is_sound and found.last_hash != hashes[-1].hex():
+            hidden.append("another history is called sound")
+        await export_session(store, session, store.home.root / "out.zip", now_ms=0)
+    except HoldfastError:
+        pass
+    (store.home.root / "out.zip").unlink(missing_ok=True)
+    return hidden
