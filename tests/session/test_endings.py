@@ -97,6 +97,8 @@ async def test_a_wait_that_ends_inside_is_not_taken_for_the_end_of_the_budget() 
     async with memory_session([lose_patience], limits=Limits(wall_seconds=1000)) as session:
         outcome = await begun(session)
         assert isinstance(outcome, Error), outcome
+        [trace] = session.diagnostics()
+        assert "lose_patience" in trace.text, "a fault is on record with the place it came from"
 
 
 @pytest.mark.parametrize(("verdict", "is_there"), [("approve", False), ("deny", True)])
