@@ -1,111 +1,20 @@
-"""`holdfast proxy`, `hook`, `install` and `mcp` as people and other programs run them: as processes."""
+"""`holdfast proxy`, `hook` and `mcp` as people and other programs run them: as processes."""
 
 import asyncio
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import mcp_types
 import pytest
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from tests.mcp.bench import SERVERS
+from tests.mcp.place import FRIENDLY, Place, Raw
 
-from holdfast.cli.main import main
-from holdfast.core.errors import InvalidConfig
-from holdfast.mcp import load_servers, plan
-
-POLICY = """\
-policy: lab
-rules:
-  - name: ask
-    escalate: friendly.echo
-    because: it echoes
-  - name: rest
-    allow: "*"
-tools:
-  friendly.echo: {text: none}
-"""
-
-
-class Done(NamedTuple):
-    """How a command ended."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-class Place:
-    """A home of Holdfast and a folder to work in."""
-
-    def __init__(self, root: Path) -> None:
-        self.home, self.folder = root / "home", root / "work"
-        self.home.mkdir(mode=0o700)
-        self.folder.mkdir()
-        self.environment = {"PATH": os.environ["PATH"], "HOLDFAST_HOME": str(self.home), "HOME": str(root)}
-
-    def configure(self, **servers: list[str]) -> None:
-        """Write mcp-servers.json and tool annotations for the friendly server."""
-        entries = {name: {"command": command[0], "args": command[1:]} for name, command in servers.items()}
-        (self.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": entries}))
-        roles = {"toolName": "echo", "args": {"text": ["none"]}}
-        count = {"toolName": "wait_forever", "args": {"marker": ["none"]}}
-        annotations = {"servers": {"friendly": {"tools": [roles, count]}}}
-        (self.home / "tool-annotations.json").write_text(json.dumps(annotations))
-        (self.home / "lab.yaml").write_text(POLICY)
-
-    def run(self, *words: str, stdin: str = "") -> Done:
-        """A command, run to its end in this process."""
-        out, err = io.StringIO(), io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-            for name, value in self.environment.items():
-                patch.setenv(name, value)
-            patch.chdir(self.folder)
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-            code = main(list(words))
-        return Done(code, out.getvalue(), err.getvalue())
-
-    def spawn(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
-        """A command, run to its end in a process of its own."""
-        return subprocess.run(
-            [sys.executable, "-m", "holdfast", *words],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            env=self.environment,
-            check=False,
-            timeout=50,
-        )
-
-    @asynccontextmanager
-    async def proxied(self, *words: str, era: str = "auto", **callbacks: Any) -> AsyncIterator[Client]:
-        """The official client over stdio, with `holdfast proxy` at the other end."""
-        server = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "holdfast", "proxy", "-p", str(self.home / "lab.yaml"), *words],
-            env=self.environment,
-            cwd=self.folder,
-        )
-        info = mcp_types.Implementation(name="desk", version="1")
-        async with Client(stdio_client(server), mode=era, client_info=info, **callbacks) as client:
-            yield client
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
-
-
-FRIENDLY = [sys.executable, str(SERVERS / "friendly.py")]
+from holdfast.mcp import load_servers
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
@@ -162,48 +71,6 @@ def test_the_proxy_serves_without_the_server_that_failed_and_says_so(place: Plac
     _, said = proxy.hang_up()
     assert "friendly: 9 tools" in said
     assert "server 'broken' ended with code 1" in said
-
-
-class Raw:
-    """`holdfast proxy` as a process, spoken to without any library."""
-
-    def __init__(self, place: Place) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast", "proxy", "-p", str(place.home / "lab.yaml")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=place.folder,
-            env=place.environment,
-        )
-        hello = {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "x", "version": "1"},
-        }
-        self.say("initialize", hello, id=1)
-        assert "result" in self.hear()
-        self.say("notifications/initialized")
-
-    def say(self, method: str, params: dict[str, Any] | None = None, **fields: Any) -> None:
-        """One message to it."""
-        assert self.process.stdin is not None
-        message = {"jsonrpc": "2.0", "method": method, "params": params or {}} | fields
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def hear(self) -> Any:
-        """The next message from it."""
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
-
-    def hang_up(self) -> tuple[int, str]:
-        """Close its input; its exit code, and what it said to the person."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.stdin = None
-        _, errors = self.process.communicate(timeout=10)
-        return self.process.returncode, errors.decode()
 
 
 def test_the_end_of_its_input_ends_the_proxy_and_its_servers_at_once(place: Place) -> None:
@@ -382,17 +249,6 @@ def test_a_server_is_added_by_its_address(place: Place) -> None:
     assert "'docs'" in done.stderr
 
 
-def test_what_is_left_of_a_file_that_was_made_for_us_is_one_that_claude_can_read(tmp_path: Path) -> None:
-    options: Any = {"command": ("holdfast",), "folder": tmp_path, "home": tmp_path, "is_for_user": False}
-    for is_removal in (False, True):
-        for change in plan("claude", **options, is_removal=is_removal).changes:
-            Path(change.path).parent.mkdir(exist_ok=True)
-            Path(change.path).write_text(change.after)
-    assert json.loads((tmp_path / ".mcp.json").read_text()) == {"mcpServers": {}}
-    assert json.loads((tmp_path / ".claude" / "settings.json").read_text()) == {}
-    assert plan("claude", **options, is_removal=True).changes == ()
-
-
 def test_a_changed_tool_is_shown_and_accepted(place: Place) -> None:
     switch = place.folder / "switch"
     assert (
@@ -417,81 +273,6 @@ def test_the_example_in_the_guide_is_understood() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "guides" / "mcp.md").read_text()
     example = guide.partition("```json\n")[2].partition("```")[0]
     assert [spec.name for spec in load_servers(json.loads(example))] == ["git", "github", "docs"]
-
-
-def test_install_shows_before_it_writes(place: Place) -> None:
-    (place.folder / ".mcp.json").write_text('{"mcpServers": {"old": {"command": "x"}}}')
-    dry = place.run("install", "claude", "--dry-run")
-    assert '+    "holdfast": {' in dry.stdout
-    assert "past the gate: old" in dry.stderr
-    assert not (place.folder / ".claude").exists()
-    assert place.run("install", "claude").returncode == 0
-    servers = json.loads((place.folder / ".mcp.json").read_text())["mcpServers"]
-    assert list(servers) == ["old", "holdfast"]
-    hooks = json.loads((place.folder / ".claude" / "settings.json").read_text())["hooks"]["PreToolUse"]
-    assert hooks[0]["hooks"][0]["command"].endswith("hook claude || exit 2")
-    assert "it is installed" in place.run("install", "claude").stderr
-
-
-@pytest.mark.parametrize(
-    ("client", "file"),
-    [("codex", ".codex/config.toml"), ("cursor", ".cursor/mcp.json"), ("vscode", ".vscode/mcp.json")],
-)
-def test_every_client_gets_its_own_file(tmp_path: Path, client: str, file: str) -> None:
-    planned = plan(client, command=("holdfast",), folder=tmp_path, home=tmp_path, is_for_user=False)
-    (change,) = planned.changes
-    assert change.path == str(tmp_path / file)
-    assert "holdfast" in change.after
-    assert "proxy" in change.after
-
-
-def test_what_stands_in_a_file_stays(tmp_path: Path) -> None:
-    path = tmp_path / ".codex" / "config.toml"
-    path.parent.mkdir()
-    path.write_text('model = "x"  # mine\n[mcp_servers.other]\ncommand = "y"')
-    (change,) = plan("codex", command=("holdfast",), folder=tmp_path, home=tmp_path, is_for_user=True).changes
-    assert change.after.startswith(change.before + "\n\n[mcp_servers.holdfast]\n")
-    path.write_text(change.after)
-    assert (
-        plan("codex", command=("holdfast",), folder=tmp_path, home=tmp_path, is_for_user=True).changes == ()
-    )
-
-
-@pytest.mark.parametrize(
-    ("client", "file", "text"),
-    [
-        ("claude", ".mcp.json", '{"mcpServers": {"old": {"command": "x", "args": [], "env": {}}}}'),
-        ("codex", ".codex/config.toml", 'model = "x"  # mine\n\n[mcp_servers.other]\ncommand = "y"\n'),
-        ("cursor", ".cursor/mcp.json", '{"mcpServers": {"old": {"command": "x"}}}'),
-        ("vscode", ".vscode/mcp.json", '{"servers": {"old": {"command": "x"}}, "inputs": []}'),
-    ],
-)
-def test_what_was_installed_is_taken_out_and_the_rest_stays(
-    tmp_path: Path, client: str, file: str, text: str
-) -> None:
-    path = tmp_path / file
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-    options: Any = {"command": ("holdfast",), "folder": tmp_path, "home": tmp_path, "is_for_user": False}
-    for is_removal in (False, True):
-        planned = plan(client, **options, is_removal=is_removal)
-        for change in planned.changes:
-            Path(change.path).parent.mkdir(exist_ok=True)
-            Path(change.path).write_text(change.after)
-    assert "holdfast" not in path.read_text()
-    if file.endswith(".toml"):
-        assert path.read_text() == text
-    else:
-        kept = json.loads(path.read_text())
-        assert kept == json.loads(text)
-    assert plan(client, **options, is_removal=True).changes == ()
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', "// comment\n{}"])
-def test_a_file_that_is_not_understood_is_left_alone(tmp_path: Path, text: str) -> None:
-    (tmp_path / ".mcp.json").write_text(text)
-    with pytest.raises(InvalidConfig):
-        plan("claude", command=("holdfast",), folder=tmp_path, home=tmp_path, is_for_user=False)
 
 
 async def _appearing(folder: Path, pattern: str) -> Path:

@@ -5,7 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
-from tests.mcp.test_mcp_commands import Place
+from tests.mcp.place import Place
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "use-with-claude-code.md").read_text()
 
@@ -31,7 +31,7 @@ def test_every_command_of_the_guide_does_what_it_says(tmp_path: Path) -> None:
         if line == "holdfast install claude":
             assert "proxy" in written.read_text()
     assert [line for line, code in codes.items() if code] == ["holdfast approve"]  # nothing waits here
-    assert json.loads(written.read_text()) == {"mcpServers": {}}
+    assert list(place.folder.iterdir()) == []  # what it wrote is gone again
 
 
 def test_what_the_guide_says_of_each_tool_is_what_the_policy_says(tmp_path: Path) -> None:

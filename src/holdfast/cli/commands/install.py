@@ -9,6 +9,7 @@ Claude Code gets the proxy and a hook, so that its built-in tools pass the gate 
 """
 
 import argparse
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -79,10 +80,16 @@ def own_command() -> tuple[str, ...]:
 
 def _write(planned: Installation, console: Console) -> None:
     for change in planned.changes:
-        path = Path(change.path)
+        path = Path(change.path).resolve()  # a file that is kept elsewhere stays there
+        if change.is_removal:
+            path.unlink()
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()  # where it was made for this file alone
+            console.say(f"removed: {path}", "good")
+            continue
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.holdfast")
-        draft.write_text(change.after, encoding="utf-8")
+        draft.write_bytes(change.after.encode())
         if path.exists():
             draft.chmod(path.stat().st_mode & 0o777)
         draft.replace(path)

@@ -1,0 +1,220 @@
+"""`holdfast install`: what it writes for each client, and that it takes out what it wrote and nothing else."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.mcp.place import Place
+
+from holdfast.core.errors import InvalidConfig
+from holdfast.mcp import plan
+from holdfast.mcp.document import Document
+
+CLIENTS = {
+    "claude": ".mcp.json",
+    "codex": ".codex/config.toml",
+    "cursor": ".cursor/mcp.json",
+    "vscode": ".vscode/mcp.json",
+}
+COMMENTED = """\
+{
+  // what we use here
+  "servers": {
+    "old": {"command": "x"}, // the first one
+  },
+  "inputs": [], /* none yet */
+}
+"""
+HOOKED = """\
+{
+    "model": "x",
+    "hooks": {
+        "PreToolUse": [
+            {"matcher": "Bash", "hooks": [{"type": "command", "command": "my-hook claude"}]}
+        ]
+    }
+}
+"""
+
+
+def carry_out(home: Path, client: str, **options: Any) -> None:
+    """What the command does with a plan; the home is the project too, unless another folder is."""
+    given: dict[str, Any] = {"command": ("holdfast",), "folder": home, "home": home, "is_for_user": False}
+    for change in plan(client, **given | options).changes:
+        path = Path(change.path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if change.is_removal:
+            path.unlink()
+        else:
+            path.write_bytes(change.after.encode())
+
+
+def test_install_shows_before_it_writes(place: Place) -> None:
+    (place.folder / ".mcp.json").write_text('{\n  "mcpServers": {\n    "old": {"command": "x"}\n  }\n}\n')
+    dry = place.run("install", "claude", "--dry-run")
+    assert '+    "holdfast": {' in dry.stdout
+    assert "past the gate: old" in dry.stderr
+    assert not (place.folder / ".claude").exists()
+    assert place.run("install", "claude").returncode == 0
+    servers = json.loads((place.folder / ".mcp.json").read_text())["mcpServers"]
+    assert list(servers) == ["old", "holdfast"]
+    hooks = json.loads((place.folder / ".claude" / "settings.json").read_text())["hooks"]["PreToolUse"]
+    assert hooks[0]["hooks"][0]["command"].endswith("hook claude || exit 2")
+    assert "it is installed" in place.run("install", "claude").stderr
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("whose", [[], ["--user"]])
+def test_files_that_only_we_wrote_go_with_their_folders(
+    place: Place, client: str, whose: list[str], tmp_path: Path
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    assert place.run("install", client, *whose).returncode == 0
+    assert len(sorted(tmp_path.rglob("*"))) > len(before)
+    removed = place.run("install", client, *whose, "--remove")
+    assert "removed: " in removed.stderr
+    left = [path for path in sorted(tmp_path.rglob("*")) if path not in before]
+    assert [path.name for path in left] in ([], [".config", "Code"])
+    assert "it is not installed" in place.run("install", client, *whose, "--remove").stderr
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "text"),
+    [
+        ("claude", ".mcp.json", '{"mcpServers": {"old": {"command": "x", "args": [], "env": {}}}}'),
+        ("claude", ".mcp.json", '{"mcpServers": {"old": {}},\r\n "more": 1}\r\n'),
+        ("claude", ".claude/settings.json", HOOKED),
+        ("claude", ".claude/settings.json", '{"permissions": {"allow": ["Read"]}}'),
+        ("codex", ".codex/config.toml", 'model = "x"  # mine\n\n[mcp_servers.other]\ncommand = "y"\n'),
+        ("cursor", ".cursor/mcp.json", '{ "mcpServers": { "old": { "command": "x" } } }'),
+        ("vscode", ".vscode/mcp.json", '{"servers": {"old": {"command": "x"}}, "inputs": []}'),
+        ("vscode", ".vscode/mcp.json", COMMENTED),
+    ],
+)
+def test_what_was_installed_is_taken_out_and_the_rest_stays_to_the_letter(
+    tmp_path: Path, client: str, file: str, text: str
+) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text.encode())
+    carry_out(tmp_path, client)
+    assert b"holdfast" in path.read_bytes()
+    carry_out(tmp_path, client, policy="strict")
+    carry_out(tmp_path, client, is_removal=True)
+    assert path.read_bytes() == text.encode()
+
+
+def test_a_hook_of_ours_beside_somebody_elses_is_taken_out_alone(tmp_path: Path) -> None:
+    settings = tmp_path / ".claude" / "settings.json"
+    carry_out(tmp_path, "claude")
+    document = Document(settings.read_text())
+    mine = {"type": "command", "command": "mine"}
+    settings.write_text(document.add("hooks", "PreToolUse", 0, "hooks", item=mine).text)
+    carry_out(tmp_path, "claude", is_removal=True)
+    kept = json.loads(settings.read_text())
+    assert kept == {"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [mine]}]}}
+
+
+def test_another_policy_replaces_what_was_installed(tmp_path: Path) -> None:
+    carry_out(tmp_path, "claude")
+    carry_out(tmp_path, "claude", policy="strict")
+    (entry,) = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"].values()
+    assert entry["args"] == ["proxy", "-p", "strict"]
+    hooks = json.loads((tmp_path / ".claude" / "settings.json").read_text())["hooks"]
+    assert [len(groups) for groups in hooks.values()] == [1, 1]
+
+
+def test_editors_are_told_the_kind_of_server_and_the_folder_of_the_project(tmp_path: Path) -> None:
+    for client, key in (("cursor", "mcpServers"), ("vscode", "servers")):
+        carry_out(tmp_path, client)
+        entry = json.loads((tmp_path / CLIENTS[client]).read_text())[key]["holdfast"]
+        assert entry == {
+            "type": "stdio",
+            "command": "holdfast",
+            "args": ["proxy", "-w", "${workspaceFolder}"],
+        }
+
+
+@pytest.mark.parametrize(
+    ("client", "file"),
+    [
+        ("claude", ".claude.json"),
+        ("codex", ".codex/config.toml"),
+        ("cursor", ".cursor/mcp.json"),
+        ("vscode", ".config/Code/User/mcp.json"),
+    ],
+)
+def test_all_projects_of_a_person_are_served_from_the_home_folder(
+    tmp_path: Path, client: str, file: str
+) -> None:
+    carry_out(tmp_path, client, folder=tmp_path / "elsewhere", is_for_user=True)
+    assert "proxy" in (tmp_path / file).read_text()
+    assert "workspaceFolder" not in (tmp_path / file).read_text()  # there may be no folder open
+
+
+def test_servers_that_an_editor_reaches_by_another_file_are_named(tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {"direct": {"command": "x"}}}')
+    planned = plan("vscode", command=("holdfast",), folder=tmp_path, home=tmp_path, is_for_user=False)
+    assert planned.bypassing == ("direct",)
+
+
+def test_a_file_that_is_kept_elsewhere_stays_there(place: Place) -> None:
+    kept = place.folder / "dotfiles.json"
+    kept.write_text('{"mcpServers": {"old": {"command": "x"}}}')
+    (place.folder / ".mcp.json").symlink_to(kept)
+    assert place.run("install", "claude").returncode == 0
+    assert (place.folder / ".mcp.json").is_symlink()
+    assert "holdfast" in kept.read_text()
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"mcpServers": []}', '{"mcpServers": "x"}', "// mine\n{}", '{"a": 1,}']
+)
+def test_a_file_that_is_not_understood_is_left_alone(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".mcp.json").write_text(text)
+    with pytest.raises(InvalidConfig):
+        plan("claude", command=("holdfast",), folder=tmp_path, home=tmp_path, is_for_user=False)
+
+
+def test_a_section_of_codex_is_put_behind_what_stands_there(tmp_path: Path) -> None:
+    path = tmp_path / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_text('model = "x"  # mine\n[mcp_servers.other]\ncommand = "y"')
+    (change,) = plan("codex", command=("holdfast",), folder=tmp_path, home=tmp_path, is_for_user=True).changes
+    assert change.after.startswith(change.before + "\n\n[mcp_servers.holdfast]\n")
+    carry_out(tmp_path, "codex")
+    assert (
+        plan("codex", command=("holdfast",), folder=tmp_path, home=tmp_path, is_for_user=True).changes == ()
+    )
+
+
+words = st.text(st.sampled_from('abc/*",{}[]: \\\n'), max_size=6)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 9) | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=8,
+)
+layouts = st.sampled_from([None, 1, 2, 4, "\t"])
+
+
+@given(st.dictionaries(words, values, max_size=4), values, layouts)
+def test_what_is_put_into_a_document_is_read_there_and_taken_out_without_a_trace(
+    standing: dict[str, object], value: object, layout: Any
+) -> None:
+    document = Document(json.dumps(standing, indent=layout))
+    changed = document.put("ours", "entry", value=value)
+    assert changed.value == standing | {"ours": {"entry": value}}
+    assert json.loads(changed.text) == changed.value
+    assert changed.without("ours", "entry").text == (document.text if standing else "")
+
+
+@given(st.text(st.sampled_from('{}[]",:/*\n a1'), max_size=20))
+def test_a_text_is_a_document_or_refused(text: str) -> None:
+    try:
+        document = Document(text)
+    except ValueError:
+        return
+    assert document.put("x", value=1).get("x") == 1
