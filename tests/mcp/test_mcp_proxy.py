@@ -137,6 +137,24 @@ async def test_results_other_than_text_pass_through(stand: Stander, era: str) ->
 
 
 @era
+@pytest.mark.parametrize("depth", [80, 150])
+async def test_arguments_that_nest_without_end_are_a_tool_error_and_the_proxy_goes_on(
+    stand: Stander, era: str, depth: int
+) -> None:
+    it = await stand()
+    value: object = "at the bottom"
+    for _ in range(depth):
+        value = [value]
+    async with it.client(era) as client:
+        result = await client.call_tool("friendly__echo", {"text": value})
+        after = await client.call_tool("friendly__add", {"a": 2, "b": 3})
+    assert result.is_error
+    assert "nested more than 64 levels deep" in text_of(result)
+    assert after.structured_content == {"result": 5}
+    assert len(it.recorded(CallRefused)) == 1
+
+
+@era
 async def test_a_denied_call_is_a_tool_error_with_its_reason(stand: Stander, era: str) -> None:
     it = await stand({"friendly.echo": "deny"})
     async with it.client(era) as client:

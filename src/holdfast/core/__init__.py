@@ -78,12 +78,22 @@ from holdfast.core.tools import (
     Toolset,
 )
 from holdfast.core.usage import Usage
-from holdfast.core.values import Json, JsonObject, Value, digest, digest_bytes, encode
+from holdfast.core.values import (
+    MAX_DEPTH,
+    Json,
+    JsonObject,
+    Value,
+    digest,
+    digest_bytes,
+    encode,
+    is_too_deep,
+)
 
 __all__ = [
     "AGENT",
     "DIMENSIONS",
     "EXTERNAL",
+    "MAX_DEPTH",
     "MAX_NAME_LENGTH",
     "PERSON",
     "STRICTNESS",
@@ -158,6 +168,7 @@ __all__ = [
     "encode",
     "is_blocked",
     "is_success",
+    "is_too_deep",
     "new_session_id",
     "new_token",
     "read_outcome",

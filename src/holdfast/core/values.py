@@ -16,6 +16,8 @@ else:
     Json = Any
 
 JsonObject = dict[str, Json]
+MAX_DEPTH = 64
+"""How deep lists and objects may lie in each other: far deeper than honest ones, far from what breaks who reads them."""
 
 
 class _ValueMeta(msgspec.StructMeta):
@@ -34,6 +36,21 @@ class Value(msgspec.Struct, frozen=True, metaclass=_ValueMeta):
 def encode(value: object) -> bytes:
     """The JSON bytes of a value, as they go to disk."""
     return msgspec.json.encode(value)
+
+
+def is_too_deep(value: Json) -> bool:
+    """Whether lists and objects lie in each other deeper than `MAX_DEPTH`; found without recursion, for it is hostile."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def canonical(value: object) -> bytes:

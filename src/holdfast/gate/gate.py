@@ -45,7 +45,7 @@ from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grant_book import GrantBook
 from holdfast.gate.grants import Grants, grant_for
 from holdfast.gate.inbox import Inbox
-from holdfast.gate.judgement import Judge, Offers, stripped
+from holdfast.gate.judgement import Judge, Offers, stripped, unrecordable
 from holdfast.gate.loops import Loops
 from holdfast.gate.origins import Origins
 from holdfast.gate.performance import Performance, at_most
@@ -150,13 +150,13 @@ class Gate:
             return await self._submit(call)
 
     async def _submit(self, call: Call) -> Answer:
-        without = stripped(call)
-        recorded = self.calls.answer(without or call)
+        problem = unrecordable(call)
+        call = stripped(call) if problem else call
+        recorded = self.calls.answer(call)
         if recorded is not None:
             return recorded
-        if without is not None:
-            reason = "its arguments hold something that is no JSON"
-            return await self._refuse(without, deny("invalid-arguments", reason))
+        if problem:
+            return await self._refuse(call, deny("invalid-arguments", problem))
         await self.heed()
         cut_off = self.calls.cut_off(call)
         if cut_off is not None and not cut_off.is_idempotent:

@@ -3,7 +3,19 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.core import Call, Decision, Estimating, Paths, PathTarget, Target, Tool, Toolset, encode
+from holdfast.core import (
+    MAX_DEPTH,
+    Call,
+    Decision,
+    Estimating,
+    Paths,
+    PathTarget,
+    Target,
+    Tool,
+    Toolset,
+    encode,
+    is_too_deep,
+)
 from holdfast.gate.calls import Calls
 from holdfast.gate.refusing import deny
 from holdfast.policy import GitRemotes, Policy, Request, annotate, targets_of, validate_arguments
@@ -118,11 +130,18 @@ class Judge:
         return ""
 
 
-def stripped(call: Call) -> Call | None:
-    """The call without arguments that no journal can hold (half a surrogate pair, no JSON, nested without end); None if it has none."""
+def unrecordable(call: Call) -> str:
+    """Why no journal can hold this call: half a surrogate pair, no JSON, nested without end; empty where one can."""
+    if is_too_deep(call.arguments):
+        return f"its arguments are nested more than {MAX_DEPTH} levels deep"
     try:
         encode(call)
-    except (ValueError, TypeError, RecursionError):
-        operation = call.operation.encode(errors="replace").decode()
-        return Call(id=call.id, operation=operation, arguments={}, principal=call.principal)
-    return None
+    except (ValueError, TypeError):
+        return "its arguments hold something that is no JSON"
+    return ""
+
+
+def stripped(call: Call) -> Call:
+    """The call without arguments that no journal can hold."""
+    operation = call.operation.encode(errors="replace").decode()
+    return Call(id=call.id, operation=operation, arguments={}, principal=call.principal)

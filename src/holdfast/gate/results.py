@@ -2,7 +2,8 @@
 
 import msgspec
 
-from holdfast.core import Json, encode
+from holdfast.core import MAX_DEPTH, Json, encode, is_too_deep
+from holdfast.core.errors import ToolFailed
 
 
 class Results:
@@ -14,7 +15,9 @@ class Results:
         self._secrets = tuple(sorted((s for s in secrets if len(s) >= 6), key=len, reverse=True))
 
     def clean(self, result: Json) -> Json:
-        """The result as the guest may have it."""
+        """The result as the guest may have it. Raises ToolFailed where no journal could hold it."""
+        if is_too_deep(result):
+            raise ToolFailed(f"the tool's result is nested more than {MAX_DEPTH} levels deep")
         text = encode(result).decode()
         cleaned = self.redact(text)
         if len(cleaned.encode()) <= self._max_bytes:

@@ -7,8 +7,8 @@ past its role, and takes five to ten times as long.
 import math
 from functools import partial
 
-from holdfast.core import Json, JsonObject, Tool
-from holdfast.policy.schemas import MAX_DEPTH, Check, compile_schema, kind_of, missing
+from holdfast.core import MAX_DEPTH, Json, JsonObject, Tool
+from holdfast.policy.schemas import Check, compile_schema, kind_of, missing
 
 _MAX_PROBLEM = 500
 _CACHE: dict[int, tuple[JsonObject, Check]] = {}
@@ -32,7 +32,7 @@ def validate_arguments(tool: Tool, arguments: JsonObject) -> str | None:
 def _no_json(value: Json) -> str | None:
     """NaN and the infinities are not JSON, and compare as no bound expects; the depth is the guest's choice."""
     level: list[Json] = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_DEPTH + 1):
         for one in level:
             if isinstance(one, float) and not math.isfinite(one):
                 return "Numbers must be finite."

@@ -7,14 +7,10 @@ expression is the server's, and would run here over the guest's text.
 from collections.abc import Callable
 from functools import partial
 
-from holdfast.core import Json, JsonObject
+from holdfast.core import MAX_DEPTH, Json, JsonObject
 
 Check = Callable[[str, Json], str | None]
 """Name and value in; what is wrong with it out."""
-
-MAX_DEPTH = 64
-"""Of arguments and of schemas."""
-
 
 _MAX_REFERENCES = 10_000
 """Followed for one set of arguments; a schema that refers to itself twice would double them at every level."""

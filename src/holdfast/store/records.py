@@ -22,9 +22,11 @@ class Entry(Value):
 
 def encode_entry(event: AnyEvent, redact: Redact) -> Entry:
     """Fix an event: what the caller still holds and may change is not what is recorded."""
-    body = redact(encode_event(named(event)))
     try:
+        body = redact(encode_event(named(event)))
         return Entry(event=decode_event(body), body=body)
+    except RecursionError:
+        raise InvalidInput(f"a {type(event).__name__} is nested too deeply to be recorded") from None
     except msgspec.MsgspecError as problem:
         # Fail closed: with the secret it may not be written, and without it, it is no event.
         raise InvalidInput(
