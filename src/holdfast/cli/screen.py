@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from holdfast.cli.console import Tone, paint
 from holdfast.cli.folding import fold
+from holdfast.cli.progress import covered
 
 
 class PlainScreen:
@@ -97,9 +98,10 @@ class LiveScreen:
 
     def _write(self) -> None:
         lines, self._pending = self._pending, []
-        for line in lines:
-            sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
+        with covered():
+            for line in lines:
+                sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
 
 
 Screen = PlainScreen | LiveScreen

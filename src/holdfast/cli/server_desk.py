@@ -189,8 +189,8 @@ class ServerDesk:
             return (await model.ask(prompt, lambda _: None)).message.text
 
         try:
-            self._console.say(f"asking {name}", "dim")
-            return [await ask_model(*each, ask) for each in zip(definitions, proposals, strict=True)]
+            with Progress(lambda: f"asks {name}"):
+                return [await ask_model(*each, ask) for each in zip(definitions, proposals, strict=True)]
         except ModelError as error:
             self._console.say(f"{name} did not help: {error}", "ask")
             return proposals

@@ -109,7 +109,8 @@ class Talk:
             return
         if line.startswith("/"):
             try:
-                await perform(self, line)
+                with Progress(lambda: line.split()[0], is_plain=self.screen.is_plain):
+                    await perform(self, line)
             except HoldfastError as error:
                 self.screen.say(f"  {visible(str(error))}", "bad", folds=True)
                 if error.hint:

@@ -10,6 +10,8 @@ import argparse
 from holdfast.cli.answering import answer, configure_answer
 from holdfast.core import Response
 
+WORKING = "tells it"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which call."""

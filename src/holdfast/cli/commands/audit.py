@@ -18,6 +18,8 @@ from holdfast.cli.streams import columns
 from holdfast.core import encode
 from holdfast.gate import AuditEntry, audit_stats, audit_view
 
+WORKING = "reads the journal"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which session, and which of its calls."""

@@ -22,6 +22,8 @@ from holdfast.core.fold import Reading, effective
 from holdfast.gate import Budget, Inbox, Purse, RaiseBudget, share_of
 from holdfast.store import EmbeddedStore, Home
 
+WORKING = "reads the journal"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which session, and what to add."""

@@ -11,6 +11,7 @@ import asyncio
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.progress import Progress
 from holdfast.cli.session_table import row
 from holdfast.cli.storage import opened_store
 from holdfast.core import SystemClock
@@ -37,7 +38,8 @@ async def run(arguments: argparse.Namespace) -> int:
             if answer.strip().lower() not in ("y", "yes"):
                 console.say("nothing was deleted")
                 return exits.DENIED
-        await store.delete(summary.id)
+        with Progress(lambda: "deletes it"):
+            await store.delete(summary.id)
     if arguments.json:
         console.json(summary)
     else:

@@ -15,6 +15,8 @@ from holdfast.core.fold import Reading
 from holdfast.gate import Budget, GrantBook, Grants, Inbox, RevokeGrant, describe_grant
 from holdfast.store import EmbeddedStore, Home
 
+WORKING = "reads the grants"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to do with which."""

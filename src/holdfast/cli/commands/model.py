@@ -8,7 +8,6 @@ holdfast model install [NAME]       a small model for this machine, about 1.1 GB
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 import msgspec
@@ -28,6 +27,7 @@ from holdfast.models import (
     PriceList,
     Prompt,
     ToolOffer,
+    Weights,
     install_file,
     install_weights,
     keys_present,
@@ -50,7 +50,6 @@ _TOOL = ToolOffer(
         "additionalProperties": False,
     },
 )
-_BAR_WIDTH = 30
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -93,10 +92,12 @@ class _Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _list(console: Console, *, is_json: bool) -> int:
     folder = models_folder(os.environ)
+    with Progress(lambda: "looks for local servers"):
+        servers = await local_servers()
     choices = _Choices(
         configured=_configured()[0],
         keys=keys_present(os.environ),
-        servers=await local_servers(),
+        servers=servers,
         installed=tuple(
             f"local:{weights.name}" for weights in WEIGHTS.values() if (folder / weights.file).is_file()
         ),
@@ -122,7 +123,6 @@ async def _check(console: Console, given: str | None) -> int:
         raise ModelMissing("no model is configured", hint="see: holdfast model list")
     model = open_model(spec, settings=settings)
     try:
-        console.say(f"asking {model.name} ...", "dim")
         request = UserMessage(text="Use the tool to add 19 and 23.")
         prompt = Prompt(system="Use the tools you have.", messages=(request,), tools=(_TOOL,), max_tokens=500)
         with Progress(lambda: f"asks {model.name}"):
@@ -193,9 +193,10 @@ async def _install(console: Console, name: str, file: Path | None) -> int:
     folder = models_folder(os.environ)
     console.say(f"{weights.title}, {weights.size / 1e9:.1f} GB, licence {weights.licence}, into {folder}")
     if file is not None:
-        path = await install_file(weights, file, folder)
+        with Progress(lambda: f"checks {file}"):
+            path = await install_file(weights, file, folder)
     else:
-        path = await install_weights(weights, folder, on_progress=_show_progress)
+        path = await _fetched(weights, folder)
     console.say(f"installed and checked: SHA-256 {weights.digest}", "good")
     console.print(str(path))
     console.say(
@@ -204,12 +205,15 @@ async def _install(console: Console, name: str, file: Path | None) -> int:
     return exits.OK
 
 
-def _show_progress(done: int, total: int) -> None:
-    filled = _BAR_WIDTH * done // total
-    bar = "#" * filled + "." * (_BAR_WIDTH - filled)
-    end = "\n" if done == total or not sys.stderr.isatty() else ""
-    start = "\r" if sys.stderr.isatty() else ""
-    print(f"{start}[{bar}] {done / 1e6:,.0f} of {total / 1e6:,.0f} MB", end=end, file=sys.stderr, flush=True)
+async def _fetched(weights: Weights, folder: Path) -> Path:
+    fetched = 0
+
+    def note(done: int, total: int) -> None:
+        nonlocal fetched
+        fetched = done
+
+    with Progress(lambda: f"fetches {weights.name}: {fetched / 1e6:,.0f} of {weights.size / 1e6:,.0f} MB"):
+        return await install_weights(weights, folder, on_progress=note)
 
 
 def _configured() -> tuple[str | None, ModelSettings]:

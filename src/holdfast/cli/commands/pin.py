@@ -13,6 +13,8 @@ from holdfast.cli.console import Console
 from holdfast.cli.storage import opened_store
 from holdfast.core.events import SessionPinned
 
+WORKING = "pins"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which session, on or off."""

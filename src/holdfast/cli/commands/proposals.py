@@ -15,10 +15,13 @@ from tempfile import TemporaryDirectory
 from holdfast.app import Runtime
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
+from holdfast.cli.progress import covered
 from holdfast.cli.proposal_text import proposal_lines
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
+
+WORKING = "takes the session up"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -67,8 +70,9 @@ async def _passes(session: Session, arguments: argparse.Namespace, console: Cons
     with TemporaryDirectory(prefix="holdfast-check-") as folder:
         await asyncio.to_thread(session.copy_proposed, Path(folder))
         # The person's own words at their own terminal, so it runs as their shell would run it.
-        child = await asyncio.create_subprocess_shell(arguments.check, cwd=folder, stdout=sys.stderr)
-        code = await child.wait()
+        with covered():
+            child = await asyncio.create_subprocess_shell(arguments.check, cwd=folder, stdout=sys.stderr)
+            code = await child.wait()
     if code != 0:
         console.say(f"nothing was committed: {visible(arguments.check)} ended with {code}", "bad")
     return code == 0

@@ -14,6 +14,8 @@ from holdfast.cli.storage import opened_store
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import SessionRenamed
 
+WORKING = "renames"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which session, and what name."""

@@ -14,6 +14,8 @@ from holdfast.cli.console import Console, visible
 from holdfast.cli.foreign import show_requests
 from holdfast.cli.storage import opened_store
 
+WORKING = "looks for what waits"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Where to look."""

@@ -14,6 +14,8 @@ from holdfast.core import Call
 from holdfast.core.errors import InvalidInput
 from holdfast.gate import AuditEntry, audit_view
 
+WORKING = "reads the journal"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which call."""
