@@ -33,8 +33,9 @@ FLOORS = {
     "web": 8,
     "__main__": 8,
 }
-DOORS = {"holdfast.core.events", "holdfast.core.errors", "holdfast.core.fold"}
-"""Modules of core that are doors of their own: the events, the errors, and how to fold a journal."""
+DOORS = {f"holdfast.core.{name}" for name in ("events", "errors", "fold", "landlock", "seccomp", "bare")}
+"""Modules of core that are doors of their own: the events, the errors, how to fold a journal, and the kernel's walls, which
+a process puts up before it loads anything else."""
 HEAVY = (
     "pydantic_ai",
     "pydantic",

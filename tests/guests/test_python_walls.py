@@ -8,7 +8,7 @@ import pytest
 from tests.guests.engines import KEY
 from tests.guests.test_python_guest import run, worker_pids
 
-import holdfast.guests.walls.landlock as landlock
+import holdfast.core.landlock as landlock
 import holdfast.guests.walls.seccomp as seccomp
 from holdfast.core.errors import GuestError
 from holdfast.guests import python_engine

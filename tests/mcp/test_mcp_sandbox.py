@@ -10,13 +10,14 @@ import pytest
 from tests.mcp.bench import SERVERS, Bench, Opener
 from tests.mcp.installed import filesystem_server, python_server
 
+import holdfast.core.landlock as landlock
 import holdfast.mcp.confine as confine
 from holdfast.core.errors import InvalidConfig
 from holdfast.mcp import load_servers
 from holdfast.mcp.sandbox import Sandbox, confined, read_sandbox
 
 pytestmark = pytest.mark.skipif(
-    confine.offered_landlock() < confine.OLDEST_LANDLOCK, reason="this kernel cannot confine programs"
+    landlock.version() < confine.OLDEST_LANDLOCK, reason="this kernel cannot confine programs"
 )
 REFUSED = "refused: Permission denied"
 
@@ -126,7 +127,7 @@ def test_no_sandbox_is_none(sandbox: object) -> None:
 def test_on_a_kernel_that_cannot_confine_nothing_is_started(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     command = confined(Sandbox(), ["/usr/bin/touch", str(mark)], workspace=tmp_path, hidden=(), environ={})
-    launcher = [sys.executable, str(SERVERS / "old_kernel.py"), confine.__file__, *command]
+    launcher = [sys.executable, str(SERVERS / "old_kernel.py"), *command]
     done = subprocess.run(launcher, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == confine.REFUSED
     assert "cannot confine" in done.stderr

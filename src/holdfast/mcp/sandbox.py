@@ -13,9 +13,10 @@ from pathlib import Path
 import msgspec
 
 from holdfast.core import Value
+from holdfast.core.bare import stand_ins
 from holdfast.core.errors import InvalidConfig
 
-_CONFINE = Path(__file__).with_name("confine.py")
+_CONFINE = f"{stand_ins('mcp')}from holdfast.mcp.confine import main\nsys.exit(main(sys.argv[1:]))\n"
 
 
 class Filesystem(Value, rename="camel", forbid_unknown_fields=True):
@@ -92,7 +93,7 @@ def confined(
         "show": [*map(real, files.allow_read), str(workspace)],
         "network": sandbox.has_network,
     }
-    return [sys.executable, "-I", "-S", str(_CONFINE), json.dumps(rules), *command]
+    return [sys.executable, "-I", "-S", "-c", _CONFINE, json.dumps(rules), *command]
 
 
 def _is_open(domains: Domains) -> bool:

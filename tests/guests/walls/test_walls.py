@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import holdfast.guests.walls.landlock as landlock
+import holdfast.core.landlock as landlock
 import holdfast.guests.walls.seccomp as seccomp
 
 needs_landlock = pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock")

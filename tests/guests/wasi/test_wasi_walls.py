@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.guests.wasi.running import KEY, run
 
-import holdfast.guests.walls.landlock as landlock
+import holdfast.core.landlock as landlock
 import holdfast.guests.walls.seccomp as seccomp
 from holdfast.guests import Engine, Guest
 from holdfast.guests.wasi import Workers, wasi_engine

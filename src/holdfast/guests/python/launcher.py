@@ -8,19 +8,13 @@ import fcntl
 import functools
 import os
 import sys
-from pathlib import Path
 
-import holdfast.guests.walls as walls
+from holdfast.core.bare import stand_ins
 
 _MFD_EXEC = 0x10
 _MAX_SHEBANG = 250
-_PACKAGE = Path(walls.__file__).parent.parent.parent
-# The doors of the packages above load far more than a worker needs: they are stood in for by names with nothing in them.
 _SCRIPT = """\
-import sys, types
-for name, folder in {packages!r}:
-    sys.modules[name] = types.ModuleType(name)
-    sys.modules[name].__path__ = [folder]
+{stand_ins}
 from holdfast.guests.walls.confine import main
 sys.argv[:1] = ["launcher", {program!r}]
 main()
@@ -53,8 +47,7 @@ def _made(name: str) -> int:
 
 
 def _script(program: str) -> str:
-    packages = [("holdfast", str(_PACKAGE)), ("holdfast.guests", str(_PACKAGE / "guests"))]
-    body = _SCRIPT.format(packages=packages, program=program)
+    body = _SCRIPT.format(stand_ins=stand_ins("guests"), program=program)
     python = os.path.realpath(sys.executable)
     if " " in python or len(python) > _MAX_SHEBANG:
         # The kernel takes neither; the shell does, and Python reads its line as a string.

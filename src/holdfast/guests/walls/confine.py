@@ -8,7 +8,7 @@ not start.
 import os
 import sys
 
-import holdfast.guests.walls.landlock as landlock
+import holdfast.core.landlock as landlock
 import holdfast.guests.walls.privileges as privileges
 import holdfast.guests.walls.seccomp as seccomp
 

@@ -5,7 +5,9 @@ import os
 import resource
 import struct
 
-_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38
+from holdfast.core.seccomp import give_up_privileges
+
+_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP = 1, 24
 _CAPSET_X86_64_AND_ARM64 = {"x86_64": 126, "aarch64": 91}
 _CAPABILITY_VERSION_3 = 0x20080522
 CAP_DAC_OVERRIDE = 1
@@ -20,7 +22,7 @@ def give_up(*, file_bytes: int, open_files: int, kept_capabilities: int = 0) -> 
     os.environ.clear()
     _set_limits(file_bytes, open_files)
     _drop_capabilities(kept_capabilities)
-    _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    give_up_privileges()
 
 
 def check_alone() -> None:

@@ -7,15 +7,20 @@ is loaded; fork, sockets, ptrace, mounts, io_uring, symlinks and signals to othe
 import ctypes
 import errno
 import os
-import struct
 import sys
 
-_PR_SET_SECCOMP, _MODE_FILTER = 22, 2
-_ARCHITECTURE_X86_64 = 0xC000003E
-_X32_BIT = 0x40000000
-_LOAD, _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000
-_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
+from holdfast.core.seccomp import (
+    ALLOW,
+    FAIL,
+    JUMP_EQUAL,
+    JUMP_SET,
+    LOAD,
+    RETURN,
+    install,
+    step,
+)
+
+_FIRST_ARGUMENT_AT = 16
 _CLONE_THREAD = 0x00010000
 _AT_EMPTY_PATH = 0x1000
 _NO_DESCRIPTOR = 0xFFFFFFFF
@@ -71,12 +76,7 @@ def restrict(allowed: dict[str, int], *, start_descriptor: int | None = None) ->
     if not is_known_here():
         return False
     start = _NO_DESCRIPTOR if start_descriptor is None else start_descriptor
-    program = _program(sorted(allowed.values()), start)
-    code = ctypes.create_string_buffer(b"".join(program))
-    head = struct.pack("<HxxxxxxQ", len(program), ctypes.addressof(code))
-    if _libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.create_string_buffer(head), 0, 0) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"seccomp refused: {os.strerror(number)}")
+    install(_MACHINE, _steps(sorted(allowed.values()), start))
     return True
 
 
@@ -90,36 +90,26 @@ def start(descriptor: int, arguments: list[str]) -> None:
     raise OSError(number, f"cannot start {arguments[0]!r}: {os.strerror(number)}")
 
 
-def _program(allowed: list[int], start: int) -> list[bytes]:
-    """The filter: foreign architectures die, clone makes threads only, the list passes, the rest fails."""
+def _steps(allowed: list[int], start: int) -> list[bytes]:
+    """The filter: clone makes threads only, the list passes, the rest fails."""
     head = [
-        _step(_LOAD, value=_ARCHITECTURE_AT),
-        _step(_JUMP_EQUAL, 1, 0, _ARCHITECTURE_X86_64),
-        _step(_RETURN, value=_KILL),
-        _step(_LOAD, value=_NUMBER_AT),
-        _step(_JUMP_GREATER_EQUAL, 0, 1, _X32_BIT),
-        _step(_RETURN, value=_KILL),
         # ENOSYS, so that glibc falls back to clone, whose flags a filter can see.
-        _step(_JUMP_EQUAL, 0, 1, _CLONE3),
-        _step(_RETURN, value=_FAIL | errno.ENOSYS),
-        *_if_first_argument(_CLONE, _step(_JUMP_SET, 0, 1, _CLONE_THREAD)),
-        *_if_first_argument(_PRLIMIT, _step(_JUMP_EQUAL, 0, 1, 0)),  # one's own
-        *_if_first_argument(_EXECVEAT, _step(_JUMP_EQUAL, 0, 1, start)),
+        step(JUMP_EQUAL, 0, 1, _CLONE3),
+        step(RETURN, value=FAIL | errno.ENOSYS),
+        *_if_first_argument(_CLONE, step(JUMP_SET, 0, 1, _CLONE_THREAD)),
+        *_if_first_argument(_PRLIMIT, step(JUMP_EQUAL, 0, 1, 0)),  # one's own
+        *_if_first_argument(_EXECVEAT, step(JUMP_EQUAL, 0, 1, start)),
     ]
-    listed = [_step(_JUMP_EQUAL, len(allowed) - place, 0, number) for place, number in enumerate(allowed)]
-    return [*head, *listed, _step(_RETURN, value=_FAIL | errno.EPERM), _step(_RETURN, value=_ALLOW)]
+    listed = [step(JUMP_EQUAL, len(allowed) - place, 0, number) for place, number in enumerate(allowed)]
+    return [*head, *listed, step(RETURN, value=FAIL | errno.EPERM), step(RETURN, value=ALLOW)]
 
 
 def _if_first_argument(call: int, condition: bytes) -> list[bytes]:
     """Allow a call where its first argument meets a condition, and end it with EPERM where not."""
     return [
-        _step(_JUMP_EQUAL, 0, 4, call),
-        _step(_LOAD, value=_FIRST_ARGUMENT_AT),
+        step(JUMP_EQUAL, 0, 4, call),
+        step(LOAD, value=_FIRST_ARGUMENT_AT),
         condition,
-        _step(_RETURN, value=_ALLOW),
-        _step(_RETURN, value=_FAIL | errno.EPERM),
+        step(RETURN, value=ALLOW),
+        step(RETURN, value=FAIL | errno.EPERM),
     ]
-
-
-def _step(code: int, if_true: int = 0, if_false: int = 0, value: int = 0) -> bytes:
-    return struct.pack("<HBBI", code, if_true, if_false, value)

@@ -1,4 +1,7 @@
-"""Landlock: the kernel's own list of files that this process may still open. Works without privileges."""
+"""Landlock: the kernel's own list of files that this process may still open. Works without privileges.
+
+A door of its own, beside `core`: it imports nothing, so that a process can put up its walls before it loads anything else.
+"""
 
 import ctypes
 import os
@@ -12,10 +15,12 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_REG = 1 << 4, 1 << 5, 1 << 7, 1 << 8
 _ALL_SINCE_1 = (1 << 13) - 1
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
-_ALL_NETWORK = 0b11
-_ALL_SCOPES = 0b11
-"""Abstract sockets and signals to processes outside."""
+_OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
+READ = _EXECUTE | _READ_FILE | _READ_DIR
+"""Reading, and starting programs."""
+WRITE = (_ALL_SINCE_1 | _REFER | _TRUNCATE) & ~READ
+"""Every change to files and folders."""
 FILES_AND_FOLDERS = (
     _WRITE_FILE
     | _READ_FILE
@@ -31,6 +36,11 @@ FILES_AND_FOLDERS = (
 RUN = _EXECUTE | _READ_FILE
 """Programs and libraries."""
 
+EVERYTHING = READ | WRITE | _IOCTL_DEV
+ALL_NETWORK = 0b11
+_ALL_SCOPES = 0b11
+"""Abstract sockets and signals to processes outside."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -39,18 +49,18 @@ def version() -> int:
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, 0, _QUERY_VERSION)))
 
 
-def restrict(rights: dict[str, int]) -> int:
+def restrict(rights: dict[str, int], *, withheld: int = EVERYTHING, network: int = ALL_NETWORK) -> int:
     """From here on this thread, and every one it starts, opens nothing but these places. Returns the version.
 
-    A place that is not there is left out: what is missing means no.
+    A place that is not there, or cannot be opened, is left out: what is missing means no. `withheld` is what takes a
+    place in `rights` to be done at all; whatever else files and the network offer goes on as it did. Raises OSError.
     """
     offered = version()
     if offered == 0:
         return 0
-    handled = _handled(offered)
-    network = _ALL_NETWORK if offered >= 4 else 0
+    handled = _known(offered) & withheld
     scopes = _ALL_SCOPES if offered >= 6 else 0
-    attributes = struct.pack("<QQQ", handled, network, scopes)
+    attributes = struct.pack("<QQQ", handled, network if offered >= 4 else 0, scopes)
     size = 8 if offered < 4 else 16 if offered < 6 else 24
     rules = _checked(_libc.syscall(_CREATE_RULESET, attributes[:size], size, 0))
     try:
@@ -65,24 +75,25 @@ def restrict(rights: dict[str, int]) -> int:
 def _allow(rules: int, place: str, allowed: int) -> None:
     try:
         opened = os.open(place, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except OSError:
         return
     try:
-        beneath = struct.pack("<Qi", allowed, opened)
+        fitting = allowed if os.path.isdir(place) else allowed & _OF_A_FILE
+        beneath = struct.pack("<Qi", fitting, opened)
         _checked(_libc.syscall(_ADD_RULE, rules, _RULE_PATH_BENEATH, beneath, 0))
     finally:
         os.close(opened)
 
 
-def _handled(offered: int) -> int:
-    handled = _ALL_SINCE_1
+def _known(offered: int) -> int:
+    known = _ALL_SINCE_1
     if offered >= 2:
-        handled |= _REFER
+        known |= _REFER
     if offered >= 3:
-        handled |= _TRUNCATE
+        known |= _TRUNCATE
     if offered >= 5:
-        handled |= _IOCTL_DEV
-    return handled
+        known |= _IOCTL_DEV
+    return known
 
 
 def _checked(result: int) -> int:
