@@ -2,23 +2,33 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.store.stories import opened, said, turn
+from tests.store.stories import opened, replied, said, turn
 
 from holdfast.core import PERSON, FakeClock, Grant, GrantId, SessionId, digest_bytes
 from holdfast.core.errors import HoldfastError, InvalidInput, JournalDamaged, SessionExists
-from holdfast.core.events import GENESIS, GrantGiven, GrantRevoked, RestorePointMade, chain, encode_event
+from holdfast.core.events import (
+    GENESIS,
+    AnyEvent,
+    GrantGiven,
+    GrantRevoked,
+    RestorePointMade,
+    chain,
+    encode_event,
+)
 from holdfast.store import EmbeddedStore, Home, export_session, import_session, verify
 from holdfast.store.inspection import Line
-from holdfast.store.portable import Manifest, contents, pack, unpack
+from holdfast.store.portable import Manifest, Portable, pack
 
 Forge = Callable[[dict[str, bytes]], None]
 
@@ -234,7 +244,7 @@ def whole_file() -> bytes:
     ]
     manifest = Manifest(session=lines[0].session, events=2, last_hash=lines[1].hash.hex(), exported_ms=0)
     file = io.BytesIO()
-    pack(file, manifest, lines, [b"a content"])
+    pack(file, manifest, lines, [(digest_bytes(b"a content"), b"a content")])
     return file.getvalue()
 
 
@@ -249,12 +259,128 @@ def test_no_changed_byte_gets_in_unnoticed(
     buffer[position % len(buffer)] = byte
     changed.write_bytes(buffer)
     try:
-        _, lines, events = unpack(changed)
-        inside = list(contents(changed))
+        inside = unpacked(changed)
     except HoldfastError:
         return
-    assert (lines, events) == unpack(whole)[1:]
-    assert inside in ([b"a content"], [])
+    everything = unpacked(whole)
+    assert inside[:2] == everything[:2]
+    assert inside[2] in (everything[2], [])
+
+
+def unpacked(path: Path) -> tuple[list[Line], list[AnyEvent], list[bytes]]:
+    """What a portable file holds."""
+    with closing(Portable(path)) as file:
+        _, lines, events = file.journal()
+        return lines, events, [file.content(digest) for digest in file.digests()]
+
+
+def test_a_file_that_was_cut_off_anywhere_is_refused(whole_file: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "cut.zip"
+    for length in range(len(whole_file)):
+        path.write_bytes(whole_file[:length])
+        with pytest.raises(InvalidInput):
+            unpacked(path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link to a device"])
+async def test_what_is_no_plain_file_is_refused_at_once(
+    disk: EmbeddedStore, tmp_path: Path, kind: str
+) -> None:
+    path = Path("/dev/zero") if kind == "device" else tmp_path / "x.zip"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "link to a device":
+        path.symlink_to("/dev/zero")
+    with pytest.raises(InvalidInput):
+        await import_session(disk, path, now_ms=5)
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+async def test_a_packing_that_we_do_not_use_is_refused(
+    disk: EmbeddedStore, tmp_path: Path, packing: int
+) -> None:
+    await exported(disk, tmp_path / "s.zip")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w", packing) as archive:
+        for name, data in entries(tmp_path / "s.zip").items():
+            archive.writestr(name, data)
+    with pytest.raises(InvalidInput, match="do not pack"):
+        await import_session(disk, tmp_path / "other.zip", now_ms=5)
+
+
+def forged(path: Path, *events: AnyEvent, at_ms: int) -> None:
+    """A file that is consistent in itself."""
+    lines: list[Line] = []
+    previous = GENESIS
+    for seq, event in enumerate((opened(), *events), start=1):
+        body = encode_event(event)
+        previous = chain(previous, "forged", seq, at_ms, body)
+        lines.append(Line(session=SessionId("forged"), seq=seq, at_ms=at_ms, hash=previous, body=body))
+    manifest = Manifest(
+        session=SessionId("forged"), events=len(lines), last_hash=previous.hex(), exported_ms=0
+    )
+    with path.open("w+b") as file:
+        pack(file, manifest, lines, [])
+
+
+IMPLAUSIBLE: dict[str, tuple[AnyEvent, int]] = {
+    "a time behind all calendars": (said(1), 10**18),
+    "a time before all journals": (said(1), -1),
+    "a turn that nobody reaches": (said(2**63), 0),
+    "a price without end": (replied(1, cost="Infinity"), 0),
+    "a price that is none": (replied(1, cost="sNaN"), 0),
+    "a price that gives back": (replied(1, cost="-1"), 0),
+    "a price of a billion digits": (replied(1, cost="1E-999999999"), 0),
+}
+
+
+@pytest.mark.parametrize("number", IMPLAUSIBLE)
+async def test_a_number_that_no_session_reaches_is_refused(
+    disk: EmbeddedStore, tmp_path: Path, number: str
+) -> None:
+    event, at_ms = IMPLAUSIBLE[number]
+    forged(tmp_path / "forged.zip", event, at_ms=at_ms)
+    with pytest.raises(JournalDamaged):
+        await import_session(disk, tmp_path / "forged.zip", now_ms=5)
+    assert await disk.sessions() == []
+
+
+async def test_a_session_whose_content_is_damaged_goes_out_without_it_and_says_so(
+    disk: EmbeddedStore, home: Home, tmp_path: Path
+) -> None:
+    session = await exported(disk, tmp_path / "first.zip")
+    large = digest_bytes(b"x" * 2_000_000)
+    (home.blobs / large[:2] / large).write_bytes(b"y")
+    manifest = await export_session(disk, session, tmp_path / "second.zip", now_ms=0)
+    assert manifest.lost == (large,)
+    assert entries(tmp_path / "first.zip").keys() - entries(tmp_path / "second.zip").keys() == {
+        f"blobs/{large}"
+    }
+    assert check(tmp_path / "second.zip", tmp_path) == 0
+
+
+async def test_a_damaged_content_does_not_keep_other_sessions_from_being_deleted(
+    disk: EmbeddedStore, home: Home, tmp_path: Path
+) -> None:
+    await exported(disk, tmp_path / "s.zip")
+    large = digest_bytes(b"x" * 2_000_000)
+    (home.blobs / large[:2] / large).write_bytes(b"y")
+    other = await disk.create(opened())
+    await other.append(said(1), blobs=[b"content"])
+    await other.release()
+    await disk.delete(other.session)
+    assert len(await disk.sessions()) == 2
+
+
+async def test_an_event_that_is_no_object_is_told_by_the_program_that_travels(
+    disk: EmbeddedStore, tmp_path: Path
+) -> None:
+    await exported(disk, tmp_path / "s.zip")
+    content = entries(tmp_path / "s.zip")
+    content["events.jsonl"] = b'{"session":"x","seq":1,"at_ms":0,"hash":"00","event":[]}\n'
+    write(tmp_path / "forged.zip", content)
+    assert check(tmp_path / "forged.zip", tmp_path) == 2
 
 
 def test_the_program_that_travels_is_short_and_needs_nothing() -> None:

@@ -385,3 +385,13 @@ async def test_commits_behind_a_damaged_place_in_the_log_are_saved_and_told(
     assert "1 sessions were saved" in notice
     assert await texts(store, journal.session) == [f"text {number}" for number in range(20)]
     await store.close()
+
+
+async def test_a_schema_that_cannot_even_be_quoted_is_salvaged(home: Home, clock: FakeClock) -> None:
+    told = await fill(home, clock, sessions=2)
+    content = home.database.read_bytes()
+    home.database.write_bytes(content.replace(b"CREATE TABLE event", b"CREATE TABL\xa0 event", 1))
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert {line.id for line in await store.sessions()} == set(told)
+    assert len(store.notices) == 1
+    await store.close()

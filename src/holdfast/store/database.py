@@ -29,7 +29,11 @@ def connect(path: Path, *, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -> sql
     # check_same_thread is off because the thread that closes a connection may be another than the one that used it.
     connection = sqlite3.connect(path, isolation_level=None, timeout=timeout_seconds, check_same_thread=False)
     connection.text_factory = _text  # a damaged text is a wrong id or name, and no reason to end
-    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+    except UnicodeDecodeError as problem:  # what SQLite has to say of a damaged schema may be damaged too
+        connection.close()
+        raise _damage("the schema cannot be read") from problem
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA secure_delete = ON")  # what is deleted is gone from the file as well
@@ -109,6 +113,12 @@ def _check_whole(connection: sqlite3.Connection, path: Path, schema: str) -> Non
     if lost:
         connection.executescript(f"BEGIN IMMEDIATE; {schema} COMMIT;")
     connection.execute("SELECT count(*) FROM (SELECT 1 FROM event LIMIT 1)")
+
+
+def _damage(message: str) -> sqlite3.DatabaseError:
+    problem = sqlite3.DatabaseError(message)
+    problem.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return problem
 
 
 def _text(content: bytes) -> str:

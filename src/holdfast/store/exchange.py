@@ -3,11 +3,12 @@
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from holdfast.core import EscalationId, GrantId, SessionId, check_session_id, encode
-from holdfast.core.errors import InvalidInput, SessionExists
+from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists
 from holdfast.core.events import (
     AnyEvent,
     CallIntended,
@@ -25,10 +26,10 @@ from holdfast.store.blobs import Blobs
 from holdfast.store.database import SQL
 from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.fold import fold
-from holdfast.store.home import Home
+from holdfast.store.home import Home, sync_folder
 from holdfast.store.inspection import Line, inspect, read_lines
 from holdfast.store.pen import Transaction
-from holdfast.store.portable import Manifest, contents, pack, segments, unpack
+from holdfast.store.portable import Manifest, Portable, pack, segments
 from holdfast.store.records import chained, encode_entry
 from holdfast.store.references import mentioned
 from holdfast.store.rows import append_records
@@ -44,11 +45,19 @@ async def export_session(store: EmbeddedStore, session: SessionId, path: Path, *
 
 async def import_session(store: EmbeddedStore, path: Path, *, now_ms: int) -> SessionId:
     """Take in a portable file. Raises InvalidInput, JournalDamaged where it was tampered with, SessionExists."""
-    manifest, lines, events = await store.reading(lambda _: unpack(path))
-    for content in await store.reading(lambda _: list(contents(path))):
-        await store.put_blob(content)
+    file = await store.reading(lambda _: Portable(path))
+    try:
+        manifest, lines, events = await store.reading(lambda _: file.journal())
+        for digest in await store.reading(lambda _: file.digests()):
+            await store.put_blob(await store.reading(partial(_content, file, digest)))
+    finally:
+        file.close()
     await store.writing(lambda transaction: _arrive(transaction, store.home, lines, events, now_ms))
     return manifest.session
+
+
+def _content(file: Portable, digest: str, _: sqlite3.Connection) -> bytes:
+    return file.content(digest)
 
 
 def _export(
@@ -66,21 +75,39 @@ def _export(
         problems=found.problems,
     )
     digests = mentioned(connection, blobs, (line.body for line in lines))
-    inner = (blobs.read(connection, digest) for digest in sorted(digests))
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    draft = path.with_name(f".holdfast-{secrets.token_hex(8)}")
     try:
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w+b") as file:
             os.fchmod(descriptor, 0o600)
-            pack(file, manifest, lines, inner)
+            manifest = pack(file, manifest, lines, _contents(connection, blobs, digests))
             file.flush()
             os.fsync(descriptor)
-        os.link(draft, path)  # unlike a rename, never over a file that came in the meantime
+        _put_in_place(draft, path)
+        sync_folder(path.parent)
     except OSError as problem:
         raise InvalidInput(f"{str(path)!r} cannot be written: {problem.strerror}") from problem
     finally:
         draft.unlink(missing_ok=True)
     return manifest
+
+
+def _contents(
+    connection: sqlite3.Connection, blobs: Blobs, digests: Iterable[str]
+) -> Iterator[tuple[str, bytes | None]]:
+    for digest in sorted(digests):
+        try:
+            yield digest, blobs.read(connection, digest)
+        except JournalDamaged:  # the journal goes out all the same
+            yield digest, None
+
+
+def _put_in_place(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)  # unlike a rename, never over a file that came in the meantime
+    except PermissionError:  # what file systems of memory sticks say, which know no second name of a file
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        draft.replace(path)
 
 
 def _namings(readable: Sequence[Recorded]) -> Iterator[SessionRenamed]:

@@ -5,7 +5,9 @@ and `verify.py`, which needs nothing but Python. A file that comes from elsewher
 contents are checked before anything of it is kept.
 """
 
+import os
 import re
+import stat
 import struct
 import zipfile
 import zlib
@@ -21,13 +23,17 @@ from holdfast.core import SessionId, Value, check_session_id, digest_bytes, enco
 from holdfast.core.errors import InvalidId, InvalidInput, JournalDamaged
 from holdfast.core.events import FORMAT, GENESIS, AnyEvent, SessionOpened, chain, decode_event
 from holdfast.store.inspection import Line, Problem
+from holdfast.store.plausible import is_plausible
 
 LARGEST_TOTAL = 4 * 1024**3
+LARGEST_JOURNAL = 1024**3
+"""A journal is held in memory as a whole, contents one at a time."""
 LARGEST_LINE = 64 * 1024**2
 MOST_ENTRIES = 100_000
 HARMLESS_SIZE = 64 * 1024**2
 MOST_EXPANSION = 200
 _NAME = re.compile(r"manifest\.json|events\.jsonl|verify\.py|blobs/[0-9a-f]{64}")
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MARK = b',"event":'
 _UNREADABLE = (
     zipfile.BadZipFile,
@@ -53,6 +59,8 @@ class Manifest(Value):
     format: int = FORMAT
     name: str | None = None
     problems: tuple[Problem, ...] = ()
+    lost: tuple[str, ...] = ()
+    """Contents that events mention and that could not be read."""
 
 
 class _Head(Value):
@@ -63,38 +71,79 @@ class _Head(Value):
     event: msgspec.Raw
 
 
-def pack(file: IO[bytes], manifest: Manifest, lines: Iterable[Line], blobs: Iterable[bytes]) -> None:
-    """Write a portable file."""
+def pack(
+    file: IO[bytes], manifest: Manifest, lines: Iterable[Line], contents: Iterable[tuple[str, bytes | None]]
+) -> Manifest:
+    """Write a portable file. A content that is None cannot be read; the manifest that comes back names it."""
+    lost: list[str] = []
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("manifest.json", encode(manifest))
         archive.writestr("verify.py", (resources.files(__package__) / "verifier" / "verify.py").read_bytes())
         with archive.open("events.jsonl", "w", force_zip64=True) as out:
             for line in lines:
                 out.write(_written(line))
-        for content in blobs:
-            archive.writestr(f"blobs/{digest_bytes(content)}", content, _packing(content))
+        for digest, content in contents:
+            if content is None:
+                lost.append(digest)
+            else:
+                archive.writestr(f"blobs/{digest}", content, _packing(content))
+        manifest = msgspec.structs.replace(manifest, lost=tuple(lost))
+        archive.writestr("manifest.json", encode(manifest))
+    return manifest
 
 
-def unpack(path: Path) -> tuple[Manifest, list[Line], list[AnyEvent]]:
-    """Read a portable file and check all of it but the contents. Raises InvalidInput or JournalDamaged."""
-    with _opening(path) as archive:
-        manifest = _manifest(archive)
-        lines, events = _checked(archive)
-    end = (lines[-1].session, lines[-1].seq, lines[-1].hash.hex())
-    if end != (manifest.session, manifest.events, manifest.last_hash):
-        raise JournalDamaged(f"{path.name!r} does not end where its manifest says")
-    return manifest, lines, events
+class Portable:
+    """A portable file that is open for reading; one that could do harm is not. Blocking. Raises InvalidInput."""
 
+    def __init__(self, path: Path) -> None:
+        self._name = path.name
+        with self._explained():
+            self._file = _open_regular(path)
+            try:
+                self._archive = zipfile.ZipFile(self._file)
+                _refuse_hostile(path, self._archive)
+            except BaseException:
+                self._file.close()
+                raise
 
-def contents(path: Path) -> Iterator[bytes]:
-    """The contents of a portable file, each checked against its name."""
-    with _opening(path) as archive:
-        for name in archive.namelist():
-            if name.startswith("blobs/"):
-                content = archive.read(name)
-                if digest_bytes(content) != name.removeprefix("blobs/"):
-                    raise JournalDamaged(f"the content {name!r} was changed")
-                yield content
+    def journal(self) -> tuple[Manifest, list[Line], list[AnyEvent]]:
+        """Everything but the contents, checked. Raises InvalidInput or JournalDamaged."""
+        with self._explained():
+            manifest = _manifest(self._archive)
+            lines, events = _checked(self._archive)
+        end = (lines[-1].session, lines[-1].seq, lines[-1].hash.hex())
+        if end != (manifest.session, manifest.events, manifest.last_hash):
+            raise JournalDamaged(f"{self._name!r} does not end where its manifest says")
+        return manifest, lines, events
+
+    def digests(self) -> list[str]:
+        """The names of the contents, each of which was held against its content. Raises InvalidInput or JournalDamaged."""
+        found = [
+            name.removeprefix("blobs/") for name in self._archive.namelist() if name.startswith("blobs/")
+        ]
+        for digest in found:
+            self.content(digest)
+        return found
+
+    def content(self, digest: str) -> bytes:
+        """One content, checked against its name."""
+        with self._explained():
+            content = self._archive.read(f"blobs/{digest}")
+        if digest_bytes(content) != digest:
+            raise JournalDamaged(f"the content {digest!r} was changed")
+        return content
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as problem:
+            raise InvalidInput(f"there is no file {self._name!r}") from problem
+        except _UNREADABLE as problem:
+            raise InvalidInput(f"{self._name!r} is no exported session that can be read") from problem
 
 
 def segments(lines: Sequence[Line]) -> list[list[Line]]:
@@ -118,16 +167,14 @@ def _written(line: Line) -> bytes:
     return msgspec.json.encode(head)[:-1] + _MARK + line.body + b"}\n"
 
 
-@contextmanager
-def _opening(path: Path) -> Iterator[zipfile.ZipFile]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            _refuse_hostile(path, archive)
-            yield archive
-    except FileNotFoundError as problem:
-        raise InvalidInput(f"there is no file {str(path)!r}") from problem
-    except _UNREADABLE as problem:
-        raise InvalidInput(f"{path.name!r} is no exported session that can be read") from problem
+def _open_regular(path: Path) -> IO[bytes]:
+    # Not waiting: a pipe or a device would keep us here for ever, or never come to an end.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise ValueError("no plain file")
+    return file
 
 
 def _refuse_hostile(path: Path, archive: zipfile.ZipFile) -> None:
@@ -138,8 +185,8 @@ def _refuse_hostile(path: Path, archive: zipfile.ZipFile) -> None:
         reason = "has too many entries, or one twice"
     elif not all(_NAME.fullmatch(name) for name in names):
         reason = "has an entry that does not belong there"
-    elif any(entry.flag_bits & 1 for entry in entries):
-        reason = "is encrypted"
+    elif any(entry.flag_bits & 1 or entry.compress_type not in _PACKINGS for entry in entries):
+        reason = "is encrypted, or packed in a way that we do not pack"
     elif sum(entry.file_size for entry in entries) > LARGEST_TOTAL or any(map(_is_bomb, entries)):
         reason = "would grow beyond all measure"
     if reason is not None:
@@ -147,6 +194,8 @@ def _refuse_hostile(path: Path, archive: zipfile.ZipFile) -> None:
 
 
 def _is_bomb(entry: zipfile.ZipInfo) -> bool:
+    if not entry.filename.startswith("blobs/") and entry.file_size > LARGEST_JOURNAL:
+        return True
     return entry.file_size > HARMLESS_SIZE and entry.file_size > MOST_EXPANSION * max(entry.compress_size, 1)
 
 
@@ -196,6 +245,9 @@ def _parsed(raw: bytes) -> tuple[Line, AnyEvent]:
     body = raw[raw.index(_MARK) + len(_MARK) : -1]
     if bytes(head.event) != body:
         raise ValueError("the event is not the last thing in its line")
+    event = decode_event(body)
+    if not is_plausible(event, head.at_ms):
+        raise ValueError("a number that no journal has")
     line = Line(
         session=check_session_id(head.session),
         seq=head.seq,
@@ -203,7 +255,7 @@ def _parsed(raw: bytes) -> tuple[Line, AnyEvent]:
         hash=bytes.fromhex(head.hash),
         body=body,
     )
-    return line, decode_event(body)
+    return line, event
 
 
 def _follows(event: AnyEvent, lines: Sequence[Line]) -> bool:

@@ -52,6 +52,9 @@ async def run(arguments: argparse.Namespace) -> int:
             if manifest.problems:
                 is_whole = False
                 console.say(f"events are missing or damaged: holdfast verify {session} names them", "bad")
+            if manifest.lost:
+                is_whole = False
+                console.say(f"contents of {session} are missing or damaged: {len(manifest.lost)}", "bad")
     if arguments.json:
         console.json(manifests if arguments.all else manifests[0])
     return exits.OK if is_whole else exits.ERROR

@@ -75,6 +75,6 @@ def main(path: str) -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1]))
-    except (IndexError, OSError, ValueError, KeyError, zipfile.BadZipFile) as problem:
+    except Exception as problem:
         print(f"cannot be read: {problem!r}", file=sys.stderr)
         sys.exit(2)
