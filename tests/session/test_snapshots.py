@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.core import Escalation, FakeClock, FunctionToolset, Ok, Proposed, Response, Tool
+from holdfast.core import (
+    Escalation,
+    FakeClock,
+    FunctionToolset,
+    Ok,
+    Proposed,
+    Response,
+    SessionId,
+    Tool,
+)
 from holdfast.core.errors import SessionExists
 from holdfast.core.events import GrantGiven
 from holdfast.core.fold import Reading
@@ -14,6 +23,7 @@ from holdfast.gate import Grants, Inbox, RevokeGrant
 from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session
+from holdfast.store import EmbeddedStore, import_session
 
 STAGES = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.delete": "escalate"})
 ASKS = FixedPolicy(default="escalate")
@@ -119,6 +129,53 @@ async def test_what_was_taken_back_is_so_in_a_fork_from_its_very_first_event(her
         first = next(place for place, entry in enumerate(recorded) if entry.session == each.id)
         assert any(isinstance(entry.event, GrantGiven) for entry in recorded[:first])
         assert Grants(Reading(recorded[: first + 1]), clock=FakeClock()).standing() == ()
+
+
+async def lawless(here: Runtime, file: Path) -> SessionId:
+    """A session in a file that was run under a policy of its own making."""
+    policy = file.with_name("lawless.yaml")
+    policy.write_text("policy: lawless\nrules:\n  - {name: all, allow: '*'}\n")
+    session = await here.create(policy=str(policy), needs_model=False)
+    await session.execute("1")
+    await here.snapshot(session.id, file)
+    assert session.status.policy == str(policy)
+    return session.id
+
+
+async def test_a_file_does_not_choose_the_policy_it_goes_on_under(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
+    id = await lawless(here, tmp_path / "session.zip")
+    ours = there.settings.policy
+    again = await there.restore(tmp_path / "session.zip", needs_model=False)
+    assert again.status.policy == ours
+    [told] = [note.text for note in again.diagnostics() if note.code == "policy-chosen"]
+    assert ours in told
+    await again.rewind(0)
+    await again.close()
+    again = await there.resume(id, needs_model=False)
+    assert again.status.policy == ours, "also once it went back to before it came here"
+    assert len([note for note in again.diagnostics() if note.code == "policy-chosen"]) <= 1
+
+
+async def test_a_fork_of_what_came_in_by_a_file_goes_on_under_our_policy_too(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
+    await lawless(here, tmp_path / "session.zip")
+    store = there.store
+    assert isinstance(store, EmbeddedStore)
+    session = await import_session(store, tmp_path / "session.zip", now_ms=0)
+    fork = await there.fork(session, at=1, needs_model=False)
+    assert fork.status.policy == there.settings.policy
+
+
+async def test_the_policy_that_is_chosen_for_a_session_from_a_file_is_kept(
+    here: Runtime, there: Runtime, tmp_path: Path
+) -> None:
+    id = await lawless(here, tmp_path / "session.zip")
+    again = await there.restore(tmp_path / "session.zip", policy="ask-always", needs_model=False)
+    await again.close()
+    assert (await there.resume(id, needs_model=False)).status.policy == "ask-always"
 
 
 async def test_a_yes_that_was_given_there_and_not_acted_on_does_not_count_here(

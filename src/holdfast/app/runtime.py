@@ -163,7 +163,10 @@ class Runtime:
         await export_session(self._embedded(), session, Path(path), now_ms=self._ground.clock.now_ms())
 
     async def restore(self, path: str | Path, **choices: Unpack[Choices]) -> Session:
-        """Take up a session from a snapshot of another home, in a folder of its own; grants given there do not hold here."""
+        """Take up a session from a snapshot of another home, in a folder of its own.
+
+        Grants given there do not hold here, and its policy is the one of this home unless another is chosen.
+        """
         session = await import_session(self._embedded(), Path(path), now_ms=self._ground.clock.now_ms())
         point = last_point(await self.store.read(session))
         if point is not None and isinstance(point.event, RestorePointMade):

@@ -14,37 +14,33 @@ from holdfast.core.events import (
     Parent,
     Recorded,
     SessionOpened,
-    SessionReconfigured,
     TurnEnded,
 )
-from holdfast.core.fold import effective
+from holdfast.core.fold import Reading, effective
 from holdfast.session.rewinding import RewindPlan, plan_rewind
+from holdfast.session.status import Status
 
 
 def plan_fork(
     parent: SessionId, recorded: Sequence[Recorded], at: int | None
 ) -> tuple[RewindPlan, SessionOpened]:
-    """Where the fork begins, and how it is opened: with the policy, model and limits its parent had there."""
+    """Where the fork begins, and how it is opened: with the limits its parent had there, and the policy and model it has now."""
     counted = effective(recorded)
     turns = [entry.event.turn for entry in counted if isinstance(entry.event, TurnEnded)]
     if not turns and at is None:
         raise InvalidInput("this session has no finished turn to go on from")
     plan = plan_rewind(recorded, at if at is not None else turns[-1])
     opened = [entry.event for entry in recorded if isinstance(entry.event, SessionOpened)][-1]
+    limits = opened.limits
     for entry in counted:
-        if entry.seq > plan.seq:
-            break
-        match event := entry.event:
-            case SessionReconfigured():
-                opened = msgspec.structs.replace(
-                    opened, policy=event.policy or opened.policy, model=event.model or opened.model
-                )
-            case BudgetRaised():
-                opened = msgspec.structs.replace(opened, limits=event.limits)
-            case _:
-                pass
+        if entry.seq <= plan.seq and isinstance(entry.event, BudgetRaised):
+            limits = entry.event.limits
+    status = Status(Reading(recorded))
     return plan, msgspec.structs.replace(
         opened,
+        policy=status.policy,
+        model=status.model,
+        limits=limits,
         workspace="",
         name=None,
         parent=Parent(session=parent, seq=plan.seq),

@@ -28,7 +28,7 @@ from holdfast.core.events import (
     TurnEnded,
     TurnReopened,
 )
-from holdfast.core.fold import Fold
+from holdfast.core.fold import Fold, Followed
 from holdfast.gate import cost_of
 from holdfast.session.turn_changes import summed_up
 
@@ -71,12 +71,18 @@ def workspace_of(recorded: Iterable[Recorded]) -> str:
 class Status(Fold):
     """Lifecycle, name, turns and notes of a session."""
 
+    def __init__(self, journal: Followed) -> None:
+        # Not part of `reset`: a rewind takes back what was done, not what a person chose to run it with.
+        self.model = ""
+        self.policy = ""
+        """By name, or the path of its file; empty while nobody here has chosen one for a session that came in by a file."""
+        self._chosen = 0
+        super().__init__(journal)
+
     def reset(self) -> None:
         self.lifecycle: Lifecycle = "open"
         self.opened: SessionOpened | None = None
         self.name: str | None = None
-        self.model = ""
-        self.policy = ""
         self.turns: list[TurnRecord] = []
         self.notes: deque[Noted] = deque(maxlen=MAX_NOTES)
         self._waiting: set[EscalationId] = set()
@@ -85,12 +91,12 @@ class Status(Fold):
         """What the restore points of the last turn tell."""
 
     def apply(self, event: AnyEvent, entry: Recorded) -> None:
+        if entry.seq > self._chosen:
+            self._chosen = entry.seq
+            self._choose(event)
         match event:
             case SessionOpened():
                 self.opened, self.name = event, event.name
-                self.model, self.policy = event.model, event.policy
-            case SessionReconfigured():
-                self.model, self.policy = event.model or self.model, event.policy or self.policy
             case SessionRenamed():
                 self.name = event.name
             case SessionPaused():
@@ -128,6 +134,17 @@ class Status(Fold):
                 pass
         if self.turns and (amount := cost_of(event)) is not None:
             self._amend(spent=self.turns[-1].spent.plus(amount))
+
+    def _choose(self, event: AnyEvent) -> None:
+        match event:
+            case SessionOpened():
+                self.model, self.policy = event.model, event.policy
+            case SessionReconfigured():
+                self.model, self.policy = event.model or self.model, event.policy or self.policy
+            case Noted(code="imported"):
+                self.policy = ""
+            case _:
+                pass
 
     def _begin(self, turn: TurnRecord) -> None:
         self.turns.append(turn)

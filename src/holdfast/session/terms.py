@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.core import Toolset
 from holdfast.core.errors import ModelMissing
-from holdfast.core.events import SessionReconfigured
+from holdfast.core.events import Noted, SessionReconfigured
 from holdfast.guests import Sandbox
 from holdfast.models import Model, open_model, resolve_model
 from holdfast.policy import Policy, load_policy
@@ -96,7 +96,10 @@ async def record_changes(journal: Journal, status: Status, terms: Terms) -> None
         policy_digest=terms.policy.digest if is_other_policy else "",
         model=terms.model_name if terms.model_name != status.model else "",
     )
-    if changed.policy or changed.model:
+    if not status.policy:
+        text = f"it came from another home and goes on under the policy {terms.policy_name!r} here"
+        await journal.append(changed, Noted(code="policy-chosen", text=text))
+    elif changed.policy or changed.model:
         await journal.append(changed)
 
 

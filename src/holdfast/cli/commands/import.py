@@ -3,7 +3,8 @@
 holdfast import backup.zip
 holdfast import backup/*.zip         those that cannot be taken in are told, the others are
 
-Its files, as they were after its last turn, come into a folder of its own. Exit codes: 1 when one was tampered with or is
+Its files, as they were after its last turn, come into a folder of its own. It goes on under the policy of this home, whatever
+policy it had; choose another with `holdfast -r ID -p POLICY`. Exit codes: 1 when one was tampered with or is
 here already; 2 when a file is no exported session.
 """
 
@@ -52,6 +53,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 console.print(session)
                 turns = summaries[-1].turns
                 console.say(f"imported, with {counted(turns, 'turn')}; go on with: holdfast -r {session}")
+                console.say("it goes on under the policy of this home; choose another with -p")
     if arguments.json:
         console.json(summaries[0] if len(arguments.file) == 1 else summaries)
     if any(not isinstance(problem, InvalidInput) for problem in refused):
