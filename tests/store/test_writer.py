@@ -190,3 +190,11 @@ async def test_what_was_handed_in_before_the_end_is_done(home: Home, disk: Embed
     await disk.close()
     await asyncio.gather(*waiting)
     assert len(journal.recorded) == 31
+
+
+async def test_what_is_handed_in_after_the_end_is_told_so(writer: Writer) -> None:
+    await warm(writer)
+    await asyncio.to_thread(writer.stop)
+    for is_brief in (True, False):
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await writer.submit(thread, is_brief=is_brief)

@@ -40,7 +40,7 @@ class Transaction:
 Work = Callable[[Transaction], Result]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Job(Generic[Result]):
     """Something to be written, who asked for it, and what became of it."""
 

@@ -15,6 +15,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from holdfast.core.errors import HoldfastError, StoreUnavailable
@@ -56,11 +57,15 @@ class Writer:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
-        if self._is_closed:
-            future.set_exception(StoreUnavailable("the store is closed"))
-            return future
-        self._jobs.append(Job(work, loop, future, tell, is_brief))
-        if is_brief and self._pen.is_quick and self._done < self._leeway:
+        job = Job(work, loop, future, tell, is_brief)
+        self._jobs.append(job)
+        if (
+            self._is_closed
+        ):  # asked afterwards: what was handed in before is taken by the thread before it ends
+            with suppress(ValueError):
+                self._jobs.remove(job)
+                future.set_exception(StoreUnavailable("the store is closed"))
+        elif is_brief and self._pen.is_quick and self._done < self._leeway:
             loop.call_soon(self._write_here, loop)  # by then whoever else is about to write has handed it in
         else:
             self._calls.put(True)
