@@ -144,3 +144,8 @@ def test_a_canonical_host_stays_as_it_is(text: str) -> None:
     host = canonical_host(text)
     if host is not None:
         assert canonical_host(host) == host
+
+
+@pytest.mark.parametrize("host", ["fe80::1%eth0", "fe80::1%25eth0", "2606:4700::1111%1"])
+def test_an_address_that_means_another_host_on_every_machine_is_none(host: str) -> None:
+    assert canonical_host(host) is None

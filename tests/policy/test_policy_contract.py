@@ -75,6 +75,11 @@ def test_a_tool_that_may_pass_is_offered(policy: Policy) -> None:
     assert policy.could_allow(READ)
 
 
+def test_a_tool_that_one_tier_denies_is_not_offered(policy: Policy) -> None:
+    assert not tighten(policy, FixedPolicy(default="deny")).could_allow(READ)
+    assert not tighten(FixedPolicy(default="deny"), policy).could_allow(READ)
+
+
 def test_judging_twice_gives_the_same_and_equal_policies_have_equal_digests(
     policy: Policy, request: pytest.FixtureRequest
 ) -> None:

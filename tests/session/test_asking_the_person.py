@@ -104,3 +104,14 @@ async def test_host_code_may_ask_too_and_two_questions_are_asked_one_after_the_o
     code = "[person.ask(question='first?'), person.ask(question='second?')]"
     assert await session.execute(code) == Ok(value=["answer 1", "answer 2"])
     assert asked == ["first?", "second?"]
+
+
+async def test_an_answer_for_the_whole_session_does_not_answer_the_same_question_again(
+    runtime: Runtime,
+) -> None:
+    session = await opened(runtime, ASKS, answered, ASKS, answered)
+    for colour in ("blue", "red"):
+        await session.send("Paint the door.")
+        [question] = session.escalations()
+        await session.resolve(question.id, Response(verdict="approve", reason=colour, scope="session"))
+        assert await session.advance() == Ok(value=f"I was told: => paint it {colour}")

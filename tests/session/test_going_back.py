@@ -8,7 +8,7 @@ import pytest
 from holdfast.app import Runtime
 from holdfast.core import PERSON, FakeClock, FunctionToolset, Json, JsonObject, Limits, Ok, Tool
 from holdfast.core.errors import InvalidInput, ToolFailed, ToolTimeout
-from holdfast.core.events import CodePosted, TurnEnded
+from holdfast.core.events import CodePosted, Recorded, RestorePointMade, TurnEnded
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
 from holdfast.world import FolderWorld
@@ -176,3 +176,17 @@ async def test_the_point_that_a_crash_left_out_is_made_before_the_next_turn(runt
     await again.execute("open('a.txt', 'w').write('three')")
     await again.rewind(2)
     assert files(again) == {"a.txt": b"one"}
+
+
+async def test_what_lay_in_the_folder_before_the_first_turn_is_nobodys_change(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "old.txt").write_text("old")
+    session = await runtime.create(policy=FixedPolicy(default="allow"), needs_model=False, workspace=project)
+    told: list[Recorded] = []
+    await session.execute("open('new.txt', 'w').write('new')")
+    session.follow(told.append)
+    points = [entry.event for entry in told if isinstance(entry.event, RestorePointMade)]
+    assert [[change.path for change in point.changes] for point in points] == [[], ["new.txt"]]
