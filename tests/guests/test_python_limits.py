@@ -17,6 +17,7 @@ LIMITS = {
         "took longer than 0.3 s, waiting for calls not counted",
     ),
     "sleep": (GuestLimits(wall_seconds=1), "import time\ntime.sleep(60)", "sleep longer than its 1 s"),
+    "steps": (GuestLimits(steps=1000), "while True: pass", "made more than 1000 steps"),
     "memory": (GuestLimits(memory_bytes=32 << 20), "x = 'a' * (64 << 20)", "more than 32 MB of memory"),
     "output": (GuestLimits(output_bytes=1000), "while True: print('flood')", "printed more than 1000 bytes"),
     "suspensions": (GuestLimits(calls=3), "while True: echo.say(text='a')", "more than 3 calls"),
@@ -37,19 +38,11 @@ async def test_each_limit_has_its_own_clear_error(limit: str) -> None:
     await engine.close()
 
 
-async def test_a_limit_of_steps_is_refused_where_none_are_counted() -> None:
-    engine = python_engine(key=KEY)
-    ended = await engine.guest().run(RunRequest(code="1", limits=GuestLimits(steps=10)), Echo())
-    await engine.close()
-    assert (ended.status, ended.is_unsupported) == ("refused", True)
-    assert "counts no steps" in ended.error
-
-
 @pytest.mark.timeout(900)
-async def test_auto_runs_code_with_a_limit_of_steps_where_they_are_counted(tmp_path: Path) -> None:
+async def test_auto_runs_code_whose_steps_one_engine_cannot_count_in_the_other(tmp_path: Path) -> None:
     wasi = wasi_engine(key=KEY, cache=component_cache(), workspace=tmp_path)
     engine = AutoEngine(python=python_engine(key=KEY), wasi=wasi)
     limits = GuestLimits(steps=50_000_000, seconds=60, wall_seconds=60)
-    ended = await engine.guest().run(RunRequest(code="while True: pass", limits=limits), Echo())
+    ended = await engine.guest().run(RunRequest(code="eval('1')\nwhile True: pass", limits=limits), Echo())
     await engine.close()
     assert (ended.status, ended.engine, ended.steps) == ("limit", "wasi", 50_000_000)

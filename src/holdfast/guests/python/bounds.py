@@ -75,6 +75,10 @@ class Bounds:
             f"The run took longer than {seconds:g} s, waiting for calls not counted. Do less in one run."
         )
 
+    def out_of_steps(self) -> LimitReached:
+        """The code made too many steps."""
+        return LimitReached(f"The code made more than {self._limits.steps} steps. Do less in one run.")
+
     def out_of_memory(self) -> LimitReached:
         """The code's values do not fit."""
         megabytes = self._limits.memory_bytes >> 20

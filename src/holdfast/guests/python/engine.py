@@ -12,7 +12,7 @@ from holdfast.guests.seal import Seal
 _PACKAGE = "pydantic-monty"
 _NOTES = (
     "a subset of Python: no class inheritance, no generators, 25 modules of the standard library",
-    "counts no steps; code with a limit of them is refused, and `auto` runs it in wasi",
+    "under a limit of steps it counts statements, turns of loops and lambdas, and has no eval or exec",
     "memory and time limits of a session are those of its first run, later ones can only be shorter",
 )
 

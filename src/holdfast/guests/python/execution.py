@@ -9,23 +9,24 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, Literal
 
+import msgspec
 import pydantic_monty as monty
 
-from holdfast.core import Answer, Json, encode
+import holdfast.guests.python.steps as steps
+from holdfast.core import Answer, Json
 from holdfast.guests.contract import OnCall, Run, RunRequest
 from holdfast.guests.python.bounds import Bounds, LimitReached
 from holdfast.guests.python.calls import Calls, CallWaits
 from holdfast.guests.python.failures import GuestException
 from holdfast.guests.python.losses import WorkerLost, WorkerTimeout
 from holdfast.guests.python.output import Output
-from holdfast.guests.python.plain import NotPlain, plain
 from holdfast.guests.python.progress import ParkedRun, Progress, State
+from holdfast.guests.python.shown import shown_error, shown_value
 from holdfast.guests.python.surroundings import Surroundings
 from holdfast.guests.python.toolbox import Toolbox
 from holdfast.guests.python.worker import Worker, grace_seconds
 
 _WORKSPACE = "/workspace"
-_MAX_ERROR = 16_000
 _UNSUPPORTED = "The monty syntax parser does not yet support"
 _UNDONE = "The run was stopped. Its variables are as they were before it; calls it made are not undone."
 
@@ -46,7 +47,7 @@ class Execution:
         self._request = request
         self._limits = request.limits
         self.state = state
-        """What the worker holds after the run, but for the dump."""
+        """What the worker holds after the run, but for the dump, which is that before it."""
         self._progress = progress
         self._bounds = Bounds(request.limits, progress)
         self._calls = Calls(on_call, self._bounds, progress)
@@ -55,15 +56,13 @@ class Execution:
         self._output = Output(max_bytes=self._limits.output_bytes, before=progress.printed)
         self._suspended: monty.AsyncSnapshot | None = None
         self._value: Json = None
+        self._steps = 0
         self.parked: ParkedRun | None = None
         """What to keep of a run that ended `parked`."""
 
     async def perform(self) -> Run:
         """Run the request's code from its beginning."""
-        start = self._worker.session.feed_start(
-            self._request.code, print_callback=self._output, cwd=_WORKSPACE, skip_type_check=True
-        )
-        return await self._end(self._drive(start))
+        return await self._end(self._perform())
 
     @property
     def has_begun(self) -> bool:
@@ -79,13 +78,24 @@ class Execution:
         loading = self._worker.session.load_snapshot(parked.state.dump, print_callback=self._output)
         return await self._end(self._drive(loading))
 
+    def _feed(self, code: str) -> Awaitable[monty.AsyncSnapshot]:
+        return self._worker.session.feed_start(
+            code, print_callback=self._output, cwd=_WORKSPACE, skip_type_check=True
+        )
+
+    async def _perform(self) -> None:
+        if self.state.counts_steps:
+            beginning = steps.beginning(self._limits.steps, is_first=not self.state.dump)
+            await self._turn(self._feed(beginning))
+        await self._drive(self._feed(self._request.code))
+
     async def _drive(self, first: Awaitable[monty.AsyncSnapshot]) -> None:
         snapshot = await self._turn(first)
         while not isinstance(snapshot, monty.MontyComplete):
             self._suspended = snapshot
             snapshot = await self._turn(await self._step(snapshot))
         self._suspended = None
-        self._value = self._bounded(snapshot)
+        self._value = shown_value(snapshot, max_bytes=self._limits.output_bytes)
         await self._settle()
 
     async def _settle_after(self, dump: bytes) -> None:
@@ -128,6 +138,8 @@ class Execution:
 
     async def _result(self, snapshot: monty.AsyncFunctionSnapshot) -> Any:
         name = snapshot.function_name
+        if name == steps.STOP:
+            raise self._out_of_steps()
         if snapshot.is_os_function:
             return await self._surroundings.answer(name, snapshot.args, snapshot.kwargs)
         tool = self._toolbox.tool(snapshot.object_id, name)
@@ -139,6 +151,10 @@ class Execution:
         except TypeError as error:
             raise GuestException("TypeError", str(error)) from None
         return await self._calls.ask(tool.name, arguments)
+
+    def _out_of_steps(self) -> LimitReached:
+        self._steps = self._limits.steps or 0
+        return self._bounds.out_of_steps()
 
     async def _sleep(self, seconds: float) -> None:
         self._bounds.check_sleep(seconds)
@@ -155,6 +171,21 @@ class Execution:
                 raise bounds.out_of_wall_time() if wall < own else bounds.out_of_time() from None
 
     async def _end(self, driving: Awaitable[None]) -> Run:
+        """How the run ended, and after how many steps."""
+        run = await self._ended(driving)
+        if not self.state.counts_steps or run.status not in ("ok", "error"):
+            return run
+        try:
+            read = await self._turn(self._feed(steps.READ))
+            assert isinstance(read, monty.MontyComplete), "the count asks for nothing"
+        except (monty.MontyError, WorkerLost, LimitReached) as error:
+            return await self._stop(
+                "lost", f"The sandbox did not say how many steps it made: {error}.\n{_UNDONE}"
+            )
+        used = steps.used(read.output, self._limits.steps)
+        return msgspec.structs.replace(run, steps=used)
+
+    async def _ended(self, driving: Awaitable[None]) -> Run:
         """How the run ended, whatever happened; only a cancelled one has no end."""
         try:
             await driving
@@ -175,7 +206,11 @@ class Execution:
         except monty.MontyError as error:
             # A syntax error of text that running code gave to eval looks like one of the code itself.
             status: Literal["error", "refused"] = "error" if self.has_begun else "refused"
-            return Run(status=status, error=_shown(error), printed=self._output.text)
+            return Run(
+                status=status,
+                error=shown_error(error, is_counting=self.state.counts_steps),
+                printed=self._output.text,
+            )
         except BaseException:
             await self._worker.kill()
             raise
@@ -183,7 +218,10 @@ class Execution:
 
     async def _failed(self, error: monty.MontyRuntimeError) -> Run:
         """An exception that left the guest's code, or a bound of the interpreter that looks like one."""
-        cause, text = error.exception(), _shown(error)
+        cause, text = error.exception(), shown_error(error, is_counting=self.state.counts_steps)
+        if steps.STOP in str(cause):
+            # Below a builtin (`max(..., key=...)`) the code cannot wait for us; it was told so, and left with that.
+            return await self._stop("limit", f"{self._out_of_steps()}\n{_UNDONE}")
         if self._output.is_full:
             return await self._stop("limit", f"{self._bounds.too_much_output()}\n{_UNDONE}")
         if isinstance(cause, TimeoutError) and "time limit exceeded" in str(cause):
@@ -207,7 +245,7 @@ class Execution:
         self._progress.printed = self._output.text
         self._bounds.pause()
         self.parked = ParkedRun(
-            state=State(dump=dump, names=self.state.names, limits=self.state.limits),
+            state=msgspec.structs.replace(self.state, dump=dump),
             progress=self._progress,
             is_complete=suspended is None,
             value=self._value,
@@ -216,26 +254,4 @@ class Execution:
 
     async def _stop(self, status: Literal["limit", "lost"], error: str) -> Run:
         await self._worker.kill()
-        return Run(status=status, error=error, printed=self._output.text)
-
-    def _bounded(self, complete: monty.MontyComplete) -> Json:
-        try:
-            value = plain(complete.output)
-            size = len(encode(value))
-        except NotPlain as error:
-            return f"<a value that is too large to show: {error}>"
-        if size > self._limits.output_bytes:
-            return f"<a value of {size} bytes: more than the {self._limits.output_bytes} that are shown>"
-        return value
-
-
-def _shown(error: monty.MontyError) -> str:
-    if isinstance(error, monty.MontyRuntimeError | monty.MontySyntaxError | monty.MontyTypingError):
-        text = error.display()
-    else:
-        text = str(error)
-    if len(text) <= _MAX_ERROR:
-        return text
-    return (
-        f"{text[: _MAX_ERROR // 2]}\n... {len(text) - _MAX_ERROR} characters ...\n{text[-_MAX_ERROR // 2 :]}"
-    )
+        return Run(status=status, error=error, printed=self._output.text, steps=self._steps)

@@ -18,6 +18,7 @@ from holdfast.guests.python.progress import (
     decode_state,
     encode_record,
 )
+from holdfast.guests.python.steps import Uncountable, counted
 from holdfast.guests.python.workers import Workers
 from holdfast.guests.seal import Seal
 
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _MAX_NAMES = 20_000
-_NO_STEPS = (
-    "This interpreter counts no steps, so it cannot keep to a limit of them. Limit the seconds instead."
-)
+_NO_STEPS = "Under a limit of steps this code cannot run here: {}. Write it in another way, or limit the seconds instead."
 
 
 class PythonGuest:
@@ -51,14 +50,16 @@ class PythonGuest:
         return self._capabilities
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
-        if request.limits.steps is not None:
-            return Run(status="refused", error=_NO_STEPS, is_unsupported=True)
         async with self._lock:
             names = frozenset(self._state.names) if self._state else frozenset()
             complaint = await self._workers.checker().complaint(request.code, request.tools, names)
             if complaint is not None:
                 return Run(status="refused", error=complaint.text, is_unsupported=complaint.is_unsupported)
             kept = tuple(sorted(names.union(_IDENTIFIER.findall(request.code))))[:_MAX_NAMES]
+            try:
+                request = self._counting(request) if self._counts(request) else request
+            except Uncountable as error:
+                return Run(status="refused", error=_NO_STEPS.format(error), is_unsupported=True)
             was_warm = self._worker is not None
             run, has_begun = await self._attempt(request, on_call, kept)
             if run.status == "lost" and was_warm and not has_begun:
@@ -114,9 +115,24 @@ class PythonGuest:
             told = f"The variables of this session could not be loaded: {error}."
             return Run(status="lost", error=told), False
         carried = self._state.limits if self._state else request.limits
-        state = State(dump=b"", names=names, limits=carried)
+        state = State(
+            dump=self._state.dump if self._state else b"",
+            names=names,
+            limits=carried,
+            counts_steps=self._counts(request),
+        )
         execution = self._execution(worker, request, on_call, state, Progress())
         return await self._finish(execution, execution.perform()), execution.has_begun
+
+    def _counts(self, request: RunRequest) -> bool:
+        """Whether code counts its steps: under a limit, and from then on."""
+        return request.limits.steps is not None or (self._state is not None and self._state.counts_steps)
+
+    def _counting(self, request: RunRequest) -> RunRequest:
+        """The request with code that counts its steps. Raises Uncountable."""
+        if self._state is not None and not self._state.counts_steps:
+            raise Uncountable("earlier code of this session runs without a count")
+        return msgspec.structs.replace(request, code=counted(request.code))
 
     def _execution(
         self, worker: "Worker", request: RunRequest, on_call: OnCall, state: State, progress: Progress

@@ -14,6 +14,8 @@ class State(Value):
     """Identifiers of code that has run; a later run may use them."""
     limits: GuestLimits
     """The limits that the interpreter carries in its dump: it keeps those of its first run."""
+    counts_steps: bool = False
+    """Whether all code of the session counts its steps; what was defined without counting never does."""
 
 
 class Progress(msgspec.Struct, kw_only=True):
