@@ -6,13 +6,13 @@ from pathlib import Path
 from holdfast.cli.console import Console, visible
 from holdfast.cli.exits import OK
 from holdfast.core import Response, encode
-from holdfast.core.errors import EscalationUnknown
+from holdfast.core.errors import EscalationUnknown, InvalidInput
 from holdfast.gate import ForeignRequest, answer_foreign, requests_in
 
 
 def show_requests(folder: Path, console: Console, *, is_json: bool) -> None:
     """Everything that waits there."""
-    found = requests_in(folder)
+    found = _requests(folder)
     if is_json:
         console.json(found)
     elif not found:
@@ -23,7 +23,7 @@ def show_requests(folder: Path, console: Console, *, is_json: bool) -> None:
 
 async def answer_in(folder: Path, wanted: str | None, console: Console, response: Response) -> int:
     """Answer one of them, and tell whether it was taken."""
-    found = [each for each in requests_in(folder) if wanted in (None, each.escalation_id)]
+    found = [each for each in _requests(folder) if wanted in (None, each.escalation_id)]
     if len(found) != 1:
         what = f"{len(found)} calls wait there; say which" if found else "nothing like that waits there"
         raise EscalationUnknown(what, hint=f"see: holdfast waiting --folder {folder}")
@@ -37,6 +37,14 @@ async def answer_in(folder: Path, wanted: str | None, console: Console, response
         await asyncio.sleep(_LOOK_SECONDS)
     console.say("answered; the program that waits has not taken it yet")
     return OK
+
+
+def _requests(folder: Path) -> list[ForeignRequest]:
+    if not folder.is_dir():
+        raise InvalidInput(
+            f"{str(folder)!r} is no folder", hint="name the folder that the other program waits in"
+        )
+    return requests_in(folder)
 
 
 def _show(request: ForeignRequest, console: Console) -> None:

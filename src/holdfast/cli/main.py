@@ -62,8 +62,10 @@ def _obey(words: list[str]) -> int:
         return USAGE
     if words and words[0] in COMMANDS:
         return _run_command(words[0], words[1:])
-    if words and words[0] == "help" and len(words) > 1 and words[1] in COMMANDS:
-        return _run_command(words[1], [*words[2:], "--help"])
+    if words and words[0] == "help" and len(words) > 1:
+        if words[1] in COMMANDS:
+            return _run_command(words[1], [*words[2:], "--help"])
+        return _no_command(words[1], f"holdfast help {_meant(words[1:2]) or ''}".rstrip())
     if words and words[0] in ("-h", "--help", "help"):
         print(_help(), end="")
         return OK
@@ -72,11 +74,17 @@ def _obey(words: list[str]) -> int:
 
         print(f"holdfast {__version__}")
         return OK
-    if len(words) == 1 and (meant := _meant(words[0])):
-        Console().say(f"holdfast: there is no command {words[0]!r}", "bad")
-        Console().say(f"hint: holdfast {meant}; or, if it is a task for the agent: holdfast -- {words[0]}")
-        return USAGE
+    if meant := _meant(words):
+        return _no_command(
+            words[0], f"holdfast {meant}; or, if it is a task for the agent: holdfast -- {words[0]}"
+        )
     return _run_command("session", words)
+
+
+def _no_command(word: str, instead: str) -> int:
+    Console().say(f"holdfast: there is no command {word!r}", "bad")
+    Console().say(f"hint: {instead}")
+    return USAGE
 
 
 def _is_text(word: str) -> bool:
@@ -96,13 +104,22 @@ def _help() -> str:
     return "\n".join(parts) + "\n"
 
 
-def _meant(word: str) -> str | None:
-    """The command that a single word was probably meant to be; one word is rarely a whole task."""
-    if not word.replace("-", "").isalpha():
+def _meant(words: list[str]) -> str | None:
+    """The command that was probably meant: one word, alone or before an option or an action, is rarely a whole task."""
+    if not words or not words[0].replace("-", "").isalpha():
         return None
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, COMMANDS, n=1, cutoff=_CLOSE_ENOUGH)), None)
+    for near in get_close_matches(words[0], COMMANDS, n=1, cutoff=_CLOSE_ENOUGH):
+        if len(words) == 1 or words[1].startswith("-") or _is_action(near, words[1]):
+            return near
+    return None
+
+
+def _is_action(command: str, word: str) -> bool:
+    from holdfast.cli.manual import actions, load
+
+    return word in actions(load(command).parser)
 
 
 def _run_command(name: str, words: list[str]) -> int:

@@ -100,7 +100,10 @@ def _added(amounts: list[str], limits: Limits, stopped_by: str) -> Limits:
         if not amount.is_finite() or amount <= 0:
             raise InvalidInput(f"{number!r} is nothing to add", hint=f"as in {dimension}=1000")
         if getattr(limits, dimension) is None and dimension != stopped_by:
-            raise InvalidInput(f"{dimension} has no limit in this session, there is nothing to add to")
+            raise InvalidInput(
+                f"{dimension} has no limit in this session, so there is nothing to add to",
+                hint="holdfast budget show tells what has one",
+            )
         added[dimension] = _KINDS[dimension](amount)
     return Limits(**added)  # type: ignore[arg-type]  # each bound has the type of its dimension
 

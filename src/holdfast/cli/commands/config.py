@@ -110,7 +110,9 @@ def _set(console: Console, home: Home, field: Field, text: str) -> None:
     try:
         value: Scalar | Decimal | None = msgspec.convert(text, field.type, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{field.key} cannot be {text!r}: {error}", hint=f"it is a {field.kind}") from None
+        # "got `str`" would only say that it was typed at a command line.
+        why = "" if "got `str`" in str(error) else f": {error}"
+        raise InvalidInput(f"{field.key} cannot be {text!r}{why}", hint=f"it is a {field.kind}") from None
     if value is None:
         raise InvalidInput(
             f"{field.key} cannot be set to nothing", hint=f"take the line out of {home.config}"

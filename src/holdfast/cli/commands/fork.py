@@ -55,7 +55,7 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json(summary)
     else:
         console.print(summary.id)
-        console.say(f"forked from {source}; go on with: holdfast -r {summary.id}")
+        console.say(f"forked from {source}; go on with: holdfast -r {summary.name or summary.id}")
     return exits.OK
 
 

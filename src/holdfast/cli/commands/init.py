@@ -44,7 +44,12 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.project is not None:
         folder = Path(arguments.project).absolute()
         if not folder.is_dir():
-            raise InvalidInput(f"there is no folder {str(folder)!r}")
+            raise InvalidInput(f"there is no folder {str(folder)!r}", hint="name one that exists, or make it")
+        if (folder / PROJECT_CONFIG).resolve() == home.config.resolve():
+            raise InvalidInput(
+                f"{str(folder)!r} is no project: the home of Holdfast is in it",
+                hint="go to the folder of a project; for yourself it is holdfast init",
+            )
         drafts = {folder / PROJECT_CONFIG: PROJECT_CONFIG_TEXT, folder / PROJECT_POLICY: PROJECT_POLICY_TEXT}
     else:
         drafts = {

@@ -110,7 +110,7 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
         if arguments.json:
             console.json(policies)
         for name, description in () if arguments.json else policies.items():
-            console.print(f"{name:<14} {description}")
+            console.tell(f"{name:<14} {description}", folds=True)
         return exits.OK
     policy = _load(arguments, arguments.name, is_checked=False)
     if arguments.json:
@@ -131,7 +131,7 @@ def _check(arguments: argparse.Namespace, console: Console) -> int:
         if arguments.json:
             console.json(told)
         for line in () if arguments.json else told.lines():
-            console.print(visible(line))
+            console.tell(visible(line), folds=True)
         return exits.OK
     decision = policy.judge(request)
     if arguments.json:
@@ -145,8 +145,9 @@ def _check(arguments: argparse.Namespace, console: Console) -> int:
             }
         )
     else:
-        console.print(
-            visible(f"{decision.verdict}  by {decision.rule} ({decision.source}): {decision.reason}")
+        console.tell(
+            visible(f"{decision.verdict}  by {decision.rule} ({decision.source}): {decision.reason}"),
+            folds=True,
         )
     return exits.OK
 

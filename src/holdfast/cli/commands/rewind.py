@@ -66,7 +66,7 @@ def _list(recorded: Sequence[Recorded], arguments: argparse.Namespace, console: 
     if not turns:
         console.say("no turn of this session can be gone back to")
     for turn in turns:
-        first, *_ = visible(words.get(turn, "") or "-").splitlines()
+        first, *_ = visible(words.get(turn) or ("-" if turn else "before the first turn")).splitlines()
         console.print(f"{turn:>4}  {first[:100]}")
 
 

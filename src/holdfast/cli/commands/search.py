@@ -49,8 +49,9 @@ async def run(arguments: argparse.Namespace) -> int:
         return await show.run(where)
     now_ms = SystemClock().now_ms()
     for hit in found:
-        console.print(
-            f"{names[hit.session] or hit.session} turn {hit.turn} ({span(now_ms - hit.at_ms)}): {_marked(hit.snippet)}"
+        console.tell(
+            f"{names[hit.session] or hit.session} turn {hit.turn} ({span(now_ms - hit.at_ms)}): {_marked(hit.snippet)}",
+            folds=True,
         )
     name = names[newest.session] or newest.session
     console.say(f"show a turn with: holdfast show {name} --turn {newest.turn}", "dim")

@@ -203,13 +203,18 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
         return exits.INTERRUPTED
     if isinstance(work.exception(), PersonLeft):
         console.say(
-            "it waits for you; answer with holdfast approve or deny, and go on with: holdfast -c", folds=True
+            "it waits for you: answer with holdfast approve or deny, go on with holdfast -c", folds=True
         )
         return exits.WAITING
     outcome = work.result()
     if outcome is None:
         console.say("there is nothing to do", "ask")
         return exits.USAGE
+    if isinstance(outcome, Needs) and arguments.yes_to:
+        asking = ", ".join(each.decision.rule for each in session.escalations())
+        console.say(
+            f"--yes-to {' '.join(arguments.yes_to)} does not cover what waits: rule {asking} asks", "ask"
+        )
     return report(outcome, session, arguments.json, console)
 
 

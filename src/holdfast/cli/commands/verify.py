@@ -36,8 +36,9 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json(found)
     for one in found if not arguments.json else ():
         if one.is_sound:
-            console.print(
-                f"sound    {one.session}  {counted(one.events, 'event')}, last hash {one.last_hash}"
+            console.tell(
+                f"sound    {one.session}  {counted(one.events, 'event')}, last hash {one.last_hash}",
+                folds=True,
             )
         for problem in one.problems:
             through = f" to {problem.seq + problem.count - 1}" if problem.count > 1 else ""

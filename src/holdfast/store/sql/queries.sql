@@ -7,7 +7,11 @@ INSERT INTO event (session, seq, at_ms, hash, body) VALUES (?, ?, ?, ?, ?);
 INSERT INTO event (row, session, seq, at_ms, hash, body) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: read_events
--- One session's own rows between two places, in order; typed, whatever somebody put there behind our back.
+-- One session's own rows between two places, in order.
+SELECT seq, at_ms, hash, body FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
+
+-- name: inspect_events
+-- The same, typed, whatever somebody put there behind our back.
 SELECT CAST(seq AS INTEGER), ifnull(CAST(at_ms AS INTEGER), 0), ifnull(CAST(hash AS BLOB), x''), ifnull(CAST(body AS BLOB), x'')
 FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
 
@@ -190,7 +194,7 @@ INSERT INTO passage (text, session, seq, turn, at_ms) VALUES (?, ?, ?, ?, ?);
 
 -- name: find_passages
 -- Newest first; the mark around a match is a character that no text holds.
-SELECT session, seq, turn, at_ms, snippet(passage, 0, char(2), char(3), '…', 16)
+SELECT session, seq, turn, at_ms, snippet(passage, 0, char(2), char(3), char(8230), 16)
 FROM passage WHERE passage MATCH ? ORDER BY rowid DESC LIMIT ?;
 
 -- name: bodies_above
