@@ -178,3 +178,39 @@ async def test_closing_turns_away_who_waits() -> None:
         await closing
     with pytest.raises(PoolFull):
         await use(a_pool, KEYS[2])
+
+
+async def test_who_was_called_up_has_its_place_before_it_comes_in() -> None:
+    a_pool = pool(1)
+    async with a_pool.using(KEYS[0], wake):
+        second = asyncio.create_task(use(a_pool, KEYS[1]))
+        await asyncio.sleep(0)
+    assert not a_pool.has_room(KEYS[2]), "the place that is free is promised"
+    await second
+    assert a_pool.has_room(KEYS[2])
+    await a_pool.close()
+
+
+async def test_one_who_gives_up_while_a_place_is_cleared_leaves_it_to_the_next() -> None:
+    may_leave = asyncio.Event()
+
+    class SlowToLeave(Sleeper):
+        async def close(self) -> None:
+            await may_leave.wait()
+            await super().close()
+
+    async def wake_slow() -> Sleeper:
+        return SlowToLeave()
+
+    a_pool = pool(1, queue_seconds=50)
+    async with a_pool.using(KEYS[0], wake_slow):
+        pass
+    impatient = asyncio.create_task(use(a_pool, KEYS[1]))
+    await asyncio.sleep(0)
+    patient = asyncio.create_task(use(a_pool, KEYS[2]))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    await asyncio.wait({impatient})
+    may_leave.set()
+    await patient
+    await a_pool.close()
