@@ -2,12 +2,15 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from holdfast.core import FakeClock
 from holdfast.mcp.definitions import read_definitions
+from holdfast.mcp.ledger import Ledger, ProtocolBroken
 from holdfast.mcp.process import parse
 from holdfast.mcp.ration import Ration
 
@@ -30,10 +33,29 @@ frames = st.fixed_dictionaries(
 
 
 @given(st.binary() | frames.map(lambda frame: json.dumps(frame).encode()))
-def test_a_line_is_a_message_or_nothing(line: bytes) -> None:
-    assert parse(line, Ration(FakeClock())) is None or isinstance(
-        parse(line, Ration(FakeClock())), SessionMessage
-    )
+def test_a_line_is_a_message_or_nothing_or_breaks_the_protocol(line: bytes) -> None:
+    try:
+        message = parse(line, Ration(FakeClock()), Ledger())
+    except ProtocolBroken:
+        return
+    assert message is None or isinstance(message, SessionMessage)
+
+
+@given(frames, st.binary(min_size=1, max_size=3))
+def test_no_answer_is_taken_while_nothing_is_open(frame: dict[str, object], rest: bytes) -> None:
+    answer = {"jsonrpc": "2.0", "id": 1} | frame | {"result": {}}
+    answer.pop("method", None)
+    with pytest.raises(ProtocolBroken):
+        parse(json.dumps(answer | {"jsonrpc": "2.0"}).encode() + rest.strip(), Ration(FakeClock()), Ledger())
+
+
+def test_an_answer_that_comes_late_is_taken_once() -> None:
+    ledger = Ledger()
+    ledger.sent(JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/call"))
+    ledger.sent(JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled"))
+    ledger.heard(JSONRPCResponse(jsonrpc="2.0", id="7", result={}))
+    with pytest.raises(ProtocolBroken):
+        ledger.heard(JSONRPCResponse(jsonrpc="2.0", id=7, result={}))
 
 
 @given(

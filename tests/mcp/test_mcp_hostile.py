@@ -8,7 +8,7 @@ import pytest
 from tests.mcp.bench import Bench, Opener, spec_for
 
 from holdfast.core.errors import ToolError, ToolFailed
-from holdfast.mcp import Pins, ToolsHeld, visible
+from holdfast.mcp import Pins, ServerFailed, ToolsHeld, visible
 
 
 async def hostile(opened: Opener, kind: str, *arguments: str, **options: Pins) -> Bench:
@@ -102,8 +102,64 @@ async def test_a_flood_of_notifications_is_dropped_and_the_call_still_answered(o
     assert len(flood.news) < 4000
 
 
-async def test_malformed_frames_are_skipped(opened: Opener) -> None:
+async def test_lines_that_are_no_messages_are_skipped(opened: Opener) -> None:
     assert await (await hostile(opened, "malformed")).call("work") == "survived"
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("stranger", "it answered request '999999', which is not open"),
+        ("repeater", "which is not open"),
+        ("odd-id", "an answer of the wrong shape"),
+        ("half", "a message that is not whole"),
+        ("list-result", "an answer of the wrong shape"),
+        ("word-error", "an answer of the wrong shape"),
+        ("nameless", "an error that belongs to no request"),
+    ],
+)
+async def test_an_answer_that_fits_no_request_ends_the_server_at_once_and_is_named(
+    opened: Opener, kind: str, reason: str
+) -> None:
+    bench = await hostile(opened, kind)
+    with pytest.raises(ToolFailed, match=f"server '{kind}' broke the protocol: .*{reason}"):
+        await bench.call("work")
+    assert not bench.toolset.is_running
+    assert isinstance(bench.news[-1], ServerFailed)
+
+
+async def test_half_a_message_and_nothing_more_ends_the_server(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = await hostile(opened, "halting")
+    await bench.toolset.close()
+    monkeypatch.setattr("holdfast.mcp.process.STALL_SECONDS", 0.01)
+    with pytest.raises(ToolFailed, match="server 'halting' sent half a message and was cut off"):
+        await bench.call("work")
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("stray-greeting", "it answered request '4711', which is not open"),
+        ("bad-greeting", "protocolVersion: Input should be a valid string"),
+        ("bad-list", "tools: Input should be a valid list"),
+    ],
+)
+async def test_a_server_that_cannot_greet_or_list_does_not_start_and_says_why(
+    opened: Opener, kind: str, reason: str
+) -> None:
+    with pytest.raises(ToolFailed, match=f"server '{kind}' broke the protocol: .*{reason}"):
+        await hostile(opened, kind)
+
+
+async def test_a_server_that_garbled_one_answer_is_started_again_by_the_next_call(opened: Opener) -> None:
+    bench = await hostile(opened, "stranger")
+    for _ in range(2):
+        with pytest.raises(ToolFailed, match="which is not open"):
+            await bench.call("work")
+    with pytest.raises(ToolFailed, match="failed 2 times"):
+        await bench.call("work")
 
 
 async def test_a_result_of_the_wrong_shape_is_an_error(opened: Opener) -> None:

@@ -16,12 +16,14 @@ from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 import holdfast.mcp.extras as extras
 from holdfast.core import Clock, Json, JsonObject
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.definitions import MAX_TOOLS
 from holdfast.mcp.environment import headers_for
+from holdfast.mcp.hidden import visible
 from holdfast.mcp.listening import NEWER_ERA, Listening, Tell
 from holdfast.mcp.process import speak
 from holdfast.mcp.ration import Ration
@@ -174,7 +176,7 @@ class Connection:
             case ExceptionGroup():
                 return self.explain(error.exceptions[0])
             case _:
-                return ToolFailed(f"server {self._spec.name!r} broke the protocol: {str(error)[:500]}")
+                return _broken(self._spec, error)
 
     def ending(self) -> ToolFailed:
         """Why it no longer answers; the exit code is known once the connection is closed."""
@@ -227,12 +229,20 @@ def _start_error(spec: ServerSpec, error: BaseException, ending: str) -> Holdfas
         error = error.exceptions[0]
     if isinstance(error, HoldfastError):
         return error
-    reason = (
-        ending
-        if ending and isinstance(error, MCPError | anyio.ClosedResourceError)
-        else str(error) or type(error).__name__
-    )
-    return ToolFailed(f"server {spec.name!r} {reason[:1000]}")
+    if ending and isinstance(error, MCPError | anyio.ClosedResourceError):
+        return ToolFailed(f"server {spec.name!r} {ending[:1000]}")
+    if isinstance(error, ValueError):
+        return _broken(spec, error)
+    return ToolFailed(f"server {spec.name!r} {(str(error) or type(error).__name__)[:1000]}")
+
+
+def _broken(spec: ServerSpec, error: BaseException) -> ToolFailed:
+    """A server that answered what the protocol does not allow: where, and what was wrong, but not what it sent."""
+    how = str(error)
+    if isinstance(error, ValidationError):
+        wrong = error.errors(include_url=False, include_input=False, include_context=False)
+        how = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in wrong[:3])
+    return ToolFailed(f"server {spec.name!r} broke the protocol: {visible(how)[:500]}")
 
 
 def _words(arguments: JsonObject, name: str) -> dict[str, str]:

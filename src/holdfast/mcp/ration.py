@@ -13,8 +13,6 @@ class Ration:
         self._left = float(burst)
         self._at = clock.monotonic()
         self.dropped = 0
-        self.spoiled = 0
-        """Lines that were no message at all."""
 
     def take(self) -> bool:
         """Whether one more may pass."""
@@ -26,7 +24,3 @@ class Ration:
             return False
         self._left -= 1
         return True
-
-    def spoil(self) -> None:
-        """Count a line that was no message."""
-        self.spoiled += 1

@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 
 from holdfast.core.errors import InvalidInput
 from holdfast.mcp.process import MAX_LINE_BYTES, Incoming, Outgoing
-from holdfast.mcp.ward import LineTooLong, read_lines
+from holdfast.mcp.ward import BadLine, read_lines
 
 
 @contextlib.asynccontextmanager
@@ -83,7 +83,7 @@ async def _read(
             try:
                 async for line in lines:
                     await incoming.send(_message(line))
-            except LineTooLong as error:
+            except BadLine as error:
                 print(f"the client sent {error} and is not served any more", file=sys.stderr)
 
 

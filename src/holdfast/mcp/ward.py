@@ -71,14 +71,15 @@ class Ward:
         how = "ended" if code in (0, None) else f"ended with code {code}"
         return f"{how}: {words[-1][:500]}" if words else how
 
-    async def lines(self, *, most_bytes: int) -> AsyncGenerator[bytes]:
-        """Every line that is not empty, until it closes its output or sends one that is too long."""
+    async def lines(self, *, most_bytes: int, stall_seconds: float | None = None) -> AsyncGenerator[bytes]:
+        """Every line that is not empty, until it closes its output or sends one that is too long or not whole."""
         assert self._process.stdout is not None
+        reading = read_lines(self._process.stdout, most_bytes=most_bytes, stall_seconds=stall_seconds)
         try:
-            async with contextlib.aclosing(read_lines(self._process.stdout, most_bytes=most_bytes)) as lines:
+            async with contextlib.aclosing(reading) as lines:
                 async for line in lines:
                     yield line
-        except LineTooLong as error:
+        except BadLine as error:
             self.trouble = f"sent {error} and was cut off"
         finally:
             self.ended.set()
@@ -127,14 +128,16 @@ class Ward:
             del self._last_words[:-LAST_WORDS_BYTES]
 
 
-class LineTooLong(Exception):
-    """A line that is longer than it may be; nothing after it can be trusted to begin where a line begins."""
+class BadLine(Exception):
+    """A line that is longer than it may be, or has no end; nothing after it can be trusted to begin where a line begins."""
 
 
-async def read_lines(stream: asyncio.StreamReader, *, most_bytes: int) -> AsyncGenerator[bytes]:
-    """Every line of a stream that is not empty, without its end. Raises LineTooLong."""
+async def read_lines(
+    stream: asyncio.StreamReader, *, most_bytes: int, stall_seconds: float | None = None
+) -> AsyncGenerator[bytes]:
+    """Every line of a stream that is not empty, without its end. Raises BadLine, also for a long pause within one."""
     buffer = bytearray()
-    while chunk := await stream.read(_CHUNK):
+    while chunk := await _next(stream, stall_seconds if buffer else None):
         buffer += chunk
         if b"\n" in chunk:
             *lines, rest = bytes(buffer).split(b"\n")
@@ -148,5 +151,14 @@ async def read_lines(stream: asyncio.StreamReader, *, most_bytes: int) -> AsyncG
             raise _too_long(most_bytes)
 
 
-def _too_long(most_bytes: int) -> LineTooLong:
-    return LineTooLong(f"a message of more than {most_bytes >> 20} MiB")
+async def _next(stream: asyncio.StreamReader, seconds: float | None) -> bytes:
+    if seconds is None:
+        return await stream.read(_CHUNK)
+    try:
+        return await asyncio.wait_for(stream.read(_CHUNK), seconds)
+    except TimeoutError:
+        raise BadLine("half a message") from None
+
+
+def _too_long(most_bytes: int) -> BadLine:
+    return BadLine(f"a message of more than {most_bytes >> 20} MiB")

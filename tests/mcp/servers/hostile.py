@@ -86,9 +86,26 @@ def work(id: int) -> None:
                 '{"id": NaN}',
             ):
                 send(line)
+            send({"jsonrpc": "2.0", "method": 7, "params": "x"})
+            send({"jsonrpc": "2.0", "id": str(id), "result": result("survived")})
+        case "stranger":
             send({"jsonrpc": "2.0", "id": 999_999, "result": result("an answer to nothing")})
+        case "repeater":
+            send({"jsonrpc": "2.0", "id": id - 1, "result": result("an answer to what was answered")})
+        case "odd-id":
             send({"jsonrpc": "2.0", "id": {"a": 1}, "result": {}})
-            send({"jsonrpc": "2.0", "id": id, "result": result("survived")})
+        case "half":
+            send(json.dumps({"jsonrpc": "2.0", "id": id, "result": result("half")})[:40])
+        case "halting":
+            sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": id, "result": result("half")})[:40])
+            sys.stdout.flush()
+        case "list-result":
+            send({"jsonrpc": "2.0", "id": id, "result": ["not", "an", "object"]})
+        case "word-error":
+            send({"jsonrpc": "2.0", "id": id, "error": "it failed"})
+        case "nameless":
+            for _ in range(9):
+                send({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}})
         case "broken":
             send({"jsonrpc": "2.0", "id": id, "result": {"content": "not a list", "isError": "maybe"}})
         case "begging":
@@ -143,12 +160,12 @@ for line in sys.stdin:
     request = json.loads(line)
     match request.get("method"):
         case "initialize":
-            version = request["params"]["protocolVersion"]
+            version = request["params"]["protocolVersion"] if kind != "bad-greeting" else ["2025"]
             capabilities = {"tools": {"listChanged": True}}
             send(
                 {
                     "jsonrpc": "2.0",
-                    "id": request["id"],
+                    "id": request["id"] if kind != "stray-greeting" else 4711,
                     "result": {
                         "protocolVersion": version,
                         "capabilities": capabilities,
@@ -157,7 +174,8 @@ for line in sys.stdin:
                 }
             )
         case "tools/list":
-            page = {"nextCursor": "again"} if kind == "pages" else {}
+            page: JsonObject = {"nextCursor": "again"} if kind == "pages" else {}
+            page |= {"tools": "none"} if kind == "bad-list" else {}
             send({"jsonrpc": "2.0", "id": request["id"], "result": {"tools": tools()} | page})
         case "tools/call":
             work(request["id"])

@@ -1,0 +1,66 @@
+"""A ledger: what a server was asked and has not answered. What it sends is an answer to that, or it broke the protocol.
+
+Without it, an answer that fits no request is dropped, and the call that it was meant for waits until its time is up.
+"""
+
+import mcp_types
+import msgspec
+from mcp.shared.dispatcher import coerce_request_id
+
+from holdfast.mcp.hidden import visible
+
+_ANSWERS = ("result", "error")
+_MAX_SHOWN = 40
+
+
+class ProtocolBroken(Exception):
+    """A server sent what cannot be an answer to anything; nothing after it can be trusted to be one either."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(f"broke the protocol: {how}")
+
+
+class Ledger:
+    """The requests to one server that are open."""
+
+    def __init__(self) -> None:
+        self._open: set[mcp_types.RequestId] = set()
+        self._notices = 0
+        """How many messages it got that have no answer; to one of these an error without an id may belong."""
+
+    def sent(self, message: mcp_types.JSONRPCMessage) -> None:
+        """We said this."""
+        match message:
+            case mcp_types.JSONRPCRequest():
+                self._open.add(coerce_request_id(message.id))
+            case mcp_types.JSONRPCNotification():
+                self._notices += 1
+            case _:
+                pass
+
+    def heard(self, message: mcp_types.JSONRPCMessage) -> None:
+        """It said this. Raises ProtocolBroken where that is the answer to nothing; one that comes late is one."""
+        match message:
+            case mcp_types.JSONRPCError(id=None) if self._notices:
+                self._notices -= 1
+            case mcp_types.JSONRPCError(id=None):
+                raise ProtocolBroken("it sent an error that belongs to no request")
+            case mcp_types.JSONRPCResponse(id=id) | mcp_types.JSONRPCError(id=id) if id is not None:
+                if coerce_request_id(id) not in self._open:
+                    raise ProtocolBroken(
+                        f"it answered request {visible(str(id))[:_MAX_SHOWN]!r}, which is not open"
+                    )
+                self._open.discard(coerce_request_id(id))
+            case _:
+                pass
+
+    def heard_noise(self, line: bytes) -> None:
+        """It sent a line that is no message. Raises ProtocolBroken where it was meant to be an answer."""
+        if b'"jsonrpc"' not in line:
+            return  # servers print stray lines to standard output; that alone is no reason to give one up
+        try:
+            said = msgspec.json.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            raise ProtocolBroken("it sent a message that is not whole") from None
+        if isinstance(said, dict) and any(key in said for key in _ANSWERS):
+            raise ProtocolBroken("it sent an answer of the wrong shape")
