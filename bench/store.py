@@ -6,7 +6,7 @@ Peers, in one run with us (pip requirement lines):
     google-adk
     aiosqlite
 A turn is a question, a call, its result and an answer, about 4 KB, on the disk before it is acknowledged. The limit is one
-append of the same bytes to a plain file with fdatasync. BENCH_STORE_SCALE (1 unless said) makes everything smaller.
+append of the same bytes to a plain file with fsync, and with fdatasync, which writes down less about the file. BENCH_STORE_SCALE (1 unless said) makes everything smaller.
 """
 
 import asyncio
@@ -115,7 +115,9 @@ def main() -> None:
 class Disk:
     """The limit: the same bytes appended to a plain file, on the disk before it returns."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, sync: Callable[[int], None]) -> None:
+        self.name = sync.__name__
+        self._sync = sync
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._content = "".join(TURN).encode() + b"\n"
 
@@ -123,18 +125,18 @@ class Disk:
         """Seconds for one turn."""
         begin = time.perf_counter()
         os.write(self._descriptor, self._content)
-        os.fdatasync(self._descriptor)
+        self._sync(self._descriptor)
         return time.perf_counter() - begin
 
 
 async def _measure(folder: Path, table: Table) -> list[Subject]:
-    disk = Disk(folder / "raw")
+    disks = [Disk(folder / sync.__name__, sync) for sync in (os.fsync, os.fdatasync)]
     subjects = await _started([make() for make in (Ours, *PEERS)], folder, "lengths")
     for length in LENGTHS:
         able = [subject for subject in subjects if length <= subject.longest]
         for subject in able:
             await _fill(subject, f"long-{length}", int(length * min(SCALE, 1)))
-        await _appends(able, length, disk, table)
+        await _appends(able, length, disks, table)
         await _medians(able, f"load {length} messages, ms", 5, table, partial(_load, f"long-{length}"))
     messages = int(1000 * min(SCALE, 1))
     await _medians(subjects, "fork at 1000, ms", 5, table, lambda one, _: one.fork("long-1000", messages))
@@ -176,21 +178,23 @@ async def _fill(subject: Subject, session: str, messages: int) -> None:
         await subject.append(session, min(50, turns - begin))
 
 
-async def _appends(subjects: list[Subject], length: int, disk: Disk, table: Table) -> None:
+async def _appends(subjects: list[Subject], length: int, disks: list[Disk], table: Table) -> None:
     times: dict[str, list[float]] = {subject.name: [] for subject in subjects}
-    limits: list[float] = []
+    limits: dict[str, list[float]] = {disk.name: [] for disk in disks}
     for _ in range(60):
-        limits.append(disk.append())
+        for disk in disks:
+            limits[disk.name].append(disk.append())
         for subject in subjects:
             begin = time.perf_counter()
             await subject.append(f"long-{length}")
             times[subject.name].append(time.perf_counter() - begin)
-    limit = statistics.median(limits)
     line = f"append a turn at {length} messages"
     table[f"{line}, ms"] = {name: f"{statistics.median(taken) * 1000:.2f}" for name, taken in times.items()}
-    table[f"{line}, times the disk ({limit * 1000:.2f} ms)"] = {
-        name: f"{statistics.median(taken) / limit:.1f}" for name, taken in times.items()
-    }
+    for sync, spent in limits.items():
+        limit = statistics.median(spent)
+        table[f"{line}, times a raw append with {sync} ({limit * 1000:.2f} ms)"] = {
+            name: f"{statistics.median(taken) / limit:.1f}" for name, taken in times.items()
+        }
 
 
 async def _medians(

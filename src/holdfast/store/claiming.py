@@ -12,7 +12,7 @@ from holdfast.store.journal import check_names, next_head
 from holdfast.store.leases import Leases
 from holdfast.store.pen import Transaction
 from holdfast.store.records import Redact, chained, encode_entry
-from holdfast.store.rows import Head, append_records, read_tally
+from holdfast.store.rows import Head, read_tally
 
 
 class IdTaken(SessionExists):
@@ -71,13 +71,14 @@ class Claim:
         return Claimed(fence=fence, head=head, history=[*self._history, self._first])
 
     def _write(self, transaction: Transaction) -> Head:
-        append_records(transaction, [self._first], [self._entry])
-        (rank,) = transaction.execute(SQL["rank_of"], (self._session, self._first.seq)).fetchone()
+        first = self._first
+        row = (self._session, first.seq, first.at_ms, first.hash, self._entry.body)
+        rank = transaction.execute(SQL["append_event"], row).lastrowid
         head = next_head(transaction, self._session, self._start, [self._first])
         line = head.tally.summary
         parent = (line.parent.session, line.parent.seq) if line.parent else (None, None)
-        row = (self._session, line.name, line.folder, rank, *parent, encode(head.tally))
-        transaction.execute(SQL["claim_session"], row)
+        place = (self._session, line.name, line.folder, rank, *parent)
+        transaction.execute(SQL["claim_session"], (*place, encode(head.tally)))
         return head
 
     def _is_own(self, transaction: Transaction) -> bool:

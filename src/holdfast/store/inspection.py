@@ -99,7 +99,7 @@ def read_lines(connection: Connection, session: SessionId) -> Iterator[Line]:
 def _rows(connection: Connection, segment: Segment) -> Iterator[Row]:
     after = segment.after
     try:
-        for row in connection.execute(SQL["read_events"], (segment.session, after, segment.upto)):
+        for row in connection.execute(SQL["inspect_events"], (segment.session, after, segment.upto)):
             yield row
             after = row[0]
     except sqlite3.DatabaseError:
@@ -112,7 +112,7 @@ def _rows_one_by_one(connection: Connection, segment: Segment, after: int) -> It
     upto = read_tally(connection, segment.session).summary.events if is_own else segment.upto
     for seq in range(after + 1, upto + 1):
         try:
-            row = connection.execute(SQL["read_events"], (segment.session, seq - 1, seq)).fetchone()
+            row = connection.execute(SQL["inspect_events"], (segment.session, seq - 1, seq)).fetchone()
         except sqlite3.DatabaseError:
             continue
         if row is not None:

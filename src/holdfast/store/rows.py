@@ -74,28 +74,27 @@ def read_history(
 
 def _read_history(connection: Connection, session: SessionId, after: int, upto: int) -> list[Recorded]:
     history: list[Recorded] = []
-    segments = [one for one in lineage(connection, session, upto=upto) if one.upto > after]
     previous = _hash_before(connection, session, after)
-    for segment in segments:
-        start = max(segment.after, after)
-        for seq, at_ms, link, body in connection.execute(
-            SQL["read_events"], (segment.session, start, segment.upto)
-        ):
-            expected = after + len(history) + 1
-            if seq != expected or chain(previous, segment.session, seq, at_ms, body) != link:
-                raise damaged(session, expected)
+    place = after
+    for segment in lineage(connection, session, upto=upto):
+        if segment.upto <= after:
+            continue
+        writer = segment.session
+        span = (writer, max(segment.after, after), segment.upto)
+        for seq, at_ms, link, body in connection.execute(SQL["read_events"], span):
+            place += 1
             try:
+                if seq != place or chain(previous, writer, seq, at_ms, body) != link:
+                    raise damaged(session, place)
                 event = decode_event(body)
-            except msgspec.MsgspecError as problem:
-                raise damaged(session, seq) from problem
+            except (msgspec.MsgspecError, TypeError) as problem:  # the types of a row are not sure either
+                raise damaged(session, place) from problem
             history.append(
-                Recorded(
-                    session=segment.session, seq=seq, at_ms=at_ms, event=event, hash=link, previous=previous
-                )
+                Recorded(session=writer, seq=seq, at_ms=at_ms, event=event, hash=link, previous=previous)
             )
             previous = link
-        if segment.upto < LAST and after + len(history) < segment.upto:
-            raise damaged(session, after + len(history) + 1)
+        if segment.upto < LAST and place < segment.upto:
+            raise damaged(session, place + 1)
     return history
 
 

@@ -117,5 +117,5 @@ def decode_event(body: bytes) -> AnyEvent:
 
 def chain(previous: bytes, session: str, seq: int, at_ms: int, body: bytes) -> bytes:
     """The hash of an event: over the hash before it, its place, its time and its bytes."""
-    head = f"{session}\n{seq}\n{at_ms}\n".encode()
-    return hashlib.sha256(previous + head + body).digest()
+    whole = b"%b%b\n%d\n%d\n%b" % (previous, session.encode(), seq, at_ms, body)
+    return hashlib.sha256(whole).digest()
