@@ -17,6 +17,10 @@ Dimension = Literal["tokens", "cost_usd", "wall_seconds", "steps", "calls", "ite
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 
 
+_MOST = 2**63 - 1
+"""More than anybody can spend, and a number that every reader of the record takes."""
+
+
 class Limits(Value):
     """Upper bounds; N units are usable, never N+1. None is no bound."""
 
@@ -31,8 +35,12 @@ class Limits(Value):
     def __post_init__(self) -> None:
         for dimension in DIMENSIONS:
             bound = getattr(self, dimension)
-            if bound is not None and (math.isnan(bound) or bound < 0):
+            if bound is None:
+                continue
+            if (not isinstance(bound, int) and math.isnan(bound)) or bound < 0:
                 raise InvalidInput(f"a limit is a number from 0 up, {dimension} is {bound}")
+            if not isinstance(bound, float) and bound > _MOST:
+                raise InvalidInput(f"a limit is at most {_MOST:,}, {dimension} is more", hint="leave it out")
 
     def narrowed(self, other: "Limits") -> "Limits":
         """The stricter of both, dimension by dimension."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from holdfast.core import encode
 from holdfast.core.events import Recorded, SessionRewound
 from holdfast.gate.audit import AuditEntry, AuditTrail
+from holdfast.gate.own_files import read_plain, remove
 from holdfast.store import Journal, replace_private
 
 
@@ -24,17 +25,23 @@ class AuditFile:
         journal.follow(self)
         lines, self._lines = self._lines or [], None
         wanted = b"".join(lines)
-        try:
-            present = self._path.read_bytes()
-        except OSError:
-            present = b""
-        if present == wanted:
-            return False
-        if wanted.startswith(present):
+        present = self._present(len(wanted))
+        if present is not None and wanted.startswith(present):
             self._append(wanted[len(present) :])
             return False
-        self._replace(wanted)
+        if self._path.is_dir() and not self._path.is_symlink():
+            remove(self._path)  # all else is replaced in one step
+        replace_private(self._path, wanted)
         return True
+
+    def _present(self, longest: int) -> bytes | None:
+        """What the file holds; None where it is longer than it should be, or no plain file of ours."""
+        try:
+            return read_plain(self._path, max_bytes=longest)
+        except FileNotFoundError:
+            return b""
+        except OSError:
+            return None
 
     def __call__(self, entry: Recorded) -> None:
         """Take in one event. Trouble with the file is no trouble of the session: the journal has it all."""
@@ -50,14 +57,14 @@ class AuditFile:
                 self._append(b"".join(lines))
 
     def _append(self, content: bytes) -> None:
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        if not content:
+            return
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(self._path, flags, 0o600)
         try:
             os.write(descriptor, content)
         finally:
             os.close(descriptor)
-
-    def _replace(self, content: bytes) -> None:
-        replace_private(self._path, content)
 
 
 def _line(entry: AuditEntry) -> bytes:

@@ -36,7 +36,7 @@ def requests_in(folder: Path) -> list[ForeignRequest]:
             continue
         try:
             request = msgspec.json.decode(content, type=ForeignRequest)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue
         if request.escalation_id == name[1]:
             found.append(request)

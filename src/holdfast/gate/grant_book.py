@@ -10,7 +10,11 @@ import msgspec
 
 from holdfast.core import Grant, GrantId
 from holdfast.core.errors import InvalidConfig
+from holdfast.gate.own_files import read_plain
 from holdfast.store import replace_private
+
+MAX_BYTES = 1_000_000
+"""Of the file: room for a thousand grants and more."""
 
 
 class GrantBook:
@@ -22,12 +26,11 @@ class GrantBook:
     def grants(self) -> tuple[Grant, ...]:
         """Every grant kept. A file that cannot be read grants nothing, and says so."""
         try:
-            content = self._path.read_bytes()
+            content = read_plain(self._path, max_bytes=MAX_BYTES)
+            return msgspec.json.decode(content, type=tuple[Grant, ...])
         except FileNotFoundError:
             return ()
-        try:
-            return msgspec.json.decode(content, type=tuple[Grant, ...])
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError, OSError) as error:
             raise InvalidConfig(
                 f"{self._path}: {error}", hint="move the file away; its grants are gone then"
             ) from error
@@ -36,7 +39,7 @@ class GrantBook:
         """Every grant kept, for a session at work: a file that was damaged meanwhile grants nothing."""
         try:
             return self.grants()
-        except (InvalidConfig, OSError):
+        except InvalidConfig:
             return ()
 
     def keep(self, grant: Grant) -> None:
@@ -52,11 +55,16 @@ class GrantBook:
     def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> None:
         with self._locked():
             content = msgspec.json.format(msgspec.json.encode(change(self.grants())), indent=2)
+            if len(content) > MAX_BYTES:
+                raise InvalidConfig(
+                    f"{self._path} has no room for another grant", hint="revoke some: holdfast grants"
+                )
             replace_private(self._path, content)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        descriptor = os.open(self._path.with_name(f".{self._path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        lock = self._path.with_name(f".{self._path.name}.lock")
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield

@@ -143,7 +143,7 @@ class Purse:
                 raise self._damaged(f"it has {size:,} bytes")
             try:
                 content = _DECODER.decode(os.pread(descriptor, size, 0))
-            except (msgspec.DecodeError, InvalidInput, OSError) as error:
+            except (msgspec.DecodeError, InvalidInput, RecursionError, OSError) as error:
                 raise self._damaged(error) from None
             yield descriptor, content
         finally:

@@ -9,7 +9,7 @@ something waits, so a session at rest costs nothing.
 
 import asyncio
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -23,6 +23,9 @@ from holdfast.store import Journal, replace_private
 
 SCOPES: tuple[Scope, ...] = ("once", "turn", "times", "minutes", "session")
 """What may be answered by file; `always` is given only where its rule was shown."""
+
+MOST_AMOUNT = 1_000_000
+"""Of times or minutes: nearly two years of minutes."""
 
 
 class _Request(Value, rename="camel"):
@@ -41,7 +44,7 @@ class _Answer(Value, forbid_unknown_fields=True):
     decision: Literal["approved", "denied"]
     digest: str | None = None
     scope: Scope = "once"
-    amount: int | None = None
+    amount: Annotated[int, msgspec.Meta(ge=1, le=MOST_AMOUNT)] | None = None
     reason: str | None = None
 
 
@@ -161,7 +164,7 @@ def _response(content: bytes, escalation: Escalation) -> Response:
         return Response(verdict="deny", reason="the response file could not be understood, which is a no")
     if answer.digest is not None and answer.digest != escalation.digest:
         return Response(verdict="deny", reason="the response was for another call, which is a no")
-    if answer.scope not in SCOPES or (answer.scope in ("times", "minutes") and (answer.amount or 0) < 1):
+    if answer.scope not in SCOPES or (answer.scope in ("times", "minutes") and answer.amount is None):
         return Response(
             verdict="deny", reason="the response asked for a scope that was not offered, which is a no"
         )

@@ -1,0 +1,132 @@
+"""Files of the home that somebody put something else in the place of: nothing is granted, followed or waited for."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.gate.scene import Scene, read, record
+
+from holdfast.core import GrantId, Limits, Parked
+from holdfast.core.errors import InvalidConfig, InvalidInput
+from holdfast.gate import AuditFile, Budget, GrantBook, Inbox, Rendezvous, requests_in
+
+DEEP = "[" * 30_000 + "]" * 30_000
+Trap = Callable[[Path], object]
+
+
+def link(path: Path) -> None:
+    elsewhere = path.with_name("elsewhere")
+    elsewhere.write_text("[]")
+    path.symlink_to(elsewhere)
+
+
+def long(path: Path) -> None:
+    path.write_bytes(b"[" + b" " * 1_000_000 + b"]")
+
+
+TRAPS: dict[str, Trap] = {
+    "a link": link,
+    "a pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+    "endless": long,
+    "deep": lambda path: path.write_text(DEEP),
+    "deep in a grant": lambda path: path.write_text(f'[{{"id": "a", "more": {DEEP}}}]'),
+}
+traps = pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
+
+
+@traps
+def test_what_is_no_book_of_grants_grants_nothing_and_is_told(tmp_path: Path, trap: Trap) -> None:
+    path = tmp_path / "grants.json"
+    trap(path)
+    book = GrantBook(path)
+    assert book.standing() == ()
+    with pytest.raises(InvalidConfig, match=r"grants\.json: ") as told:
+        book.grants()
+    assert "move the file away" in str(told.value.hint)
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / ".grants.json.lock").symlink_to(tmp_path / "made-by-us")
+    with pytest.raises(OSError, match="symbolic links"):
+        GrantBook(tmp_path / "grants.json").revoke(GrantId("any"))
+    assert not (tmp_path / "made-by-us").exists()
+
+
+@traps
+async def test_what_is_no_audit_file_is_replaced_and_nothing_behind_it_is_touched(
+    tmp_path: Path, trap: Trap
+) -> None:
+    path = tmp_path / "audit.jsonl"
+    trap(path)
+    scene = Scene(await record())
+    await scene.asked(read("a"))
+    assert AuditFile(path).attach(scene.journal)
+    assert path.is_file()
+    assert not path.is_symlink()
+    assert path.read_bytes() == b""
+    if (tmp_path / "elsewhere").exists():
+        assert (tmp_path / "elsewhere").read_text() == "[]"
+
+
+async def test_a_pipe_in_the_place_of_the_audit_file_holds_nothing_up(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    scene = Scene(await record())
+    AuditFile(path).attach(scene.journal)
+    parked = await scene.asked(read("a"))
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    await scene.answer(parked)
+    await scene.gate.submit(read("a"))
+    assert len(scene.tools.performed) == 1
+
+
+@pytest.mark.parametrize("amount", [0, -1, 1_000_001, 10**4297], ids=["none", "less", "more", "endless"])
+async def test_a_response_with_an_amount_beyond_sense_is_a_no_and_the_next_one_is_heard(
+    tmp_path: Path, amount: int
+) -> None:
+    scene = Scene(await record())
+    files = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
+    await files.open()
+    first, second = await scene.asked(read("a")), await scene.asked(read("b", number=2))
+    hostile = f'{{"decision": "approved", "scope": "minutes", "amount": {amount}}}'
+    assert await ruled(scene, tmp_path, first, hostile) == "deny"
+    assert await ruled(scene, tmp_path, second, '{"decision": "approved"}') == "approve"
+    await files.close()
+
+
+async def ruled(scene: Scene, folder: Path, parked: Parked, content: str) -> str:
+    draft = folder / f".draft-{parked.escalation}"
+    draft.write_text(content)
+    draft.rename(folder / f"response-{parked.escalation}.json")
+    return (await asyncio.wait_for(scene.gate.wait(parked.escalation), 30)).verdict
+
+
+def test_a_request_of_another_program_that_nests_without_end_is_passed_over(tmp_path: Path) -> None:
+    whole = {"escalationId": "b", "serverName": "s", "toolName": "t", "arguments": {}, "reason": ""}
+    (tmp_path / "request-a.json").write_text(f'{{"escalationId": "a", "arguments": {{"x": {DEEP}}}}}')
+    (tmp_path / "request-b.json").write_text(json.dumps(whole))
+    assert [request.escalation_id for request in requests_in(tmp_path)] == ["b"]
+
+
+@pytest.mark.parametrize("tokens", [DEEP, "1" + "0" * 30, "1" + "0" * 4299], ids=["deep", "more", "endless"])
+async def test_a_request_for_limits_beyond_sense_changes_nothing_and_holds_nothing_up(
+    tmp_path: Path, tokens: str
+) -> None:
+    journal = await record()
+    budget = Budget(journal, turn_limits=Limits())
+    request = f'{{"do": "raise-budget", "added": {{"tokens": {tokens}, "more": {tokens}}}}}'
+    (tmp_path / "a.json").write_text(request)
+    inbox = Inbox(tmp_path)
+    await inbox.heed(journal, budget)
+    assert inbox.waiting() == 0
+    assert budget.limits == Limits()
+
+
+@pytest.mark.parametrize("bound", [2**63, 10**4299], ids=["more", "endless"])
+def test_a_limit_that_no_reader_of_the_record_would_take_is_no_limit(bound: int) -> None:
+    with pytest.raises(InvalidInput):
+        Limits(tokens=bound)
