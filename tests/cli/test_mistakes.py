@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands import Run, run
-from tests.cli.terminals import DELETE, prepared
+from tests.cli.terminals import DELETE, prepared, terminal
 from tests.cli.test_task import holdfast
 
 __all__ = ["run"]
@@ -98,3 +98,20 @@ def test_adding_to_what_has_no_limit_names_the_way_to_see_limits(tmp_path: Path)
     done = holdfast("budget", "add", "sum", "calls=10", home=tmp_path)
     assert done.returncode == 2
     assert "holdfast budget show tells what has one" in done.stderr
+
+
+def test_a_yes_beforehand_holds_at_a_terminal_too(tmp_path: Path) -> None:
+    words = prepared(tmp_path, DELETE, "Gone.")
+    with terminal(*words, "--yes-to", "ask-delete", "clean up", home=tmp_path) as typist:
+        assert typist.end() == 0, typist.seen
+        assert "press a digit" not in typist.seen
+    assert not (tmp_path / "work" / "a.txt").exists()
+    [call] = json.loads(holdfast("audit", "--json", home=tmp_path).stdout)
+    assert call["transport"] == "--yes-to"
+
+
+def test_a_yes_beforehand_is_refused_where_a_conversation_would_pass_it_over(tmp_path: Path) -> None:
+    words = prepared(tmp_path, DELETE, "Gone.")
+    with terminal(*words, "--yes-to", "ask-delete", home=tmp_path) as typist:
+        assert typist.end() == 2
+        assert "--yes-to goes with a task" in typist.seen

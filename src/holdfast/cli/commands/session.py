@@ -20,6 +20,7 @@ from holdfast.app import Runtime
 from holdfast.cli import exits
 from holdfast.cli.activity import progress_of
 from holdfast.cli.approvals import PersonLeft, TerminalApprover
+from holdfast.cli.beforehand import Beforehand
 from holdfast.cli.console import Console, visible
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.limits_option import parse_limits
@@ -30,7 +31,7 @@ from holdfast.cli.resuming import Left, left_behind
 from holdfast.cli.storage import say_notices
 from holdfast.cli.trusting import is_trusted
 from holdfast.config import load_config
-from holdfast.core import Needs, Outcome, Response
+from holdfast.core import Needs, Outcome
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.mcp import ServerSpec, load_servers
 from holdfast.models import Model
@@ -183,16 +184,23 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
             "          it was cut off; whether it happened is not known, and it is not repeated", "bad"
         )
     if task is None and sys.stdin.isatty():
+        if arguments.yes_to:
+            raise InvalidInput(
+                "--yes-to goes with a task",
+                hint="in a conversation you are asked, and 4 is a yes for all of it",
+            )
         from holdfast.cli.terminal import talk_at_terminal
 
         return await talk_at_terminal(runtime, session, is_plain=arguments.plain)
     session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
+    beforehand = Beforehand(session, arguments.yes_to)
     if console.is_interactive and not arguments.no_escalations:
-        session.approver, session.approver_name = TerminalApprover(console, session=session), "terminal"
+        session.approver = beforehand.before(TerminalApprover(console, session=session))
+        session.approver_name = "terminal"
     elif session.status.model == DEMO_MODEL:
         session.approver, session.approver_name = DemoAnswers(console), DEMO_ANSWERS
     # A task of its own, so that one that a person stopped can be told from our own end.
-    work = asyncio.create_task(_do(session, task, arguments.yes_to, console))
+    work = asyncio.create_task(_do(session, task, beforehand, console))
     try:
         with progress_of(session, is_plain=arguments.plain):
             await asyncio.wait({work})
@@ -218,26 +226,12 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
     return report(outcome, session, arguments.json, console)
 
 
-async def _do(session: Session, task: str | None, yes_to: list[str], console: Console) -> Outcome | None:
+async def _do(session: Session, task: str | None, beforehand: Beforehand, console: Console) -> Outcome | None:
     outcome: Outcome | None = None
     if session.status.can_go_on:
         console.say("  the budget was raised; the last turn goes on")
     if session.status.has_open_turn or session.status.can_go_on:
-        outcome = await _granting(session, await session.advance(), yes_to)
+        outcome = await beforehand.go_on(await session.advance())
     if task is not None:
-        outcome = await _granting(session, await session.send(task, transport="command"), yes_to)
-    return outcome
-
-
-async def _granting(session: Session, outcome: Outcome | None, rules: list[str]) -> Outcome | None:
-    """Say the yes that was given beforehand, rule by rule, until something else waits or the turn is over."""
-    while isinstance(outcome, Needs):
-        granted = [each for each in session.escalations() if each.decision.rule in rules]
-        if not granted:
-            break
-        for escalation in granted:
-            rule = escalation.decision.rule
-            response = Response(verdict="approve", reason=f"given beforehand with --yes-to {rule}")
-            await session.resolve(escalation.id, response, transport="--yes-to")
-        outcome = await session.advance()
+        outcome = await beforehand.go_on(await session.send(task, transport="command"))
     return outcome
