@@ -5,6 +5,7 @@ import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from tests.cli.commands import Run, run
@@ -13,6 +14,7 @@ import holdfast
 from holdfast.cli import exits
 from holdfast.cli.explanations import explanations
 from holdfast.core.errors import HoldfastError
+from holdfast.core.events import RunStatus
 
 __all__ = ["run"]
 PACKAGE = Path(holdfast.__file__).parent
@@ -38,8 +40,9 @@ def test_every_code_that_can_occur_is_explained() -> None:
     for module in pkgutil.walk_packages([str(PACKAGE)], "holdfast."):
         if module.name.rpartition(".")[2] == "errors":
             import_module(module.name)
+    runs = {f"guest-{status}" for status in get_args(RunStatus) if status != "ok"}
     ours = {kind.code for kind in error_classes() if kind.__module__.startswith("holdfast.")}
-    assert ours | set(outcome_codes()) <= explanations().keys()
+    assert ours | runs | set(outcome_codes()) <= explanations().keys()
 
 
 @pytest.mark.parametrize("code", explanations())

@@ -62,6 +62,21 @@ def test_a_session_keeps_its_variables_and_its_files(typed: Run) -> None:
     assert json.loads(done.out)["outcome"]["value"] == 42
 
 
+@pytest.mark.parametrize(
+    ("language", "code"), [("python", "while True: pass"), ("lisp", "(let loop () (loop))")]
+)
+def test_limits_of_the_configuration_hold_and_are_explained(
+    run: Run, typed: Run, tmp_path: Path, language: str, code: str
+) -> None:
+    (tmp_path / "holdfast").mkdir(mode=0o700)
+    (tmp_path / "holdfast" / "config.toml").write_text("[code]\nsteps = 5000\n")
+    done = typed("exec", "--lang", language, code)
+    assert done.code == exits.ERROR
+    assert "5000 steps" in done.err
+    assert "holdfast explain guest-limit" in done.err
+    assert "`[code]`" in run("explain", "guest-limit").out
+
+
 def test_a_refused_call_and_an_error_have_their_exit_codes(typed: Run) -> None:
     refused = typed("exec", "--no-escalations", "open('/etc/passwd').read()")
     failed = typed("exec", "1 / 0")

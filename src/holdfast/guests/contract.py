@@ -20,12 +20,17 @@ class GuestLimits(Value):
     """Bounds of one run. `seconds` counts the guest's own running time, `wall_seconds` everything but waiting for calls."""
 
     seconds: float = 5.0
+    """Of computing."""
     wall_seconds: float = 30.0
+    """Of everything, sleep included, but waiting for calls."""
     memory_bytes: int = 256 << 20
+    """Of its values."""
     output_bytes: int = 256 << 10
+    """Of what it prints."""
     calls: int = 1000
+    """Of tools, files included."""
     steps: int | None = None
-    """Where an engine counts none, it refuses code under such a limit."""
+    """What a step is depends on the engine: a statement, an instruction, a reduction."""
 
 
 class Capabilities(Value):

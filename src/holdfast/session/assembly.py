@@ -8,7 +8,6 @@ from holdfast.agent import Asking, CodeRun, Conversation, Turn
 from holdfast.core import PERSON, Toolset
 from holdfast.core.events import ProposalsCommitted
 from holdfast.gate import AuditFile, Gate, GateSettings, GrantBook, Inbox, Rendezvous, Results, audit_view
-from holdfast.guests import GuestLimits
 from holdfast.models import ModelToolset
 from holdfast.session.parts import Parts
 from holdfast.session.person import PersonToolset
@@ -108,7 +107,7 @@ def _turn(parts: Parts, conversation: Conversation, gate: Gate, asking: Asking) 
         guest=parts.guest,
         fetch=parts.store.blob,
         clock=parts.clock,
-        limits=GuestLimits(),
+        limits=parts.settings.code,
         view=parts.place.view if parts.place is not None else None,
     )
     return Turn(

@@ -4,7 +4,7 @@ from typing import Literal
 
 from holdfast.agent import Mode
 from holdfast.core import Limits, Value
-from holdfast.guests import Sandbox
+from holdfast.guests import GuestLimits, Sandbox
 from holdfast.models import ModelSettings
 
 
@@ -42,3 +42,5 @@ class Settings(Value, forbid_unknown_fields=True):
     """Of a session."""
     turn_budget: Limits = Limits(steps=50, calls=1000)
     """Of one turn."""
+    code: GuestLimits = GuestLimits()
+    """Of one run of code in a sandbox; past one of these it is stopped and told which."""
