@@ -8,22 +8,38 @@ from holdfast.store import Journal
 
 
 class Feed:
-    """Hands events to those who wait for them, until it is ended."""
+    """Lets any number of readers go through the journal and wait at its end; who stops reading leaves nothing behind."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._queues: list[asyncio.Queue[Recorded | None]] = []
+        self._news: asyncio.Event | None = None
+        self._is_ended = False
 
     async def events(self, after: int) -> AsyncIterator[Recorded]:
-        """Every event above a number, then each new one."""
-        queue: asyncio.Queue[Recorded | None] = asyncio.Queue()
-        self._journal.follow(queue.put_nowait)
-        self._queues.append(queue)
-        while (entry := await queue.get()) is not None:
-            if entry.seq > after:
-                yield entry
+        """Every event above a number, then each new one, until the feed is ended."""
+        news = self._followed()
+        position = 0
+        while True:
+            while position < len(self._journal.recorded):
+                entry = self._journal.recorded[position]
+                position += 1
+                if entry.seq > after:
+                    yield entry
+            if self._is_ended:
+                return
+            # Only who has seen everything clears it, and who waits already was woken when it was set.
+            news.clear()
+            await news.wait()
 
     def end(self) -> None:
         """Let everybody who waits go."""
-        for queue in self._queues:
-            queue.put_nowait(None)
+        self._is_ended = True
+        if self._news is not None:
+            self._news.set()
+
+    def _followed(self) -> asyncio.Event:
+        """What is set by every event; nobody is told of any before somebody reads."""
+        if self._news is None:
+            news = self._news = asyncio.Event()
+            self._journal.follow(lambda _: news.set())
+        return self._news
