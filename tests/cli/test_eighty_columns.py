@@ -7,6 +7,9 @@ import pytest
 from tests.cli.terminals import DELETE, prepared, terminal
 from tests.cli.test_task import holdfast
 
+from holdfast.cli.catalogue import COMMANDS
+from holdfast.cli.manual import actions, load
+
 _REDRAWN = re.compile(r"[^\n]*\x1b\[K|\x1b\[[0-9;]*m")
 
 
@@ -51,3 +54,13 @@ def test_sentences_are_folded_between_words(command: tuple[str, ...], waiting: P
         line for line in shown(*command, home=waiting) if line.count("/") < 3 and "DictReader" not in line
     ]
     assert [line for line in lines if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_manual_begins_with_examples_and_fits(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    parser = load(command).parser
+    for page in (parser, *actions(parser).values()):
+        text = page.format_help()
+        assert [line for line in text.splitlines() if len(line) > 80] == []
+        assert 0 < text.index("examples:\n") < text.index("usage: ")

@@ -44,6 +44,7 @@ MISTAKES = (
     ("import nowhere.zip", 2, "there is no file 'nowhere.zip'", "hint: "),
     ("import a-file", 2, "is no exported session", "hint: "),
     ("budget add", 1, "there are no sessions yet", "hint: start one with: holdfast"),
+    ("proposals", 2, "arguments are required: action\n", "hint: holdfast proposals --help"),
     ("rename only", 2, "give a new name", "hint: like this: holdfast rename"),
     ("mcp annotate nosuch", 2, "there is no server 'nosuch'", "hint: holdfast mcp list"),
     ("model install nosuch", 2, "there is no 'nosuch' to install", "hint: one of: "),

@@ -5,6 +5,7 @@ are notes.
 """
 
 import argparse
+import re
 import sys
 import textwrap
 from collections.abc import Callable
@@ -17,6 +18,9 @@ from holdfast.cli.exits import USAGE
 
 MAX_WIDTH = 100
 _STARTS = ("holdfast", "echo ", "git ", "cat ", "python ", "source ")
+_TOLD = re.compile(r"(.*?\S)\s{2,}(\S.*)")
+"""An example: the command, and what it is for."""
+_NARROWEST = 28
 _EXIT_CODES = "Exit codes: 0 done, 1 error, 2 usage; the others: holdfast explain exit-codes."
 
 
@@ -46,6 +50,18 @@ def _apart(paragraph: str) -> list[str]:
     return [part for part in (words.strip(), f"{mark}{codes}") if part]
 
 
+def _folded(example: str, width: int) -> str:
+    """An example whose words go on below where they are too long: beside its command, or under it if that is long itself."""
+    told = _TOLD.fullmatch(example)
+    if told is None or len(example) <= width:
+        return example
+    command, words = told.groups()
+    column = told.start(2)
+    if width - column >= _NARROWEST:
+        return command.ljust(column) + f"\n{'':{column}}".join(textwrap.wrap(words, width - column))
+    return "\n".join([command, *(f"    {line}" for line in textwrap.wrap(words, width - 4))])
+
+
 class ManualParser(argparse.ArgumentParser):
     """A parser whose help begins with examples, and whose complaints say where help is."""
 
@@ -72,7 +88,8 @@ class ManualParser(argparse.ArgumentParser):
         width = min(MAX_WIDTH, argparse.HelpFormatter("")._width)
         parts = [textwrap.fill(self.description or self.manual.what, width)]
         if self.examples:
-            parts.append("examples:\n" + textwrap.indent("\n".join(self.examples), "  "))
+            examples = "\n".join(_folded(line, width - 2) for line in self.examples)
+            parts.append("examples:\n" + textwrap.indent(examples, "  "))
         formatter = argparse.RawDescriptionHelpFormatter(self.prog, width=width)
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         for group in self._action_groups:

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """What to do with which."""
     parser.add_argument("action", choices=["show", "commit", "reject"], help="what to do")
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="only these (default: all)")
+    parser.add_argument("paths", nargs="*", default=[], metavar="PATH", help="only these (default: all)")
     parser.add_argument(
         "--check", metavar="COMMAND", help="commit only if this command succeeds where the changes are made"
     )
