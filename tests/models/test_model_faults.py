@@ -41,6 +41,14 @@ async def test_an_overloaded_provider_is_asked_again_when_it_says(kind: str, ser
 
 
 @each_provider
+async def test_a_provider_that_says_at_once_is_not_pressed_all_the_same(kind: str, serve: Serve) -> None:
+    stub = await serve([HttpError(status=429, retry_after="0"), "at last"])
+    still = StillClock(TOTAL)
+    assert await ask(kind, stub.url, still=still) == "at last"
+    assert still.waits == [0.5]
+
+
+@each_provider
 async def test_waits_grow_where_the_provider_does_not_say(kind: str, serve: Serve) -> None:
     stub = await serve([HttpError(status=500), HttpError(status=503), HttpError(status=500), "at last"])
     still = StillClock(TOTAL)

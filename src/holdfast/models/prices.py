@@ -79,19 +79,17 @@ def context_tokens(spec: ModelSpec) -> int | None:
 
 def price(model: str) -> Price | None:
     """The prices of a model, None where the list does not have it."""
-    million = Usage(input_tokens=1_000_000), Usage(output_tokens=1_000_000)
     spec = parse_spec(model)
-    # Long prompts may cost more a token, so the price of a million is asked for in thousands.
-    small = [
-        price_of(model, Usage(input_tokens=u.input_tokens // 1000, output_tokens=u.output_tokens // 1000))
-        for u in million
-    ]
-    if small[0] is None or small[1] is None:
+    # Long prompts may cost more a token, so the price of a million is that of a thousand, a thousand times.
+    asked, answered = (
+        price_of(model, usage) for usage in (Usage(input_tokens=1000), Usage(output_tokens=1000))
+    )
+    if asked is None or answered is None:
         return None
     return Price(
         model=model,
-        input_usd=small[0] * 1000,
-        output_usd=small[1] * 1000,
+        input_usd=asked * 1000,
+        output_usd=answered * 1000,
         context_tokens=context_tokens(spec),
     )
 
