@@ -111,3 +111,36 @@ async def test_an_ordinary_body_is_an_answer(opened: Opener) -> None:
         bench = far(opened, address)
         assert await bench.call("work") == "well"
         await bench.toolset.close()
+
+
+def wire(id: object, result: object) -> bytes:
+    """A JSON-RPC answer."""
+    return json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "reason"),
+    [
+        ("application/json", wire(999, {"content": []}), "broke the protocol: .*answered another request"),
+        ("application/json", b'{"jsonrpc": "2.0", "id": 1, "resul', "broke the protocol: .*no whole answer"),
+        ("application/json", b'["not", "an", "answer"]', "broke the protocol: .*no whole answer"),
+        ("application/json", b"", "broke the protocol: .*no whole answer"),
+        ("text/html", b"<p>well</p>", "Unexpected content type: text/html"),
+        ("text/event-stream", b'data: {"jsonrpc": "2.0", "id"\n\n', "broke the protocol: "),
+        ("text/event-stream", b"", "closed the connection"),
+    ],
+)
+async def test_a_garbled_answer_is_an_error_that_names_the_server(
+    opened: Opener, kind: str, body: bytes, reason: str
+) -> None:
+    async def garble(writer: asyncio.StreamWriter, message: Any) -> None:
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        await writer.drain()
+
+    async with serving(garble) as address:
+        bench = far(opened, address)
+        await bench.toolset.start()
+        with pytest.raises(ToolError, match=f"server 'far' .*{reason}"):
+            await bench.call("work")
+        await bench.toolset.close()

@@ -169,8 +169,13 @@ class Connection:
             case MCPError(code=mcp_types.CONNECTION_CLOSED):
                 self._is_lost = True
                 return self.ending()
+            case MCPError(code=mcp_types.PARSE_ERROR):
+                # Only its first line: the library goes on with what was sent.
+                return _broken(self._spec, ValueError(error.message.partition("\n")[0]))
             case MCPError():
-                return ToolFailed(error.message[:2000])
+                return ToolFailed(
+                    f"server {self._spec.name!r} answered with an error: {error.message[:2000]}"
+                )
             case HoldfastError():
                 return error
             case ExceptionGroup():

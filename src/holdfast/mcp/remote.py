@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import httpx2
+import msgspec
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
@@ -23,25 +24,47 @@ async def reach(url: str, headers: Mapping[str, str]) -> AsyncIterator[Any]:
 
 async def _bound(response: httpx2.Response) -> None:
     response.headers.pop("content-encoding", None)
-    # A stream of events may be as long as it likes; the library bounds each of them.
+    # A stream of events may be as long as it likes; the library bounds each of them, and takes them for what they answer.
     if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _Measured(response.stream)
+        asked = _id_of(response.request) if response.status_code == httpx2.codes.OK else None
+        response.stream = _Body(response.stream, asked)
 
 
-class _Measured(httpx2.AsyncByteStream):
-    """A body that ends where it becomes too large."""
+class _Named(msgspec.Struct):
+    id: int | str | None = None
 
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+
+def _id_of(request: httpx2.Request) -> int | str | None:
+    """The id of the request that was posted; None where it was none, or a notification."""
+    return msgspec.json.decode(request.content, type=_Named).id if request.method == "POST" else None
+
+
+class _Body(httpx2.AsyncByteStream):
+    """A body that ends where it becomes too large, and is the answer to what was asked or an error."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, asked: int | str | None) -> None:
         self._stream = stream
+        self._asked = asked
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
+        body = bytearray()
         async for chunk in self._stream:
-            size += len(chunk)
-            if size > MAX_LINE_BYTES:
+            body += chunk
+            if len(body) > MAX_LINE_BYTES:
                 raise httpx2.StreamError(f"it answered with more than {MAX_LINE_BYTES >> 20} MiB")
-            yield chunk
+        if self._asked is not None:
+            self._check(bytes(body))
+        yield bytes(body)
+
+    def _check(self, body: bytes) -> None:
+        """The library drops an answer to another request, and the one that was asked would wait until its time is up."""
+        try:
+            answered = msgspec.json.decode(body, type=_Named).id
+        except (msgspec.DecodeError, RecursionError):
+            raise httpx2.StreamError("it sent no whole answer") from None
+        if answered is not None and str(answered) != str(self._asked):
+            raise httpx2.StreamError("it answered another request than the one that was made")
 
     async def aclose(self) -> None:
         await self._stream.aclose()
