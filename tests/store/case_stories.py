@@ -427,10 +427,10 @@ async def going_back_takes_the_point_at_or_before_the_target(stage: Stage) -> No
     journal = await stage.store.create(opened())
     for number in range(1, 4):
         points = [RestorePointMade(turn=number, manifest=str(number))] if number != 3 else []
-        await journal.append(said(number), *points, ended(number))
+        await journal.append(said(number), ended(number), *points)
     recorded = journal.recorded
-    chosen = [last_point(recorded[:seq]) for seq in (7, 6, 5, 3, 2)]
-    assert [point.seq if point else None for point in chosen] == [6, 6, 3, 3, None]
+    chosen = [last_point(recorded[:seq]) for seq in (8, 7, 6, 4, 3)]
+    assert [point.seq if point else None for point in chosen] == [7, 7, 4, 4, None]
     assert plan_rewind(recorded, 2).manifest == "2"
     with pytest.raises(InvalidInput):
         plan_rewind(recorded, 3)

@@ -395,3 +395,38 @@ async def test_a_schema_that_cannot_even_be_quoted_is_salvaged(home: Home, clock
     assert {line.id for line in await store.sessions()} == set(told)
     assert len(store.notices) == 1
     await store.close()
+
+
+@pytest.mark.parametrize("way", ["find", "read", "summary"])
+async def test_a_session_that_the_list_has_lost_is_found_all_the_same(
+    home: Home, clock: FakeClock, way: str
+) -> None:
+    told = await fill(home, clock, sessions=3)
+    lost = next(iter(told))
+    statement(home, f"DELETE FROM session WHERE id = '{lost}'")
+    store = await EmbeddedStore.start(home, clock=clock)
+    match way:
+        case "find":
+            assert await store.find(lost) == lost
+        case "read":
+            assert await texts(store, lost) == told[lost]
+        case _:
+            assert (await store.summary(lost)).turns == 3
+    assert len(store.notices) == 1
+    assert len(await store.sessions()) == 3
+    await store.close()
+
+
+async def test_a_line_about_another_session_is_mended_when_it_is_met(home: Home, clock: FakeClock) -> None:
+    told = await fill(home, clock, sessions=2)
+    session = next(iter(told))
+    statement(
+        home,
+        f"UPDATE session SET tally = replace(CAST(tally AS TEXT), '{session}', 'another') WHERE id = '{session}'",
+    )
+    store = await EmbeddedStore.start(home, clock=clock)
+    journal = await store.open(session)
+    assert len(journal.recorded) == 4
+    assert {line.id for line in await store.sessions()} == set(told)
+    assert len(store.notices) == 1
+    await store.close()

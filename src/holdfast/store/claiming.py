@@ -12,7 +12,7 @@ from holdfast.store.journal import check_names, next_head
 from holdfast.store.leases import Leases
 from holdfast.store.pen import Transaction
 from holdfast.store.records import Redact, chained, encode_entry
-from holdfast.store.rows import Head, read_tally
+from holdfast.store.rows import Head, require_session
 
 
 class IdTaken(SessionExists):
@@ -58,7 +58,7 @@ class Claim:
     def __call__(self, transaction: Transaction) -> Claimed:
         """Do it. Raises IdTaken, SessionExists for a name that is taken, SessionNotFound where the parent is gone."""
         if self._parent is not None:
-            read_tally(transaction, self._parent.session)
+            require_session(transaction, self._parent.session)
         if transaction.execute(SQL["is_taken"], (self._session,)).fetchone():
             if not (self._has_tried and self._is_own(transaction)):
                 raise IdTaken(f"there is a session {self._session!r} already", hint="choose another id")

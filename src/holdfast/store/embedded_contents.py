@@ -7,7 +7,10 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
+import msgspec
+
 from holdfast.core import Clock
+from holdfast.core.errors import JournalDamaged
 from holdfast.store.blobs import Blobs, Draft
 from holdfast.store.cloning import Cloner
 from holdfast.store.contents import Content
@@ -42,7 +45,12 @@ class EmbeddedContents:
 
     async def writing(self, work: Work[Result]) -> Result:
         """Have something written; it happens even when the wait is cancelled. For this package."""
-        return await self._writer.submit(work)
+        try:
+            return await self._writer.submit(work)
+        except msgspec.MsgspecError as problem:
+            raise JournalDamaged(
+                "a line of the list of sessions cannot be read", hint="holdfast rebuild-index makes it anew"
+            ) from problem
 
     async def put_blob(self, content: bytes) -> str:
         draft = self._blobs.draft(content)

@@ -27,7 +27,7 @@ def is_usable(connection: Connection) -> bool:
     if row is None:
         return connection.execute(SQL["tombstone_of"], (session,)).fetchone() is not None
     try:
-        return bool(decode_tally(row[0]).summary.events >= seq)
+        return bool(decode_tally(row[0], session).summary.events >= seq)
     except msgspec.MsgspecError:
         return False
 
@@ -63,12 +63,7 @@ def mark_damaged(transaction: Transaction, session: SessionId) -> None:
     """Note on a session's line that not all of it can be read."""
     row = transaction.execute(SQL["find_session"], (session,)).fetchone()
     if row is not None:
-        _store(transaction, session, _damaged(decode_tally(row[0])), moved_by=None)
-
-
-def is_damaged(body: bytes) -> bool:
-    """Whether a line is marked as damaged."""
-    return decode_tally(body).summary.is_damaged
+        _store(transaction, session, _damaged(decode_tally(row[0], session)), moved_by=None)
 
 
 def _place(transaction: Transaction, session: SessionId, line: Tally | None) -> None:
@@ -92,9 +87,8 @@ def _lines(transaction: Transaction) -> dict[SessionId, Tally]:
     lines: dict[SessionId, Tally] = {}
     for session, body in transaction.execute(SQL["claimed_events"]):
         with suppress(msgspec.MsgspecError):
-            line = decode_tally(body)
-            if session == line.summary.id and _is_id(session):
-                lines[session] = line
+            if _is_id(session):
+                lines[session] = decode_tally(body, session)
     return lines
 
 

@@ -6,7 +6,7 @@ from holdfast.store.contract import Holder
 from holdfast.store.database import SQL
 from holdfast.store.pen import Transaction
 from holdfast.store.presence import Presence
-from holdfast.store.rows import Connection, read_tally
+from holdfast.store.rows import Connection, require_session
 
 
 class Leases:
@@ -20,7 +20,7 @@ class Leases:
 
     def holder(self, connection: Connection, session: SessionId) -> Holder | None:
         """Who writes a session now; one that died or was stopped does not. Raises SessionNotFound."""
-        read_tally(connection, session)
+        require_session(connection, session)
         row = connection.execute(SQL["lease_of"], (session,)).fetchone()
         if row is None or row[1] is None:
             return None

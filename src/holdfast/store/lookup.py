@@ -6,7 +6,15 @@ from holdfast.core.events import Recorded
 from holdfast.store.contract import SessionSummary
 from holdfast.store.database import SQL
 from holdfast.store.naming import possible_names, the_only
-from holdfast.store.rows import Connection, Head, damaged, decode_tally, read_history, read_tally
+from holdfast.store.rows import (
+    Connection,
+    Head,
+    damaged,
+    decode_tally,
+    read_history,
+    read_tally,
+    require_listed,
+)
 
 
 def load(connection: Connection, session: SessionId) -> tuple[Head, list[Recorded]]:
@@ -43,7 +51,7 @@ def newest(connection: Connection, *, limit: int | None, folder: str | None) -> 
         found = connection.execute(SQL["list_sessions"], (rows,))
     else:
         found = connection.execute(SQL["list_folder"], (folder, rows))
-    return [decode_tally(body).summary for (body,) in found]
+    return [decode_tally(body, id).summary for id, body in found]
 
 
 def find(connection: Connection, reference: str) -> SessionId:
@@ -54,5 +62,6 @@ def find(connection: Connection, reference: str) -> SessionId:
         row = connection.execute(SQL["session_named"], (name,)).fetchone()
         if row is not None:
             return SessionId(row[0])
+    require_listed(connection, reference)
     rows = connection.execute(SQL["sessions_beginning"], (reference, reference + "\U0010ffff"))
     return the_only(reference, [SessionId(id) for (id,) in rows])

@@ -109,11 +109,11 @@ def _forget_deleted(remains: Remains, stale: Iterable[Event]) -> None:
 
 
 def _line(session: bytes, tally: bytes) -> Tally | None:
+    id = _id(session)
     try:
-        line = decode_tally(tally)
+        return decode_tally(tally, id) if id is not None else None
     except msgspec.MsgspecError:
         return None
-    return line if line.summary.id == _id(session) else None
 
 
 def _id(text: bytes) -> SessionId | None:

@@ -99,21 +99,37 @@ def _read_history(connection: Connection, session: SessionId, after: int, upto: 
 
 
 def read_tally(connection: Connection, session: SessionId) -> Tally:
-    """A session's line. Raises SessionNotFound."""
+    """A session's line. Raises SessionNotFound; msgspec.MsgspecError where the list is damaged."""
     row = connection.execute(SQL["find_session"], (session,)).fetchone()
     if row is None:
-        raise SessionNotFound(f"there is no session {session!r}", hint="`holdfast sessions` lists them")
-    return decode_tally(row[0])
+        require_listed(connection, session)
+        raise _not_found(session)
+    return decode_tally(row[0], session)
 
 
-def decode_tally(body: object) -> Tally:
-    """A line as it is stored; raises msgspec.MsgspecError on anything else."""
+def require_session(connection: Connection, session: SessionId) -> None:
+    """Raises SessionNotFound where the list has no such session."""
+    if connection.execute(SQL["find_session"], (session,)).fetchone() is None:
+        raise _not_found(session)
+
+
+def require_listed(connection: Connection, session: str) -> None:
+    """Raises msgspec.MsgspecError where the list has lost a session that there is."""
+    if connection.execute(SQL["has_events"], (session,)).fetchone() is not None:
+        raise msgspec.DecodeError("the list of sessions has lost one")
+
+
+def decode_tally(body: object, session: str) -> Tally:
+    """The line of a session as it is stored; raises msgspec.MsgspecError on anything else."""
     if not isinstance(body, bytes | str):
         raise msgspec.DecodeError("a line of the list is JSON")
     try:
-        return _TALLY.decode(body)
+        tally = _TALLY.decode(body)
     except UnicodeDecodeError as problem:
         raise msgspec.DecodeError("a line of the list is UTF-8") from problem
+    if tally.summary.id != session:
+        raise msgspec.DecodeError("a line of the list is about another session")
+    return tally
 
 
 def append_records(transaction: Transaction, records: Sequence[Recorded], entries: Sequence[Entry]) -> None:
@@ -125,6 +141,10 @@ def append_records(transaction: Transaction, records: Sequence[Recorded], entrie
             for record, entry in zip(records, entries, strict=True)
         ],
     )
+
+
+def _not_found(session: SessionId) -> SessionNotFound:
+    return SessionNotFound(f"there is no session {session!r}", hint="`holdfast sessions` lists them")
 
 
 def damaged(session: SessionId, seq: int) -> JournalDamaged:

@@ -10,6 +10,7 @@ from holdfast.core.errors import JournalDamaged
 from holdfast.store.database import SQL
 from holdfast.store.frames import has_lost_commits
 from holdfast.store.home import Home, private_folder, sync_folder
+from holdfast.store.lookup import newest
 from holdfast.store.pages import rows
 from holdfast.store.pen import Transaction
 from holdfast.store.remains import Remains, gather
@@ -103,7 +104,7 @@ def _refill(old: Path, fresh: Path) -> tuple[int, int]:
         connection.execute("BEGIN IMMEDIATE")
         _fill(connection, remains)
         kept = index.rebuild(Transaction(connection), noted=remains.lines)
-        damaged = sum(index.is_damaged(body) for (body,) in connection.execute(SQL["list_sessions"], (-1,)))
+        damaged = sum(line.is_damaged for line in newest(connection, limit=None, folder=None))
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:

@@ -58,6 +58,11 @@ SELECT id FROM session ORDER BY rank DESC LIMIT 1;
 -- A session's line with its place in the list.
 SELECT tally, rank, parent, parent_seq FROM session WHERE id = ?;
 
+-- name: has_events
+-- Whether a session that the list does not have is there all the same.
+SELECT 1 FROM event WHERE session = ?1
+AND NOT EXISTS (SELECT 1 FROM tombstone WHERE session = ?1 AND kept_seq > 0) LIMIT 1;
+
 -- name: parent_of
 -- The next step up; a deleted parent is found by its tombstone.
 SELECT parent, parent_seq FROM session WHERE id = ?1
@@ -66,11 +71,11 @@ SELECT parent, parent_seq FROM tombstone WHERE session = ?1 AND kept_seq > 0;
 
 -- name: list_sessions
 -- Newest activity first; -1 is no limit.
-SELECT tally FROM session ORDER BY rank DESC LIMIT ?;
+SELECT id, tally FROM session ORDER BY rank DESC LIMIT ?;
 
 -- name: list_folder
 -- The same within one folder.
-SELECT tally FROM session WHERE folder = ? ORDER BY rank DESC LIMIT ?;
+SELECT id, tally FROM session WHERE folder = ? ORDER BY rank DESC LIMIT ?;
 
 -- name: session_named
 -- Names are unique, so there is one or none.
