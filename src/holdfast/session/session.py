@@ -1,8 +1,8 @@
 """A session: a conversation with a memory and a boundary. One turn at a time; whatever happens is in its journal."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from pathlib import Path
 
 import msgspec
@@ -80,6 +80,7 @@ class Session:
         self._resources = resources
         self._turnstile = Turnstile(journal.session, status)
         self._feed = Feed(journal)
+        self._closing: asyncio.Task[None] | None = None
         self.status = status
         self.workspace: World = staged.base
         self.approver: Approver | None = None
@@ -316,17 +317,24 @@ class Session:
         await self.close()
 
     async def close(self) -> None:
-        """Release everything this process holds. Idempotent, prompt, and the session can be taken up again."""
-        if self._turnstile.is_closed:
-            return
-        self._turnstile.is_closed = True
-        if self._turnstile.holder is not asyncio.current_task():
+        """Release everything this process holds. Idempotent, prompt, and the session can be taken up again.
+
+        Once begun it goes on to its end, also when whoever began it is cancelled.
+        """
+        if self._closing is None:
+            self._turnstile.is_closed = True
+            is_inside = self._turnstile.holder is asyncio.current_task()
+            self._closing = asyncio.create_task(self._let_go(is_inside))
+        await asyncio.shield(self._closing)
+
+    # -- inside
+
+    async def _let_go(self, is_inside: bool) -> None:
+        if not is_inside:
             await self._turnstile.clear()
         self._turnstile.dissolve()
         self._feed.end()
         await self._resources.aclose()
-
-    # -- inside
 
     async def _drive(self, *posted: AnyEvent) -> Outcome:
         try:
@@ -343,9 +351,9 @@ class Session:
             return outcome
         except asyncio.CancelledError:
             if self.status.has_open_turn and not self._turnstile.is_closed:
-                await asyncio.shield(self._end_cancelled())
+                await _to_its_end(self._end_cancelled())
             elif self.status.has_open_turn:
-                await asyncio.shield(self._turn.put_aside())
+                await _to_its_end(self._turn.put_aside())
             raise
 
     async def _end_cancelled(self) -> None:
@@ -358,3 +366,12 @@ class Session:
         )
         await self._journal.append(ended)
         await self._points.mark(ended.turn)
+
+
+async def _to_its_end(work: Coroutine[object, object, None]) -> None:
+    """The last writes of a turn: whoever waits for them may be cancelled again, and goes on only when they are done."""
+    writing = asyncio.create_task(work)
+    while not writing.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(writing)
+    writing.result()

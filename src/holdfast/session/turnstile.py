@@ -19,6 +19,8 @@ class Turnstile:
         self._line = Line()
         self.holder: asyncio.Task[object] | None = None
         """The task that has the session to itself."""
+        self._left = asyncio.Event()
+        """Set when the holder has left, whatever else its task goes on to do."""
         self.is_closed = False
         self.is_preparing = False
         """Whether what the session needs is still being started."""
@@ -49,11 +51,12 @@ class Turnstile:
     @contextmanager
     def held(self) -> Iterator[None]:
         """The session to oneself, also while a turn is open."""
-        self.holder = asyncio.current_task()
+        self.holder, self._left = asyncio.current_task(), asyncio.Event()
         try:
             yield
         finally:
             self.holder = None
+            self._left.set()
             self._call_next()
 
     @contextmanager
@@ -68,9 +71,9 @@ class Turnstile:
     async def clear(self) -> None:
         """Cancel whoever is in, and wait until they are out."""
         if self.holder is not None:
-            holder = self.holder
-            holder.cancel()
-            await asyncio.wait({holder})
+            left = self._left
+            self.holder.cancel()
+            await left.wait()
 
     def dissolve(self) -> None:
         """Send everybody in line away: the session was closed."""
