@@ -213,19 +213,18 @@ async def test_a_session_and_its_forks_draw_on_one_purse(tmp_path: Path) -> None
 
 
 async def test_a_purse_outlives_the_process_and_is_made_anew_where_it_is_lost(tmp_path: Path) -> None:
+    choices = {"policy": FixedPolicy(default="allow"), "needs_model": False, "sandbox": "lisp"}
     async with runtime(tmp_path) as made:
         first = await limited(made, 4)
-        fork = await made.fork(
-            first.id, policy=FixedPolicy(default="allow"), needs_model=False, sandbox="lisp"
-        )
-        await listed(fork, 2)
-        ids = first.id, fork.id
-    (tmp_path / "sessions" / ids[0] / "purse.json").unlink()
+        fork = await made.fork(first.id, **choices)  # type: ignore[arg-type]
+        await listed(fork, 1)
+        grandchild = await made.fork(fork.id, **choices)  # type: ignore[arg-type]
+        await listed(grandchild, 1)
+        oldest = first.id
+    (tmp_path / "sessions" / oldest / "purse.json").unlink()
     async with runtime(tmp_path) as made:
-        first = await made.resume(
-            ids[0], policy=FixedPolicy(default="allow"), needs_model=False, sandbox="lisp"
-        )
-        assert first.budget.remaining("calls") == 1
+        first = await made.resume(oldest, **choices)  # type: ignore[arg-type]
+        assert first.budget.remaining("calls") == 1, "forks of forks have spent of it too"
         assert isinstance(await listed(first, 2), Nonconverged)
 
 
