@@ -44,15 +44,7 @@ class Limits(Value):
 
     def narrowed(self, other: "Limits") -> "Limits":
         """The stricter of both, dimension by dimension."""
-        return Limits(
-            tokens=_least(self.tokens, other.tokens),
-            cost_usd=_least(self.cost_usd, other.cost_usd),
-            wall_seconds=_least(self.wall_seconds, other.wall_seconds),
-            steps=_least(self.steps, other.steps),
-            calls=_least(self.calls, other.calls),
-            iterations=_least(self.iterations, other.iterations),
-            bytes_written=_least(self.bytes_written, other.bytes_written),
-        )
+        return Limits(**{each: _least(getattr(self, each), getattr(other, each)) for each in DIMENSIONS})
 
     def raised(self, added: "Limits") -> "Limits":
         """These limits with as much more; where there is no bound, or nothing is added, all stays as it is."""
