@@ -1,6 +1,7 @@
 """One session for each directed pair: found again, created once, never mixed."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from holdfast.teams import (
     OUTSIDE,
     AskRefused,
     Letter,
+    MemberLost,
     OnCall,
     Pair,
     ScriptedProgram,
@@ -176,6 +178,28 @@ async def test_word_that_was_left_goes_with_the_next_letter_and_has_a_receipt(tm
     assert reply.text == 'recall: ["the build is green","hello"]'
     assert not old.delivered_with
     assert green.delivered_with
+
+
+async def test_word_that_went_with_a_letter_that_failed_goes_again_with_the_next(tmp_path: Path) -> None:
+    letters: list[Letter] = []
+
+    async def fail_once(letter: Letter, heard: Sequence[str], on_call: OnCall) -> str:
+        letters.append(letter)
+        if len(letters) == 1:
+            raise MemberLost("died in the middle")
+        return "done"
+
+    program = ScriptedProgram(fail_once)
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path)), program=program) as board:
+        await board.notify("alpha", "beta", "the build is green")
+        assert isinstance((await board.ask("alpha", "beta", "one")).outcome, Error)
+        (notice,) = await board.notices("alpha", "beta")
+        assert not notice.delivered_with
+        for text in ("two", "three"):
+            assert (await board.ask("alpha", "beta", text)).text == "done"
+        (notice,) = await board.notices("alpha", "beta")
+    assert [letter.notices for letter in letters] == [("the build is green",), ("the build is green",), ()]
+    assert notice.delivered_with == letters[1].id
 
 
 async def test_word_that_was_left_is_handed_over_when_the_member_is_woken(tmp_path: Path) -> None:
