@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core import EXTERNAL, Call, SystemClock, call_id
-from holdfast.core.events import Noted, SessionOpened
+from holdfast.core.events import SessionOpened
 from holdfast.gate import Gate, GateSettings
 from holdfast.mcp import McpToolset, Pins, ServerSpec
 from holdfast.policy import FixedPolicy
@@ -29,7 +29,8 @@ from holdfast.world import WorldPaths
 ROUNDS = int(os.environ.get("ROUNDS", "40"))
 CALLS_A_ROUND = 5
 WARM_UP = 10
-APPEND = "append one event, durable"
+STARTS = int(os.environ.get("STARTS", "5"))
+RECORD = "two durable appends alone"
 
 ECHO = """\
 import anyio, mcp_types
@@ -93,12 +94,12 @@ async def _open_ways(root: Path, stack: AsyncExitStack) -> dict[str, Way]:
     ways["direct"] = lambda n: direct.call_tool("echo", {"text": f"{n}"})
     toolset = await stack.enter_async_context(_toolset(root, Pins()))
     await toolset.start()
-    gate, journal = await stack.enter_async_context(_gate(root, toolset))
+    gate, journal, alone = await stack.enter_async_context(_gate(root, toolset))
     unrecorded, _ = await _gate_over(root, toolset, MemoryStore(clock=SystemClock()))
-    ways[APPEND] = lambda n: journal.append(Noted(code="bench", text=f"{n}"))
-    ways["toolset, no gate"] = lambda n: toolset.perform(_call(n), is_staged=False)
-    ways["gate, record in memory"] = lambda n: unrecorded.submit(_call(n))
-    ways["gate in process"] = lambda n: gate.submit(_call(n + 1_000_000))
+    ways["in process, no gate"] = lambda n: toolset.perform(_call(n), is_staged=False)
+    ways["in process, no record"] = lambda n: unrecorded.submit(_call(n))
+    ways["in process, with record"] = lambda n: gate.submit(_call(n + 1_000_000))
+    ways[RECORD] = lambda n: _append_last_two(journal, alone)
     proxy = await stack.enter_async_context(_client(root, "-m", "holdfast", "proxy", *_configure(root)))
     await proxy.list_tools()
     ways["holdfast proxy"] = lambda n: proxy.call_tool("echo__echo", {"text": f"{n}"})
@@ -135,11 +136,9 @@ def _print(figures: dict[str, list[float]]) -> None:
     for name, times in figures.items():
         median, least = statistics.median(times), min(times)
         print(f"{name:<28}{median:>9.2f}{least:>9.2f}{median - direct:>+17.2f}{least - best:>+17.2f}")
-    gate, record = statistics.median(figures["gate in process"]), 2 * statistics.median(figures[APPEND])
-    bare = statistics.median(figures["gate, record in memory"]) - direct
-    print(
-        f"the gate costs {bare:+.2f} ms over direct (goal 0.20) and its two durable appends {gate - direct - bare:+.2f} ms"
-    )
+    gate, record = (statistics.median(figures[name]) for name in ("in process, with record", RECORD))
+    bare = statistics.median(figures["in process, no record"]) - direct
+    print(f"the gate costs {bare:+.2f} ms over direct (goal 0.20), with its record {gate - direct:+.2f} ms")
     if "fastmcp proxy" not in figures:
         print(f"{'fastmcp proxy':<28}{'not installed':>18}")
     else:
@@ -150,25 +149,34 @@ def _print(figures: dict[str, list[float]]) -> None:
         print(
             f"holdfast proxy takes {ours / theirs:.2f} times what fastmcp's does, and {ours - theirs:+.2f} ms;"
         )
-        print(f"  two durable appends by themselves take {record:.2f} ms")
+        print(f"  two durable appends of the same events alone take {record:.2f} ms")
 
 
 async def _print_readiness(root: Path) -> None:
-    pins = Pins(root / "pins.json")
-    first = _toolset(root, pins)
+    """A server's tools on offer: by the bare official client and by ours, in turns, and how long ours takes to close."""
+    bare, first, closed = [], [], []
+    for number in range(STARTS):
+        begun = time.perf_counter()
+        async with _client(root, str(root / "echo.py")) as client:
+            await client.list_tools()
+            bare.append(time.perf_counter() - begun)
+        begun = time.perf_counter()
+        async with _toolset(root, Pins(root / f"pins-{number}.json")) as toolset:
+            await toolset.start()
+            ready = time.perf_counter()
+        first.append(ready - begun)
+        closed.append(time.perf_counter() - ready)
     begun = time.perf_counter()
-    async with first as toolset:
-        await toolset.start()
-        started = time.perf_counter()
-    closed = time.perf_counter()
-    again = _toolset(root, Pins(root / "pins.json"))
-    before = time.perf_counter()
-    async with again as toolset:
+    async with _toolset(root, Pins(root / "pins-0.json")) as toolset:
         assert toolset.tools()
-        ready = time.perf_counter()
-    print(f"a server's tools on offer, first time   {(started - begun) * 1000:8.1f} ms (goal 500)")
-    print(f"a server's tools on offer, known server {(ready - before) * 1000:8.1f} ms (goal 500)")
-    print(f"a server closed                         {(closed - started) * 1000:8.1f} ms (goal 100)")
+        known = time.perf_counter() - begun
+    theirs, ours = statistics.median(bare) * 1000, statistics.median(first) * 1000
+    print(f"ready first time, official client {theirs:8.1f} ms")
+    print(
+        f"ready first time, ours            {ours:8.1f} ms (goal 500; {ours / theirs:.2f} times the client's)"
+    )
+    print(f"ready known server, ours          {known * 1000:8.1f} ms (goal 500)")
+    print(f"closed, ours                      {statistics.median(closed) * 1000:8.1f} ms (goal 100)")
 
 
 @asynccontextmanager
@@ -179,13 +187,15 @@ async def _toolset(root: Path, pins: Pins) -> AsyncIterator[McpToolset]:
 
 
 @asynccontextmanager
-async def _gate(root: Path, toolset: McpToolset) -> AsyncIterator[tuple[Gate, Journal]]:
+async def _gate(root: Path, toolset: McpToolset) -> AsyncIterator[tuple[Gate, Journal, Journal]]:
+    """A gate, its journal, and another journal on the same disk."""
     home = Home(root / "home")
     home.prepare()
     store = await EmbeddedStore.start(home, clock=SystemClock())
     try:
         gate, journal = await _gate_over(root, toolset, store)
-        yield gate, journal
+        _, alone = await _gate_over(root, toolset, store)
+        yield gate, journal, alone
     finally:
         await store.close()
 
@@ -239,6 +249,12 @@ def _configure(root: Path) -> list[str]:
     roles = {"servers": {"echo": {"tools": [{"toolName": "echo", "args": {"text": ["none"]}}]}}}
     (home / "tool-annotations.json").write_text(json.dumps(roles))
     return ["-p", str(policy)]
+
+
+async def _append_last_two(journal: Journal, alone: Journal) -> None:
+    """What the gate recorded of its last call, in a journal of its own."""
+    for entry in journal.recorded[-2:]:
+        await alone.append(entry.event)
 
 
 def _call(number: int) -> Call:

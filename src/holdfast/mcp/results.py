@@ -18,10 +18,10 @@ def present_plainly(result: "CallToolResult") -> Json:
     if result.structured_content is not None:
         structured: Json = result.structured_content
         return structured
-    blocks = result.model_dump(by_alias=True, mode="json", exclude_none=True)["content"]
-    if blocks and all(block["type"] == "text" for block in blocks):
-        return "\n".join(block["text"] for block in blocks)
-    content: Json = blocks or None
+    texts = [block.text for block in result.content if block.type == "text"]
+    if texts and len(texts) == len(result.content):
+        return "\n".join(texts)
+    content: Json = result.model_dump(by_alias=True, mode="json", exclude_none=True)["content"] or None
     return content
 
 
