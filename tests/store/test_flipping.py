@@ -29,6 +29,7 @@ async def test_bits_that_turned_over_hide_nothing(tmp_path: Path, file: str) -> 
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("file", FILES)
 async def test_thousands_of_bits_that_turned_over_hide_nothing(tmp_path: Path, file: str) -> None:
     await check(tmp_path, file, range(3, 2003))

@@ -129,7 +129,7 @@ class Home:
             finally:
                 draft.unlink()
             sync_folder(self.root)
-        content = path.read_bytes()
+        content = path.read_bytes() if path.is_file() else b""  # reading a pipe would never end
         if len(content) != KEY_BYTES:
             raise StoreUnavailable(
                 f"{str(path)!r} has {len(content)} bytes and should have {KEY_BYTES}",

@@ -5,6 +5,7 @@ lock that can be had belongs to nobody; unlike a process number it is never give
 stopped keeps its lock, so its state is asked for as well.
 """
 
+import errno
 import fcntl
 import os
 import secrets
@@ -93,9 +94,12 @@ def _lock(descriptor: int) -> bool:
 
 def _is_locked(path: Path) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return False
+        # Not waiting: what is no sign of ours may be a pipe, or a link that leads elsewhere.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as problem:
+        if problem.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
+            return False
+        raise
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,5 +1,6 @@
 """Starting: what is done to a home before its store is open, one process at a time."""
 
+import errno
 import sqlite3
 
 import holdfast.store.database as database
@@ -36,8 +37,20 @@ def explain(home: Home, problem: sqlite3.Error | OSError) -> StoreError:
         return database.explain(problem, home.database)
     return StoreUnavailable(
         f"the disk does not do what the store asks of it: {problem.strerror}, {problem.filename!r}",
-        hint="make room or mend the disk, and try again",
+        hint=_way_out(problem),
     )
+
+
+def _way_out(problem: OSError) -> str:
+    match problem.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return "make room and try again"
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return "make it writable for you, or choose another folder with HOLDFAST_HOME"
+        case errno.EISDIR | errno.ENOTDIR | errno.ELOOP | errno.ENOENT | errno.EEXIST:
+            return "something else lies there; move it away and try again"
+        case _:
+            return "mend the disk and try again"
 
 
 def _collect_drafts(home: Home) -> None:

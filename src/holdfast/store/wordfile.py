@@ -4,6 +4,7 @@ It is no part of an append: words are taken in afterwards, from the journal, so 
 searches. A damaged or missing file is made anew.
 """
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from importlib import resources
@@ -46,7 +47,11 @@ def discard(path: Path) -> None:
     Also the way to forget a deleted session: words taken out of a full-text index stay in it until it is made anew.
     """
     for suffix in ("", "-journal", "-wal", "-shm"):
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
+        file = Path(f"{path}{suffix}")
+        if file.is_dir() and not file.is_symlink():
+            shutil.rmtree(file)
+        else:
+            file.unlink(missing_ok=True)
 
 
 def question_of(text: str) -> str:
@@ -61,7 +66,7 @@ def answer(connection: sqlite3.Connection, path: Path, question: str, limit: int
     """The passages with these words, newest first, everything up to now taken in."""
     try:
         return _ask(connection, path, question, limit)
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, OSError):
         discard(path)
         return _ask(connection, path, question, limit)
 

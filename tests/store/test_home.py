@@ -1,0 +1,73 @@
+"""The home as others may leave it: what is not ours in it neither keeps us waiting nor keeps us out."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.store.stories import opened, said
+
+from holdfast.core import FakeClock
+from holdfast.core.errors import StoreUnavailable
+from holdfast.store import EmbeddedStore, Home, search
+
+Put = Callable[[Path], None]
+
+FOREIGN: dict[str, Put] = {
+    "a pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+    "a link to nothing": lambda path: path.symlink_to("/nonexistent/file"),
+    "a link to itself": lambda path: path.symlink_to(path.name),
+}
+
+
+@pytest.mark.parametrize("thing", FOREIGN)
+async def test_what_is_no_sign_of_a_holder_is_passed_by(home: Home, clock: FakeClock, thing: str) -> None:
+    home.prepare()
+    FOREIGN[thing](home.holders / "foreign")
+    store = await EmbeddedStore.start(home, clock=clock)
+    journal = await store.create(opened())
+    assert (await store.holder(journal.session)) is not None
+    await store.close()
+
+
+@pytest.mark.parametrize("thing", FOREIGN)
+async def test_a_search_that_is_something_else_is_made_anew(home: Home, clock: FakeClock, thing: str) -> None:
+    home.prepare()
+    FOREIGN[thing](home.search)
+    store = await EmbeddedStore.start(home, clock=clock)
+    journal = await store.create(opened())
+    await journal.append(said(1, "needle"))
+    assert len(await search(store, "needle")) == 1
+    await store.close()
+
+
+@pytest.mark.parametrize("thing", FOREIGN)
+async def test_a_database_that_is_something_else_is_told_and_left_alone(
+    home: Home, clock: FakeClock, thing: str
+) -> None:
+    home.prepare()
+    FOREIGN[thing](home.database)
+    with pytest.raises(StoreUnavailable):
+        await EmbeddedStore.start(home, clock=clock)
+    assert os.path.lexists(home.database)
+
+
+@pytest.mark.parametrize("thing", FOREIGN)
+def test_a_key_that_is_something_else_is_told(home: Home, thing: str) -> None:
+    home.prepare()
+    FOREIGN[thing](home.root / "key")
+    with pytest.raises(StoreUnavailable):
+        home.key()
+
+
+async def test_a_database_of_a_newer_version_is_left_to_it(home: Home, clock: FakeClock) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    await store.create(opened())
+    await store.close()
+    content = bytearray(home.database.read_bytes())
+    content[60:64] = (2).to_bytes(4, "big")  # user_version
+    home.database.write_bytes(content)
+    with pytest.raises(StoreUnavailable, match="newer Holdfast"):
+        await EmbeddedStore.start(home, clock=clock)
+    assert home.database.read_bytes() == content
