@@ -69,7 +69,29 @@ async def test_a_question_is_not_handed_on_for_ever(tmp_path: Path) -> None:
     on = roster("a", "b", project=str(tmp_path), settings={"max_hops": 3})
     async with company(tmp_path, on, program=chatty.program) as board:
         reply = await start(chatty, board, "a t1@b t2@a t3@b t4@a t5@b")
-    assert "too-many-hops" in reply.text
+    assert reply.text == "t1@b: ok t2@a: ok t3@b: ok t4@a: too-many-hops ", "three times is not too often"
+
+
+async def test_a_full_pool_in_which_one_still_works_is_waited_for(tmp_path: Path) -> None:
+    chatty, begun, may_end = Chatty(), asyncio.Event(), asyncio.Event()
+
+    async def answer(letter: Letter, heard: object, on_call: OnCall) -> str:
+        if letter.text != "long":
+            return await chatty.answer(letter, heard, on_call)
+        begun.set()
+        await may_end.wait()
+        return "at last"
+
+    on = roster("a", "b", "c", project=str(tmp_path), settings={"max_processes": 2})
+    async with company(tmp_path, on, program=ScriptedProgram(answer)) as board:
+        long = asyncio.create_task(board.ask(OUTSIDE, "c", "long"))
+        await begun.wait()
+        asking = asyncio.create_task(start(chatty, board, "a b"))
+        while len(board.pool.busy()) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        may_end.set()
+        assert (await asking).text == "b: ok end"
+        assert (await long).text == "at last"
 
 
 async def test_a_full_pool_in_which_everybody_waits_says_so_at_once(tmp_path: Path) -> None:

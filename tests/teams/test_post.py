@@ -145,3 +145,20 @@ async def test_a_letter_keeps_its_count_of_hops_over_a_restart(tmp_path: Path) -
         await board.take_up()
         (sent,) = await settled(board, "gamma")
     assert sent.hops == 1
+
+
+async def test_a_letter_to_a_team_that_has_left_the_roster_waits_until_it_is_back(tmp_path: Path) -> None:
+    clock = FakeClock()
+    store, program = MemoryStore(clock=clock), ScriptedProgram(stuck)
+    parts = {"store": store, "clock": clock, "program": program}
+    async with company(tmp_path, teams(tmp_path, max_processes=1), **parts) as board:  # type: ignore[arg-type]
+        await board.send("alpha", "gamma", "holds the only place")
+        await board.send("alpha", "beta", "later")
+    program.answer = echo
+    without = roster("alpha", "gamma", project=str(tmp_path))
+    async with company(tmp_path, without, **parts) as board:  # type: ignore[arg-type]
+        assert await board.take_up() == 1
+    async with company(tmp_path, teams(tmp_path), **parts) as board:  # type: ignore[arg-type]
+        assert await board.take_up() >= 1
+        (letter,) = await settled(board)
+    assert letter.state == "answered"

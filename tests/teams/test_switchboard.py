@@ -108,6 +108,18 @@ async def test_who_may_ask_whom_is_on_the_roster(tmp_path: Path) -> None:
             await board.ask("alpha", "beta", "hello", thread="../x")
 
 
+async def test_nobody_may_ask_for_more_time_than_the_roster_gives(tmp_path: Path) -> None:
+    async def never(letter: Letter, heard: object, on_call: OnCall) -> str:
+        await asyncio.get_running_loop().create_future()
+        return ""
+
+    on = roster(*NAMES, project=str(tmp_path), settings={"turn_seconds": 0.02})
+    async with company(tmp_path, on, program=ScriptedProgram(never)) as board:
+        late = await board.ask("alpha", "beta", "hello", seconds=1000)
+    assert isinstance(late.outcome, Error)
+    assert late.outcome.code == "timeout"
+
+
 async def test_a_time_that_is_up_interrupts_the_turn_and_the_next_answer_is_its_own(tmp_path: Path) -> None:
     async def slow(letter: Letter, heard: object, on_call: OnCall) -> str:
         if letter.text == "slow":

@@ -1,0 +1,25 @@
+"""Which files a restore point need not read again: only those whose every later change would show."""
+
+from holdfast.world.manifests import Entry
+from holdfast.world.scan import Look
+from holdfast.world.signs import Signs
+
+SIGN = (1, 2, 3, 4, 0o100644)
+ENTRY = Entry(path="a", kind="file", mode=0o644, size=2, fingerprint="f")
+
+
+def test_a_file_is_vouched_for_as_long_as_sign_and_content_are_what_was_read() -> None:
+    signs = Signs()
+    settled = Look("a", SIGN, is_settled=True)
+    assert not signs.vouch_for(settled, ENTRY), "it was never read"
+    signs.note(settled, ENTRY)
+    assert signs.vouch_for(settled, ENTRY)
+    assert not signs.vouch_for(Look("a", (1, 2, 3, 5, 0o100644), is_settled=True), ENTRY)
+    assert not signs.vouch_for(settled, Entry(path="a", kind="file", mode=0o644, size=2, fingerprint="g"))
+
+
+def test_a_file_that_changed_right_before_it_was_read_is_read_again() -> None:
+    signs = Signs()
+    signs.note(Look("a", SIGN, is_settled=True), ENTRY)
+    signs.note(Look("a", SIGN, is_settled=False), ENTRY)
+    assert not signs.vouch_for(Look("a", SIGN, is_settled=True), ENTRY)
