@@ -7,16 +7,22 @@ from holdfast.core.events import (
     CallIntended,
     CallSettled,
     CodePosted,
+    HistoryCompacted,
     MessagePosted,
     ModelAsked,
+    ModelFailed,
     ModelReplied,
     Recorded,
     RunEnded,
     RunStarted,
     SessionRewound,
     TurnEnded,
+    TurnReopened,
 )
 from holdfast.session import Session
+
+ENDS = "ends"
+"""The last word was said; the files are kept, and then the turn is over."""
 
 
 class Activity:
@@ -26,22 +32,30 @@ class Activity:
         self.doing = ""
         self.context_tokens = 0
         self._since = time.monotonic()
+        self._is_in_turn = False
 
     def __call__(self, entry: Recorded) -> None:
         match event := entry.event:
-            case MessagePosted() | CodePosted():
+            case MessagePosted() | CodePosted() | TurnReopened():
+                self._is_in_turn = True
                 self._since, self.doing = time.monotonic(), "starts"
             case ModelAsked():
+                if not self._is_in_turn:
+                    self._since = time.monotonic()
                 self.doing = "thinks"
             case ModelReplied():
-                self.doing, self.context_tokens = "acts", event.usage.input_tokens + event.usage.output_tokens
+                self.doing = "acts" if event.message.tool_calls else ENDS
+                self.context_tokens = event.usage.input_tokens + event.usage.output_tokens
             case RunStarted():
                 self.doing = "runs code"
             case CallIntended():
                 self.doing = event.call.operation
             case CallSettled() | RunEnded():
                 self.doing = "goes on"
+            case HistoryCompacted() | ModelFailed():
+                self.doing = "goes on" if self._is_in_turn else ""
             case TurnEnded():
+                self._is_in_turn = False
                 self.doing = ""
             case SessionRewound():
                 self.context_tokens = 0  # until the model is asked again, nobody knows

@@ -13,9 +13,13 @@ from holdfast.cli.approval_text import (
     where_from,
     why_it_asks,
 )
+from holdfast.cli.cells import cells
 from holdfast.cli.console import Console
 from holdfast.core import Escalation
 from holdfast.session import Session
+
+BELOW_THE_CALL = 20
+"""About so many lines follow the call: why it asks, and what may be chosen."""
 
 
 def show_escalation(console: Console, escalation: Escalation, session: Session | None = None) -> bool:
@@ -27,12 +31,22 @@ def show_escalation(console: Console, escalation: Escalation, session: Session |
         console.say(f"    {line}")
     if is_question(escalation):
         return is_whole
+    if _scrolls(lines, console):
+        console.say(f"  {what_happens(escalation)}", "ask", folds=True)
     console.say(f"  why it asks:   {why_it_asks(escalation)}", folds=True)
     console.say(f"  values from:   {where_from(escalation)}", folds=True)
     console.say(f"  can be undone: {can_be_undone(escalation)}", folds=True)
     if session is not None:
         console.say(f"  spent so far:  {cost_so_far(session)}", folds=True)
     return is_whole
+
+
+def _scrolls(lines: Sequence[str], console: Console) -> bool:
+    """Whether what stands above these lines is no longer on the screen when everything below them is."""
+    if console.screen is None:
+        return False
+    height = sum(1 + cells(f"    {line}") // console.screen.columns for line in lines)
+    return height + BELOW_THE_CALL > console.screen.lines
 
 
 def show_waiting(console: Console, waiting: Sequence[Escalation], current: Escalation) -> None:

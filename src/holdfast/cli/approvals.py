@@ -1,6 +1,8 @@
 """Asking the person at the terminal. Enter never approves; a digit does, when it was surely meant for this question."""
 
 import asyncio
+import os
+import signal
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 
@@ -8,7 +10,7 @@ import msgspec
 
 from holdfast.cli.approval_text import choices, exact_call, is_question, response_of
 from holdfast.cli.approval_view import show_choices, show_escalation, show_waiting
-from holdfast.cli.attention import INTERRUPT, LEAVE, Attention
+from holdfast.cli.attention import INTERRUPT, LEAVE, SUSPEND, Attention
 from holdfast.cli.console import Console
 from holdfast.cli.keyboard import Keyboard, RawKeyboard
 from holdfast.cli.progress import covered
@@ -81,6 +83,8 @@ class TerminalApprover:
                 case "9":
                     for line in exact_call(shown.call, self._session):
                         self._console.say(f"    {line}")
+                case _ if said == SUSPEND:
+                    os.kill(0, signal.SIGTSTP)  # and when we are back, the question is put again
                 case _:
                     answer = await self._obey(said)
                     if answer is not None:

@@ -6,7 +6,7 @@ from holdfast.core import Clock
 
 MIN_TYPING_SECONDS = 0.3
 """A command that arrives faster than this was not typed by a person who read the question."""
-INTERRUPT, LEAVE = "\x03", "\x04"
+INTERRUPT, LEAVE, SUSPEND = "\x03", "\x04", "\x1a"
 
 
 class Attention:
@@ -29,7 +29,7 @@ class Attention:
     def press(self, key: str) -> None:
         """A key came in, or a whole line in plain mode."""
         now = self._clock.monotonic()
-        if key in (INTERRUPT, LEAVE):
+        if key in (INTERRUPT, LEAVE, SUSPEND):
             self._said = key
             return
         self._guard.press(key if not self._line else "")

@@ -64,12 +64,21 @@ class Console:
         with covered():
             print(paint(text, tone, self._out), file=self._out, flush=True)
 
+    @property
+    def screen(self) -> os.terminal_size | None:
+        """The size of the screen that news go to; None where they go on without end."""
+        return self._screen(self._err)
+
     def _folded(self, text: str, stream: TextIO) -> str:
+        screen = self._screen(stream)
+        return text if screen is None else fold(text, screen.columns)
+
+    def _screen(self, stream: TextIO) -> os.terminal_size | None:
         if self._is_plain or not stream.isatty() or is_linear():
-            return text
+            return None
         import shutil
 
-        return fold(text, shutil.get_terminal_size().columns)
+        return shutil.get_terminal_size()
 
 
 def wants_plain(said: bool | None = None) -> bool:

@@ -76,6 +76,7 @@ class EditedLines:
             bottom_toolbar=lambda: f" {status()}",
             refresh_interval=REFRESH_SECONDS,
             reserve_space_for_menu=4,
+            enable_suspend=True,
         )
 
     def open(self, interrupt: Interrupt) -> None:

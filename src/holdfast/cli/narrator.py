@@ -70,10 +70,7 @@ class Narrator:
             case EscalationExpired():
                 self._say(f"  answer  none: {event.reason}", "ask")
             case RunEnded() if event.status != "ok":
-                self._say(
-                    f"  {event.status:<8}{visible(event.error.strip().splitlines()[-1] if event.error else '')}",
-                    "bad",
-                )
+                self._say(f"  {event.status:<8}{visible(why_it_ended(event))}", "bad")
             case RunEnded() if self._shows_code and event.printed.strip():
                 for line in visible(event.printed.rstrip()).splitlines():
                     self._say(f"          > {line}", "dim")
@@ -108,6 +105,12 @@ def describe(call: Call, width: int = 60) -> str:
         text = visible(value if isinstance(value, str) else repr(value)).replace("\n", "\\n")
         parts.append(f"{name}={text if len(text) <= width else text[: width - 3] + '...'}")
     return " ".join([call.operation, *parts])
+
+
+def why_it_ended(run: RunEnded) -> str:
+    """The gist of what is wrong with a run: the end of its trace, or the limit it met and what became of it."""
+    lines = run.error.strip().splitlines()
+    return " ".join(lines[-1:] if run.status == "error" else lines[-2:])
 
 
 def _word(verdict: Verdict) -> str:

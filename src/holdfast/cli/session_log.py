@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from holdfast.cli.console import visible
-from holdfast.cli.narrator import describe
+from holdfast.cli.narrator import describe, why_it_ended
 from holdfast.cli.outcomes import in_words
 from holdfast.core.events import (
     BudgetWarned,
@@ -75,8 +75,8 @@ def _told(entry: Recorded) -> tuple[str, str] | None:
         case RunStarted():
             return "run", f"in {event.engine}: {event.code}"
         case RunEnded():
-            last = event.error.strip().splitlines()[-1:] or [event.printed]
-            return "run", f"{event.status}: {last[0]}" if last[0].strip() else event.status
+            gist = why_it_ended(event) or event.printed.strip()
+            return "run", f"{event.status}: {gist}" if gist else event.status
         case CallIntended():
             return "call", f"{event.call.id} {event.decision.verdict} {describe(event.call)}"
         case CallRefused():

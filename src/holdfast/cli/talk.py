@@ -7,7 +7,7 @@ from functools import partial
 
 from holdfast.app import Runtime
 from holdfast.cli import exits
-from holdfast.cli.activity import Activity
+from holdfast.cli.activity import ENDS, Activity
 from holdfast.cli.answer_stream import AnswerStream
 from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.console import Console, visible
@@ -74,6 +74,8 @@ class Talk:
             await asyncio.gather(worker, leaving, return_exceptions=True)
             if self._turn is not None and not self.session.status.has_open_turn:
                 await asyncio.wait({self._turn})  # it is over and only puts things in order
+            elif self._turn is not None and self.activity.doing == ENDS:
+                await asyncio.wait({self._turn}, timeout=_LAST_TOUCHES_SECONDS)
             await self.screen.settle()
             self.source.close()
         if self.session.status.has_open_turn:
