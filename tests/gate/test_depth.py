@@ -76,6 +76,17 @@ async def test_a_value_that_holds_itself_is_refused() -> None:
     assert isinstance(await gate.submit(put(round_and_round)), Refused)
 
 
+@pytest.mark.parametrize("what", [{1: "a number for a name"}, {"half": "\ud800"}, object()])
+async def test_what_is_no_json_is_refused_and_on_record_without_it(what: Json) -> None:
+    gate, tools, journal = await gate_with()
+    answer = await gate.submit(put(what))
+    assert isinstance(answer, Refused)
+    assert answer.rule == "invalid-arguments"
+    [refused] = [entry.event for entry in journal.recorded if isinstance(entry.event, CallRefused)]
+    assert refused.call.arguments == {}
+    assert tools.performed == []
+
+
 @pytest.mark.parametrize(("depth", "kind"), [(MAX_DEPTH - 1, Returned), (MAX_DEPTH, Refused)])
 async def test_the_arguments_themselves_are_the_first_level(depth: int, kind: type) -> None:
     gate, _, _ = await gate_with()

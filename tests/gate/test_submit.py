@@ -375,3 +375,16 @@ async def test_a_call_cancelled_while_its_intent_is_written_is_on_record_as_neve
     assert made.tools.performed == []
     assert made.gate.budget.spent.bytes_written == 0
     await store.close()
+
+
+async def test_a_toolset_that_writes_its_list_anew_each_time_offers_the_same_tools() -> None:
+    class Forgetful(FunctionToolset):
+        def tools(self) -> tuple[Tool, ...]:
+            return tuple(
+                Tool(name=tool.name, parameters=tool.parameters, roles={}) for tool in super().tools()
+            )
+
+    made = await bench(toolset=Forgetful({TOOL.name: (TOOL, lambda _: None)}))
+    first = made.gate.tool(TOOL.name)
+    assert first is not None
+    assert made.gate.tool(TOOL.name) is first, "what is as it was is not looked through and digested again"

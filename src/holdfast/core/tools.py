@@ -131,14 +131,10 @@ class FunctionToolset:
 
     def __init__(self, functions: dict[str, tuple[Tool, Callable[[JsonObject], Json]]]) -> None:
         self._functions = functions
-        self._tools: tuple[Tool, ...] = ()
         self.performed: list[Call] = []
 
     def tools(self) -> tuple[Tool, ...]:
-        tools = tuple(tool for tool, _ in self._functions.values())
-        if tools != self._tools:
-            self._tools = tools
-        return self._tools
+        return tuple([tool for tool, _ in self._functions.values()])
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         self.performed.append(call)

@@ -191,7 +191,7 @@ class Budget(Fold):
         return found
 
 
-_ONE_CALL = Amount(calls=1)
+_NOTHING, _ONE_CALL = Amount(), Amount(calls=1)
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 86_400.0
 
 
@@ -211,7 +211,7 @@ def cost_of(event: AnyEvent) -> Amount | None:
         case ModelReplied() | ModelFailed() | HistoryCompacted():
             return Amount.of(event.usage)
         case CallSettled():
-            return event.amount.plus(_ONE_CALL)
+            return _ONE_CALL if event.amount == _NOTHING else event.amount.plus(_ONE_CALL)
         case TurnEnded() | TurnParked():
             return Amount(wall_seconds=event.wall_seconds)
         case _:

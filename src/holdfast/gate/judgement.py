@@ -13,7 +13,6 @@ from holdfast.core import (
     Target,
     Tool,
     Toolset,
-    encode,
     is_too_deep,
 )
 from holdfast.gate.calls import Calls
@@ -31,7 +30,7 @@ class Offer(NamedTuple):
 
 
 class Offers:
-    """Who offers what now. Toolsets hand out the same tuple until something changes, so this is a look and no more.
+    """Who offers what now. Toolsets hand out what they handed out before until something changes, so this is a look and no more.
 
     A tool without roles gets those that the policy's own annotations give it.
     """
@@ -39,12 +38,12 @@ class Offers:
     def __init__(self, toolsets: Sequence[Toolset], *, policy: Policy) -> None:
         self._toolsets = tuple(toolsets)
         self._policy = policy
-        self._seen: tuple[tuple[Tool, ...], ...] = ()
+        self._seen: list[tuple[Tool, ...]] = []
         self._offers: dict[str, Offer] = {}
 
     def adopt(self, policy: Policy) -> None:
         """Take the annotations of another policy."""
-        self._policy, self._seen = policy, ()
+        self._policy, self._seen = policy, []
 
     def get(self, operation: str) -> Offer | None:
         """The offer of an operation, None where nobody has it."""
@@ -55,10 +54,8 @@ class Offers:
         return tuple(offer.tool for offer in self._current().values())
 
     def _current(self) -> dict[str, Offer]:
-        groups = tuple(toolset.tools() for toolset in self._toolsets)
-        if len(groups) != len(self._seen) or any(
-            now is not then for now, then in zip(groups, self._seen, strict=True)
-        ):
+        groups = [toolset.tools() for toolset in self._toolsets]
+        if groups != self._seen:
             self._seen = groups
             self._offers = {}
             for toolset, tools in zip(self._toolsets, groups, strict=True):
@@ -135,7 +132,7 @@ def unrecordable(call: Call) -> str:
     if is_too_deep(call.arguments):
         return f"its arguments are nested more than {MAX_DEPTH} levels deep"
     try:
-        encode(call)
+        _ = call.digest
     except (ValueError, TypeError):
         return "its arguments hold something that is no JSON"
     return ""

@@ -68,7 +68,7 @@ class Performance:
             call=call.id,
             status=status,
             result=result,
-            error=self._results.tell(error),
+            error=self._results.tell(error) if error else "",
             amount=performed.amount,
             changes=performed.changes,
             duration_ms=round((self._clock.monotonic() - begun) * 1000, 3),

@@ -18,7 +18,10 @@ class Results:
         """The result as the guest may have it. Raises ToolFailed where no journal could hold it."""
         if is_too_deep(result):
             raise ToolFailed(f"the tool's result is nested more than {MAX_DEPTH} levels deep")
-        text = encode(result).decode()
+        content = encode(result)
+        if not self._secrets and len(content) <= self._max_bytes:
+            return result
+        text = content.decode()
         cleaned = self.redact(text)
         if len(cleaned.encode()) <= self._max_bytes:
             return result if cleaned is text else _decode(cleaned)

@@ -15,7 +15,7 @@ class LanguageToolset:
     """Offers the parts of the language as tools, so that a policy judges them like any other; performing them is nothing."""
 
     def tools(self) -> tuple[Tool, ...]:
-        return tuple(_tool(name, ("round",) if name == ROUND else ()) for name in LANGUAGE)
+        return LANGUAGE_TOOLS
 
     def most(self, call: Call) -> Amount:
         """An iteration a round, and nothing for the rest."""
@@ -35,3 +35,6 @@ def _tool(name: str, counts: tuple[str, ...]) -> Tool:
         is_idempotent=True,
         is_read_only=True,
     )
+
+
+LANGUAGE_TOOLS = tuple(_tool(name, ("round",) if name == ROUND else ()) for name in LANGUAGE)
