@@ -77,6 +77,33 @@ def test_limits_of_the_configuration_hold_and_are_explained(
     assert "`[code]`" in run("explain", "guest-limit").out
 
 
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("python", "kept = 40\nprint('before')\nworld.write(path='a.txt', content='x')\nkept + 2"),
+        ("lisp", '(define kept 40) (print "before") (world/write "a.txt" "x") (+ kept 2)'),
+    ],
+)
+def test_code_that_waited_goes_on_without_a_model_in_the_sandbox_it_began_in(
+    run: Run, typed: Run, language: str, code: str
+) -> None:
+    waits = typed("exec", "--lang", language, "-p", "ask-always", "--json", code)
+    assert waits.code == exits.WAITING
+    session = json.loads(waits.out)["session"]
+    assert f"holdfast exec --session {session}" in run("approve").err
+    done = run("exec", "--session", session, "--json")
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert (told["outcome"]["value"], told["printed"]) == (42, "before\n")
+    assert [entry["operation"] for entry in told["audit"]] == ["world.write"]
+
+
+def test_where_nothing_waits_there_is_nothing_to_go_on_with(run: Run, typed: Run) -> None:
+    session = json.loads(typed("exec", "--json", "1").out)["session"]
+    assert "(session-not-ready)" in run("exec", "--session", session).err
+    assert "(invalid-input)" in run("exec").err
+
+
 def test_a_refused_call_and_an_error_have_their_exit_codes(typed: Run) -> None:
     refused = typed("exec", "--no-escalations", "open('/etc/passwd').read()")
     failed = typed("exec", "1 / 0")

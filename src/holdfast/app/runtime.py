@@ -111,7 +111,12 @@ class Runtime:
         journal = await self.store.open(await self.store.find(reference))
         try:
             status = Status(journal)
-            terms = self._settle(choices, policy_before=status.policy, model_before=status.model)
+            terms = self._settle(
+                choices,
+                policy_before=status.policy,
+                model_before=status.model,
+                running_in=status.running_in,
+            )
             await record_changes(journal, status, terms)
         except BaseException:
             await journal.release()
@@ -206,13 +211,16 @@ class Runtime:
             escalations=escalations,
         )
 
-    def _settle(self, choices: Choices, *, policy_before: str = "", model_before: str = "") -> Terms:
+    def _settle(
+        self, choices: Choices, *, policy_before: str = "", model_before: str = "", running_in: str = ""
+    ) -> Terms:
         return settle(
             choices,
             self.settings,
             policies=self.home.policies,
             policy_before=policy_before,
             model_before=model_before,
+            running_in=running_in,
         )
 
     async def _open(self, journal: Journal, terms: Terms) -> Session:

@@ -15,6 +15,7 @@ from holdfast.core.errors import EscalationUnknown, InvalidInput, SessionHeld
 from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Recorded
 from holdfast.core.fold import effective
 from holdfast.gate import Escalations
+from holdfast.session import Status
 from holdfast.store import EmbeddedStore, Home, replace_private
 
 
@@ -51,10 +52,11 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
             await Escalations(journal, clock=SystemClock()).answer(
                 escalation.id, response, principal=PERSON, transport="command"
             )
+            is_code = bool(turns := Status(journal).turns) and turns[-1].is_code
         finally:
             await journal.release()
         name = (await store.summary(session)).name or session
-    console.say(f"recorded; go on with: holdfast -r {name}")
+    console.say(f"recorded; go on with: holdfast {'exec --session' if is_code else '-r'} {name}")
     return OK
 
 

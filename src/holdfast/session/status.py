@@ -19,6 +19,8 @@ from holdfast.core.events import (
     Noted,
     Recorded,
     RestorePointMade,
+    RunEnded,
+    RunStarted,
     SessionClosed,
     SessionOpened,
     SessionPaused,
@@ -84,6 +86,8 @@ class Status(Fold):
         self.opened: SessionOpened | None = None
         self.name: str | None = None
         self.turns: list[TurnRecord] = []
+        self.running_in = ""
+        """The engine of a run that waits or was cut off; it cannot go on in another one."""
         self.notes: deque[Noted] = deque(maxlen=MAX_NOTES)
         self._waiting: set[EscalationId] = set()
         self._is_raised = False
@@ -111,8 +115,13 @@ class Status(Fold):
                 self._begin(
                     TurnRecord(number=event.turn, asked=event.code, is_code=True, began_ms=entry.at_ms)
                 )
+            case RunStarted():
+                self.running_in = event.engine
+            case RunEnded():
+                self.running_in = ""
             case TurnEnded() if self.turns:
                 self._is_raised = False
+                self.running_in = ""
                 self._amend(ended_ms=entry.at_ms, outcome=event.outcome)
             case CallSettled() if self.turns and event.changes:
                 self._amend(changes=summed_up((*self.turns[-1].changes, *event.changes)))

@@ -4,7 +4,7 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, get_args
 
 import msgspec
 
@@ -62,6 +62,7 @@ def settle(
     policies: Path,
     policy_before: str = "",
     model_before: str = "",
+    running_in: str = "",
 ) -> Terms:
     """Load the policy and open the model that were chosen. Raises InvalidConfig or ModelMissing."""
     chosen = choices.get("policy")
@@ -80,7 +81,7 @@ def settle(
         policy=policy,
         policy_name=named,
         model=model,
-        sandbox=choices.get("sandbox") or settings.sandbox,
+        sandbox=_engine_of_open_run(running_in) or choices.get("sandbox") or settings.sandbox,
         toolsets=choices.get("toolsets", ()),
         approver=choices.get("approver"),
         can_ask=choices.get("can_ask", True),
@@ -101,6 +102,10 @@ async def record_changes(journal: Journal, status: Status, terms: Terms) -> None
         await journal.append(changed, Noted(code="policy-chosen", text=text))
     elif changed.policy or changed.model:
         await journal.append(changed)
+
+
+def _engine_of_open_run(engine: str) -> Sandbox | None:
+    return next((known for known in get_args(Sandbox) if known == engine), None)
 
 
 def _open_model(name: str, settings: Settings) -> Model:

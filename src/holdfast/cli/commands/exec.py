@@ -3,6 +3,7 @@
 holdfast exec script.py                  in a new session with a folder of its own
 holdfast exec -w . --lang lisp tidy.lisp
 echo 'print(world.list())' | holdfast exec --session NAME -
+holdfast exec --session NAME             go on with the code that waited for your yes
 """
 
 import argparse
@@ -19,14 +20,20 @@ from holdfast.cli.outcomes import report
 from holdfast.cli.storage import say_notices
 from holdfast.cli.trusting import is_trusted
 from holdfast.config import load_config
-from holdfast.core.errors import InvalidInput
+from holdfast.core import Outcome
+from holdfast.core.errors import InvalidInput, SessionNotReady
 from holdfast.core.events import Recorded, RunEnded
+from holdfast.session import Session
 from holdfast.store import Home
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to run, where, and under which policy."""
-    parser.add_argument("file", help="a file with the code, or - for standard input")
+    parser.add_argument(
+        "file",
+        nargs="?",
+        help="a file with the code, or - for standard input; without one, what waited or was cut off goes on",
+    )
     parser.add_argument(
         "--lang", choices=["python", "wasi", "auto", "lisp"], help="which sandbox runs it (default: python)"
     )
@@ -47,7 +54,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Read the code, run it, and tell what came of it."""
     console = Console()
-    code = _read(arguments.file)
+    code = _read(arguments.file) if arguments.file is not None else None
+    if code is None and arguments.session is None:
+        raise InvalidInput("there is no code to run", hint="name a file, or - for standard input")
     home = Home.default()
     if not await is_trusted(arguments.workspace, home, console, is_given=arguments.trust):
         return exits.DENIED
@@ -78,13 +87,26 @@ async def run(arguments: argparse.Namespace) -> int:
             session.approver = TerminalApprover(console, session=session)
             session.approver_name = "terminal"
         with progress_of(session):
-            outcome = await session.execute(code, language=arguments.lang or "python")
+            if code is None:
+                outcome = await _gone_on(session)
+            else:
+                outcome = await session.execute(code, language=arguments.lang or "python")
         return report(outcome, session, arguments.json, console, printed=prints.text)
     except PersonLeft:
         console.say("it goes on waiting; answer it with: holdfast waiting")
         return exits.WAITING
     finally:
         await runtime.close()
+
+
+async def _gone_on(session: Session) -> Outcome:
+    if not session.status.has_open_turn or not session.status.turns[-1].is_code:
+        raise SessionNotReady(
+            "no code waits in this session or was cut off", hint="name a file with code to run"
+        )
+    outcome = await session.advance()
+    assert outcome is not None, "an open turn has something to go on with"
+    return outcome
 
 
 class _Prints:
