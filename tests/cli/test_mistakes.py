@@ -93,6 +93,15 @@ def test_a_yes_beforehand_to_another_rule_is_told_of(tmp_path: Path) -> None:
     assert "--yes-to ask-delte does not cover what waits: rule ask-delete asks" in done.stderr
 
 
+def test_where_there_is_nothing_to_show_that_is_said(run: Run, tmp_path: Path) -> None:
+    assert "add one with: holdfast mcp add" in run("mcp", "doctor").err
+    assert run("teams", "init").code == 0
+    for verb in ("status", "log"):
+        assert "nobody has asked anybody yet" in run("teams", verb).err
+    (tmp_path / "code.py").write_text("print(1 + 1)\n")
+    assert run("exec", "code.py").out == "2\n"
+
+
 def test_adding_to_what_has_no_limit_names_the_way_to_see_limits(tmp_path: Path) -> None:
     (tmp_path / "four.json").write_text(json.dumps(["Four."]))
     assert holdfast("-n", "sum", "-m", "scripted:four.json", "two and two?", home=tmp_path).returncode == 0

@@ -25,7 +25,7 @@ def report(
                 "audit": session.audit(),
             }
         )
-    elif isinstance(outcome, Ok | Proposed):
+    elif isinstance(outcome, Ok | Proposed) and outcome.value is not None:
         console.print(visible(_shown(outcome.value)))
     say_how_it_ended(outcome, console)
     if isinstance(outcome, Error) and was_refused(session):

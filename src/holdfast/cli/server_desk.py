@@ -162,6 +162,8 @@ class ServerDesk:
         """Start each server and tell what a person should know of it."""
         specs = [self._shelf.server(name)] if name else list(self._shelf.servers())
         is_well = True
+        if not specs:
+            self._console.say("there is no server to look at; add one with: holdfast mcp add NAME -- COMMAND")
         for spec in specs:
             try:
                 async with self._running(spec) as toolset:

@@ -11,6 +11,7 @@ from holdfast.store import SessionSummary
 from holdfast.teams import CompanyFigures, Correspondence, Pair, PairFigures, Reply, Roster
 
 _WORDS = 60
+_NOBODY = "nobody has asked anybody yet; holdfast teams ask TEAM QUESTION is the first"
 
 
 class LogLine(Value):
@@ -54,6 +55,8 @@ def show_roster(roster: Roster, console: Console) -> None:
 
 def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
     """Every pair that ever talked."""
+    if not lines:
+        console.say(_NOBODY)
     for line in lines:
         rest = " archived" if line.lifecycle == "paused" else ""
         console.print(
@@ -63,6 +66,8 @@ def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
 
 def show_log(lines: Sequence[LogLine], console: Console) -> None:
     """What was said, a message a line and its answer below it."""
+    if not lines:
+        console.say(_NOBODY)
     for line in lines:
         at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         console.print(f"{at}  {line.pair}  {_short(line.text)}")
@@ -95,11 +100,12 @@ def show_reply(reply: Reply, console: Console, *, is_json: bool) -> int:
     else:
         for note in reply.notes:
             console.say(f"note: {note}", "ask")
-        console.print(visible(reply.text))
+        if reply.text:
+            console.print(visible(reply.text))
         if isinstance(reply.outcome, Error):
-            console.say(f"holdfast: {reply.outcome.message}", "bad")
+            console.say(f"holdfast: {reply.outcome.message} ({reply.outcome.code})", "bad", folds=True)
             if reply.outcome.hint:
-                console.say(f"hint: {reply.outcome.hint}")
+                console.say(f"hint: {reply.outcome.hint}", folds=True)
     return exits.OK if is_success(reply.outcome) else exits.ERROR
 
 

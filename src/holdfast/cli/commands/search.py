@@ -59,7 +59,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 def _marked(snippet: str) -> str:
-    first, *others = snippet.replace("\n", " ").split(MATCH_BEGINS)
+    first, *others = " ".join(snippet.split()).split(MATCH_BEGINS)
     shown = [visible(first)]
     for piece in others:
         match, _, rest = piece.partition(MATCH_ENDS)
