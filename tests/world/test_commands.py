@@ -196,7 +196,7 @@ async def test_rewinding_brings_files_and_chat_back_together(
 ) -> None:
     await turns(home, project)
     await command(rewind, "work")
-    assert capsys.readouterr().out == "   0  -\n   1  task 1\n   2  task 2\n"
+    assert capsys.readouterr().out == "   0  before the first turn\n   1  task 1\n   2  task 2\n"
     (project / "by-hand").write_bytes(b"since")
     await command(rewind, "work", "--to", "1", "--dry-run", "--json")
     shown = json.loads(capsys.readouterr().out)
@@ -212,6 +212,6 @@ async def test_rewinding_brings_files_and_chat_back_together(
     assert last.turn == 1
     capsys.readouterr()
     await command(rewind, "work")
-    assert capsys.readouterr().out == "   0  -\n   1  task 1\n"
+    assert capsys.readouterr().out == "   0  before the first turn\n   1  task 1\n"
     with pytest.raises(InvalidInput):
         await command(rewind, "work", "--to", "2")
