@@ -1,8 +1,16 @@
 """Questions of the proxy: none is left with a person when nobody is there any more to hear the answer."""
 
+import asyncio
 import json
 import signal
+import subprocess
+import sys
+from contextlib import suppress
 
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.exceptions import MCPError
 from tests.mcp.place import FRIENDLY, Place, Raw
 
 
@@ -69,3 +77,29 @@ def test_a_proxy_that_is_told_to_stop_ends_orderly(place: Place) -> None:
     proxy.process.communicate(timeout=10)
     assert proxy.process.returncode == 0
     assert waiting(place) == []
+
+
+async def test_a_proxy_over_http_ends_quietly_though_a_client_listens(place: Place) -> None:
+    place.configure(friendly=FRIENDLY)
+    proxy = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "holdfast", "proxy", "--http", "0", "-p", str(place.home / "lab.yaml")),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=place.folder,
+        env=place.environment,
+    )
+    assert proxy.stdout is not None
+    said = (await proxy.stdout.readuntil(b"}\n}\n")).decode()
+    reach = json.loads(said)
+    async with create_mcp_http_client(headers=reach["headers"]) as http:
+        with suppress(MCPError, ExceptionGroup):
+            async with Client(
+                streamable_http_client(reach["url"], http_client=http), mode="legacy"
+            ) as client:
+                assert (await client.list_tools()).tools
+                proxy.send_signal(signal.SIGTERM)
+                _, errors = await proxy.communicate()
+    assert proxy.returncode == 0
+    assert errors.decode().splitlines() == [
+        line for line in errors.decode().splitlines() if "9 tools" in line
+    ]

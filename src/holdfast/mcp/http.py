@@ -39,7 +39,10 @@ class BearerGuard:
 async def listening(server: Server[Any], *, port: int, token: str) -> AsyncIterator[str]:
     """Serve until the block is left; yields the address. The library refuses foreign Host and Origin headers."""
     app = BearerGuard(server.streamable_http_app(host=HOST), token)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on")
+    # Whoever still listens when we end is cut off at once, and nothing is said of it.
+    config = uvicorn.Config(
+        app, log_level="critical", access_log=False, lifespan="on", timeout_graceful_shutdown=0
+    )
     listener = uvicorn.Server(config)
     with socket.create_server((HOST, port)) as listening_socket:
         serving = asyncio.create_task(listener.serve([listening_socket]))
@@ -49,5 +52,4 @@ async def listening(server: Server[Any], *, port: int, token: str) -> AsyncItera
             yield f"http://{HOST}:{listening_socket.getsockname()[1]}/mcp"
         finally:
             listener.should_exit = True
-            listener.force_exit = True
             await serving
