@@ -119,6 +119,21 @@ async def test_a_file_is_not_imported_over_what_is_here(disk: EmbeddedStore, tmp
         await export_session(disk, session, path, now_ms=0)
 
 
+async def test_a_session_that_forks_stand_on_does_not_come_back_before_they_go(
+    disk: EmbeddedStore, tmp_path: Path
+) -> None:
+    parent = await disk.create(opened())
+    fork = await disk.fork(parent.session, at=1, opened=opened())
+    for journal in (parent, fork):
+        await journal.release()
+    await export_session(disk, parent.session, tmp_path / "parent.zip", now_ms=0)
+    await disk.delete(parent.session)
+    with pytest.raises(SessionExists, match="forks of it"):
+        await import_session(disk, tmp_path / "parent.zip", now_ms=0)
+    await disk.delete(fork.session)
+    assert await import_session(disk, tmp_path / "parent.zip", now_ms=0) == parent.session
+
+
 async def test_two_forks_of_one_session_share_their_beginning(
     disk: EmbeddedStore, clock: FakeClock, tmp_path: Path
 ) -> None:

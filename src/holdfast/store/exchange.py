@@ -119,9 +119,14 @@ def _arrive(
 ) -> None:
     *ancestors, own = segments(lines)
     session = own[0].session
-    if transaction.execute(SQL["is_taken"], (session,)).fetchone():
+    if transaction.execute(SQL["find_session"], (session,)).fetchone():
         raise SessionExists(
             f"there is a session {session!r} already", hint="delete it first to import it anew"
+        )
+    if transaction.execute(SQL["is_taken"], (session,)).fetchone():
+        raise SessionExists(
+            f"{session!r} was deleted, but forks of it stand on its beginning",
+            hint="go on with one of them, or export and delete them first",
         )
     missing = [_missing(transaction, segment) for segment in ancestors]
     for segment, rest in zip(ancestors, missing, strict=True):
