@@ -228,6 +228,23 @@ async def test_a_purse_outlives_the_process_and_is_made_anew_where_it_is_lost(tm
         assert isinstance(await listed(first, 2), Nonconverged)
 
 
+async def test_a_fork_goes_on_with_its_own_limits_when_the_first_of_its_tree_is_deleted(
+    tmp_path: Path,
+) -> None:
+    choices = {"policy": FixedPolicy(default="allow"), "needs_model": False, "sandbox": "lisp"}
+    async with runtime(tmp_path) as made:
+        first = await limited(made, 4)
+        fork = await made.fork(first.id, **choices)  # type: ignore[arg-type]
+        ids = first.id, fork.id
+        await first.close()
+        await fork.close()
+        await made.store.delete(ids[0])
+        fork = await made.resume(ids[1], **choices)  # type: ignore[arg-type]
+        assert isinstance(await listed(fork, 3), Ok)
+        assert isinstance(await listed(fork, 1), Nonconverged)
+        assert not (tmp_path / "sessions" / ids[0]).exists(), "nothing of the deleted one comes back"
+
+
 async def test_a_fork_keeps_the_limits_that_were_raised_before_it(tmp_path: Path) -> None:
     async with runtime(tmp_path) as made:
         first = await limited(made, 1)
