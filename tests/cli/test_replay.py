@@ -62,7 +62,7 @@ def test_a_turn_of_a_model_is_replayed_without_it(home: Path, capsys: Captured) 
         return session.id
 
     assert main(["replay", asyncio.run(live())]) == 0
-    assert "1 runs" in capsys.readouterr().out
+    assert "1 run with" in capsys.readouterr().out
 
 
 def test_every_difference_is_told_with_its_place(home: Path, capsys: Captured) -> None:
@@ -87,8 +87,8 @@ def test_runs_that_cannot_be_made_again_are_counted_and_said(home: Path, capsys:
     record(home, ended(1), ended(2, engine="wasi"))
     assert main(["replay"]) == 0
     out = capsys.readouterr().out
-    assert "1 runs with 0 calls, 0 differ" in out
-    assert "1 runs were left out: they worked on files that no journal keeps" in out
+    assert "1 run with 0 calls, 0 differ" in out
+    assert "left out: 1 run that worked on files that no journal keeps" in out
     assert main(["replay", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["runs"], report["skipped"], report["divergences"]) == (1, 1, [])

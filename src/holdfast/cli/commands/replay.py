@@ -51,7 +51,7 @@ async def run(arguments: argparse.Namespace) -> int:
         )
         if report.skipped:
             console.print(
-                f"{report.skipped} runs were left out: they worked on files that no journal keeps, or go on from such a run"
+                f"left out: {counted(report.skipped, 'run')} that worked on files that no journal keeps, or went on from such a run"
             )
         for each in report.divergences:
             console.print(f"  turn {each.turn}, run {each.run}: {each.what}")
