@@ -4,10 +4,10 @@ All three take the same road. Calls are numbered, and the gate answers a call it
 running the code a second time from the state before it brings the guest to where it was.
 """
 
-import base64
 from collections.abc import Awaitable, Callable
 
 from holdfast.agent.conversation import Conversation
+from holdfast.agent.folder_changes import FolderChanges
 from holdfast.agent.refusals import explained, within_budget
 from holdfast.core import (
     Answer,
@@ -15,7 +15,6 @@ from holdfast.core import (
     CallId,
     Clock,
     EscalationId,
-    Failed,
     Json,
     JsonObject,
     Parked,
@@ -66,14 +65,12 @@ class CodeRun:
         self._fetch = fetch
         self._clock = clock
         self._limits = limits
-        self._view = view
-        """Where an engine that works on a folder does its work: a copy, whose changes are judged afterwards."""
+        self._changes = FolderChanges(view)
         self._state: str | None = None
         """Which recorded state the guest is in now; None is a fresh one."""
         self._waits_for: tuple[CallId, EscalationId] | None = None
         self._too_much: Refused | None = None
         """The call of this run that the budget had no room for."""
-        self._touched: set[str] = set()
         self._has_told_facts = False
 
     async def start(self, code: str, *, tool_call: str | None, seed: int) -> Ended | None:
@@ -116,7 +113,7 @@ class CodeRun:
 
     async def _run(self, started: RunStarted) -> Ended | None:
         await self._bring_to(started.state)
-        self._touched.clear()
+        self._changes.clear()
         self._too_much = None
         self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest anywhere
         on_call = self._numbered(started.turn, started.first_call - 1)
@@ -124,11 +121,10 @@ class CodeRun:
 
     async def _record(self, started: RunStarted, run: Run, on_call: OnCall) -> Ended | None:
         self._check_budget()
-        # A run that waits reports its changes in pieces; they are put before the gate when it is over.
-        self._touched |= {change.path for change in run.changes}
+        self._changes.add(run.changes)
         refusals: str | None = ""
-        if run.status != "parked" and self._touched:
-            refusals = await self._submit_changes(on_call)
+        if run.status != "parked" and self._changes:
+            refusals = await self._changes.submit(on_call)
             self._check_budget()
         if run.status == "parked" or refusals is None:
             assert self._waits_for is not None, "a guest parks only when a call was answered with Parked"
@@ -160,25 +156,6 @@ class CodeRun:
         )
         self._state = ended.state if state else _UNKNOWN
         return Ended(event=ended, blobs=(state,) if state else ())
-
-    async def _submit_changes(self, on_call: OnCall) -> str | None:
-        """Put every file that changed in the view before the gate. What was refused, in words; None where one waits."""
-        assert self._view is not None, "an engine that changes files by itself is given a view to do it in"
-        told: list[str] = []
-        for path in sorted(self._touched):
-            if self._view.exists(path):
-                answer = await on_call("world.write", _written(path, self._view.read(path)))
-            else:
-                answer = await on_call("world.delete", {"path": path})
-            if isinstance(answer, Parked):
-                return None
-            # A file that was made and removed again in one run was never there to delete.
-            if isinstance(answer, Refused) or (
-                isinstance(answer, Failed) and answer.error != "FileNotFoundError"
-            ):
-                told.append(f"[{path} was not changed: {answer.reason}]\n")
-        self._touched.clear()
-        return "".join(told)
 
     async def _bring_to(self, state: str | None) -> None:
         """Put the guest into a recorded state, unless it is there already."""
@@ -248,13 +225,6 @@ _STATUS: dict[str, RunStatus] = {
     "lost": "lost",
     "refused": "error",
 }
-
-
-def _written(path: str, content: bytes) -> JsonObject:
-    try:
-        return {"path": path, "content": content.decode()}
-    except UnicodeDecodeError:
-        return {"path": path, "content": base64.b64encode(content).decode(), "encoding": "base64"}
 
 
 def bounded(value: Json) -> Json:
