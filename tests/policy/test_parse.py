@@ -267,3 +267,25 @@ def test_a_broken_compiled_policy_is_refused_with_its_place(
         load_policy(str(file))
     assert words in str(caught.value)
     assert (caught.value.line, caught.value.column) == (line, column), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        "[" * 100_000,
+        "{a: " * 50_000,
+        "\n" + "".join(f"{'  ' * level}-\n" for level in range(1, 2_000)),
+        "- " * 50_000,
+    ],
+    ids=["lists", "mappings", "lines", "dashes"],
+)
+def test_what_nests_without_end_is_refused_and_takes_nobody_down(nested: str) -> None:
+    """The parser has no limit of its own: a project that brings such a file would end the process."""
+    with pytest.raises(InvalidPolicy, match=r"nested more than 64|no YAML"):
+        parse_policy(f"policy: p\nrules: {nested}", source="p.yaml")
+
+
+def test_a_pattern_without_end_is_refused_at_once() -> None:
+    pattern = "*a" * 100_000
+    with pytest.raises(InvalidPolicy, match="at most 1,000 characters"):
+        parse_policy(f"policy: p\nrules: [{{name: r, allow: '*', paths: ['{pattern}']}}]", source="p.yaml")

@@ -12,6 +12,8 @@ import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 
+MAX_LENGTH = 1_000
+"""Of a pattern: a project brings its own, and making one ready takes time that grows with its square."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -115,6 +117,8 @@ def problem_of_glob(pattern: str) -> str | None:
     """Why a pattern is refused when a policy is loaded."""
     if not pattern:
         return "an empty pattern matches nothing"
+    if len(pattern) > MAX_LENGTH:
+        return f"a pattern has at most {MAX_LENGTH:,} characters"
     if pattern[0] == "!":
         return "a pattern cannot be negated; write a deny rule"
     if "{" in pattern or "}" in pattern:

@@ -1,6 +1,8 @@
 """YAML as it is written: one document of mappings, lists and scalars, each in its place. Surprises of YAML are refused."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from holdfast.core import MAX_DEPTH
 
 if TYPE_CHECKING:
     import yaml
@@ -22,8 +24,9 @@ def compose_plain(text: str, *, max_characters: int) -> "yaml.Node":
 
     if len(text) > max_characters:
         raise UnreadableYaml(f"is larger than {max_characters} characters")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        _refuse_surprises(text, loader)
         root: yaml.Node | None = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -35,26 +38,27 @@ def compose_plain(text: str, *, max_characters: int) -> "yaml.Node":
         raise UnreadableYaml(f"is no YAML: {str(error).splitlines()[0]}") from None
     if root is None:
         raise UnreadableYaml("is empty", line=1, column=1)
-    _refuse_aliases(root)
     return root
 
 
-def _refuse_aliases(root: "yaml.Node") -> None:
-    """A few aliases of aliases unfold into billions of values."""
+def _refuse_surprises(text: str, loader: Any) -> None:
+    """Refuse what makes little text into more than its reader bears, event by event and before anything is built of it.
+
+    A few aliases of aliases unfold into billions of values; lists in lists without end take the parser's own stack.
+    """
     import yaml
 
-    seen: set[int] = set()
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen:
-            raise UnreadableYaml(
-                "anchors and aliases are not read; write the value out each time",
-                line=node.start_mark.line + 1,
-                column=node.start_mark.column + 1,
-            )
-        seen.add(id(node))
-        if isinstance(node, yaml.MappingNode):
-            waiting += [part for pair in node.value for part in pair]
-        elif isinstance(node, yaml.SequenceNode):
-            waiting += node.value
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        problem = ""
+        if getattr(event, "anchor", None) is not None:
+            problem = "anchors and aliases are not read; write the value out each time"
+        elif depth > MAX_DEPTH:
+            problem = f"is nested more than {MAX_DEPTH} levels deep"
+        if problem:
+            mark = event.start_mark
+            raise UnreadableYaml(problem, line=mark.line + 1, column=mark.column + 1)
