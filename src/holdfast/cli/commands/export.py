@@ -48,7 +48,9 @@ async def run(arguments: argparse.Namespace) -> int:
             manifests.append(manifest)
             if not arguments.json:
                 console.print(str(path))
-                console.say(f"{counted(manifest.events, 'event')}, last hash {manifest.last_hash}")
+                console.say(
+                    f"{counted(manifest.events, 'event')}, last hash {manifest.last_hash}", folds=True
+                )
             if manifest.problems:
                 is_whole = False
                 console.say(f"events are missing or damaged: holdfast verify {session} names them", "bad")

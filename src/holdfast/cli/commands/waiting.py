@@ -49,5 +49,7 @@ async def run(arguments: argparse.Namespace) -> int:
         console.tell(f"  why it asks:  {why_it_asks(escalation)}", folds=True)
     if found:
         which = "" if len(found) == 1 else " ID"
-        console.say(f"answer with: holdfast approve{which}, or holdfast deny{which} --reason WORDS", "dim")
+        console.say(
+            f"answer with: holdfast approve{which}, or holdfast deny{which} --reason WORDS", "dim", folds=True
+        )
     return exits.OK
