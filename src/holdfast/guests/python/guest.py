@@ -57,7 +57,7 @@ class PythonGuest:
                 return Run(status="refused", error=complaint.text, is_unsupported=complaint.is_unsupported)
             kept = tuple(sorted(names.union(_IDENTIFIER.findall(request.code))))[:_MAX_NAMES]
             try:
-                request = self._counting(request) if self._counts(request) else request
+                request = await self._counting(request) if self._counts(request) else request
             except Uncountable as error:
                 return Run(status="refused", error=_NO_STEPS.format(error), is_unsupported=True)
             was_warm = self._worker is not None
@@ -128,11 +128,12 @@ class PythonGuest:
         """Whether code counts its steps: under a limit, and from then on."""
         return request.limits.steps is not None or (self._state is not None and self._state.counts_steps)
 
-    def _counting(self, request: RunRequest) -> RunRequest:
+    async def _counting(self, request: RunRequest) -> RunRequest:
         """The request with code that counts its steps. Raises Uncountable."""
         if self._state is not None and not self._state.counts_steps:
             raise Uncountable("earlier code of this session runs without a count")
-        return msgspec.structs.replace(request, code=counted(request.code))
+        # Beside the loop: the longest code takes some tenths of a second.
+        return msgspec.structs.replace(request, code=await asyncio.to_thread(counted, request.code))
 
     def _execution(
         self, worker: "Worker", request: RunRequest, on_call: OnCall, state: State, progress: Progress
