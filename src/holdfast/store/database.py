@@ -72,7 +72,7 @@ def explain(problem: sqlite3.Error, path: Path) -> StoreError:
             f"the database {str(path)!r} is damaged: {problem}",
             hint="start Holdfast again: it saves what can be read and sets the old file aside",
         )
-    if code == sqlite3.SQLITE_FULL:
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(path)):
         return StoreUnavailable(
             "the disk is full; nothing of this was recorded", hint="make room and try again"
         )
@@ -81,7 +81,10 @@ def explain(problem: sqlite3.Error, path: Path) -> StoreError:
             f"another process keeps {str(path)!r} locked",
             hint="a process stopped in the middle of a write has to be continued or ended",
         )
-    return StoreUnavailable(f"the database {str(path)!r} does not answer: {problem}")
+    return StoreUnavailable(
+        f"the database {str(path)!r} does not answer: {problem}",
+        hint="look at the disk and at what lies there; nothing was changed",
+    )
 
 
 def is_damage(problem: sqlite3.Error) -> bool:
@@ -98,6 +101,13 @@ def create_private(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     if path.stat().st_mode & 0o777 != 0o600:
         path.chmod(0o600)
+
+
+def _is_full(path: Path) -> bool:
+    # Where there is no room for its shared memory, SQLite speaks of an I/O error.
+    with contextlib.suppress(OSError):
+        return os.statvfs(path.parent).f_bavail == 0
+    return False
 
 
 def _check_whole(connection: sqlite3.Connection, path: Path, schema: str) -> None:
