@@ -39,7 +39,7 @@ def test_what_libraries_say_goes_to_the_log_and_not_to_the_terminal(tmp_path: Pa
     words += "verify.run = run\nfrom holdfast.cli import main\nmain(['verify'])"
     with at_terminal([sys.executable, "-c", words], home=tmp_path) as typist:
         assert typist.end() == 0
-    assert typist.seen == ""
+    assert "hm" not in typist.seen
     assert (tmp_path / LOG).read_text().endswith(" WARNING library: hm\n")
 
 
