@@ -26,12 +26,11 @@ from holdfast.mcp.contract import (
 )
 from holdfast.mcp.definitions import Refusal
 from holdfast.mcp.extras import EXTRAS
-from holdfast.mcp.launch import launch
+from holdfast.mcp.holding import Holding
 from holdfast.mcp.offer import Offer
 from holdfast.mcp.pins import Pins
 from holdfast.mcp.results import Present, failure_of, present_plainly
 from holdfast.mcp.specs import ServerSpec
-from holdfast.mcp.ward import Ward
 from holdfast.mcp.wishes import Wishes
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class McpToolset:
         self._present = present
         self._followers: list[Follower] = []
         self._connection: Connection | None = None
-        self._keeper: asyncio.Task[None] | None = None
+        self._holding: Holding | None = None
         self._starting = asyncio.Lock()
         self._is_stale = False
         self._backoff = Backoff(self._clock)
@@ -170,11 +169,10 @@ class McpToolset:
 
     async def close(self) -> None:
         """End the server. Idempotent."""
-        keeper, self._keeper = self._keeper, None
+        holding, self._holding = self._holding, None
         self._connection = None
-        if keeper is not None:
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
+        if holding is not None:
+            await holding.close()
 
     async def _restart(self) -> None:
         await self.close()
@@ -186,11 +184,10 @@ class McpToolset:
                 hint=f"holdfast mcp doctor {self.spec.name}",
             )
         began = self._clock.monotonic()
-        ready: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
-        self._keeper = asyncio.create_task(self._keep(ready), name=f"mcp-{self.spec.name}")
+        self._holding = holding = self._hold()
         try:
             async with asyncio.timeout(self.spec.start_seconds):
-                connection = await asyncio.shield(ready)
+                connection = await holding.ready()
                 await self._compare(connection)
         except TimeoutError:
             await self.close()
@@ -212,34 +209,17 @@ class McpToolset:
             )
         )
 
-    async def _keep(self, ready: "asyncio.Future[Connection]") -> None:
-        """Hold the connection open; the library wants it left by the task that entered it."""
-        ward: Ward | None = None
-        try:
-            ward = await launch(self.spec, workspace=self._workspace, environ=self._environ)
-            from holdfast.mcp.connection import connect  # loads while the server does
-
-            async with connect(
-                self.spec,
-                ward=ward,
-                workspace=self._workspace,
-                environ=self._environ,
-                clock=self._clock,
-                tell=self._heard,
-                wishes=self._wishes,
-                protocol=self._offer.protocol,
-            ) as connection:
-                ready.set_result(connection)
-                await connection.lost()
-            self._failed(str(connection.ending()))
-        except HoldfastError as error:
-            if not ready.done():
-                ready.set_exception(error)
-        finally:
-            if not ready.done():
-                ready.cancel()
-            if ward is not None:
-                await ward.stop(grace_seconds=0)
+    def _hold(self) -> Holding:
+        return Holding(
+            self.spec,
+            workspace=self._workspace,
+            environ=self._environ,
+            clock=self._clock,
+            tell=self._heard,
+            on_loss=self._failed,
+            wishes=self._wishes,
+            protocol=self._offer.protocol,
+        )
 
     async def _compare(self, connection: "Connection") -> None:
         self._is_stale = False
@@ -256,8 +236,8 @@ class McpToolset:
         if self._connection is not connection:
             return
         self._connection = None
-        if connection.warden is not None and self._keeper is not None:
-            await asyncio.wait({self._keeper})  # it says why the server ended, and stops within a few seconds
+        if connection.warden is not None and self._holding is not None:
+            await self._holding.ended()
             return
         await self.close()
         self._failed(str(connection.ending()))
