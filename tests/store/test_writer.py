@@ -143,6 +143,20 @@ async def test_what_fails_on_the_event_loop_is_tried_by_the_thread(writer: Write
     assert tries[0] == threading.get_ident() != tries[1]
 
 
+async def test_what_sqlite_itself_was_never_asked_is_an_error_and_not_the_end_of_the_writer(
+    writer: Writer,
+) -> None:
+    await warm(writer)
+
+    def work(transaction: Transaction) -> None:
+        transaction.execute("SELECT ?", ())
+
+    for is_brief in (True, False):
+        with pytest.raises(StoreUnavailable, match="binding"):
+            await writer.submit(work, is_brief=is_brief)
+    assert await writer.submit(thread)
+
+
 async def test_a_refusal_on_the_event_loop_is_told_to_its_asker_alone(writer: Writer) -> None:
     await warm(writer)
 

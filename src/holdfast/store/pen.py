@@ -203,4 +203,5 @@ class Pen:
 
 def _is_busy(problem: BaseException) -> bool:
     """Whether another process is writing."""
-    return isinstance(problem, sqlite3.Error) and problem.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+    code = getattr(problem, "sqlite_errorcode", 0)  # what the sqlite3 module itself complains of has none
+    return isinstance(problem, sqlite3.Error) and code & 0xFF == sqlite3.SQLITE_BUSY
