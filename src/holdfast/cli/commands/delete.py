@@ -33,7 +33,7 @@ async def run(arguments: argparse.Namespace) -> int:
         if not arguments.yes:
             if not console.is_interactive:
                 raise InvalidInput("nobody is here to be asked", hint="say --yes to delete without asking")
-            console.say(row(summary, SystemClock().now_ms()))
+            console.say(row(summary, SystemClock().now_ms()), folds=True)
             answer = await asyncio.to_thread(input, "delete it for good? [y/N] ")
             if answer.strip().lower() not in ("y", "yes"):
                 console.say("nothing was deleted")

@@ -65,7 +65,7 @@ async def run(arguments: argparse.Namespace) -> int:
             events = [_plain(one) for one in shown if _is_of(one, arguments.turn)]
             console.json({"session": summary, "events": events})
             return exits.OK
-        console.say(row(summary, SystemClock().now_ms()), "dim")
+        console.say(row(summary, SystemClock().now_ms()), "dim", folds=True)
         for one in shown:
             _tell(one, arguments, console)
         if arguments.follow:
