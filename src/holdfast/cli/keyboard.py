@@ -90,7 +90,8 @@ class LineKeyboard:
         self._write = write
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._partial = ""
-        self._lines: deque[str | None] = deque()
+        self._lines: deque[str] = deque()
+        self._is_over = False
         self._arrived = asyncio.Event()
         self._on_line: OnKey | None = None
 
@@ -107,6 +108,8 @@ class LineKeyboard:
         self._lines.clear()
         self._partial = ""
         self._on_line = on_key
+        if self._is_over:
+            on_key(_END)  # whoever left while nothing was asked has left
         try:
             yield
         finally:
@@ -122,6 +125,8 @@ class LineKeyboard:
     async def next(self) -> str | None:
         """The next line; None at the end."""
         while not self._lines:
+            if self._is_over:
+                return None
             self._arrived.clear()
             await self._arrived.wait()
         return self._lines.popleft()
@@ -130,15 +135,18 @@ class LineKeyboard:
         content = os.read(self._descriptor, _READ_BYTES)
         if not content:
             self.close()
-            self._take(None)
+            self._is_over = True
+            self._arrived.set()
+            if self._on_line is not None:
+                self._on_line(_END)
             return
         *whole, self._partial = (self._partial + self._decoder.decode(content)).split("\n")
         for line in whole:
             self._take(line)
 
-    def _take(self, line: str | None) -> None:
+    def _take(self, line: str) -> None:
         if self._on_line is not None:
-            self._on_line(_END if line is None else line.strip())
-        if self._on_line is None or line is None:
+            self._on_line(line.strip())
+        else:
             self._lines.append(line)
             self._arrived.set()

@@ -2,7 +2,9 @@
 
 import asyncio
 import signal
+import termios
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 REFRESH_SECONDS = 0.5
+_LOCAL_FLAGS = 3
 Interrupt = Callable[[], bool]
 """Ends what runs; False where nothing does."""
 
@@ -81,6 +84,7 @@ class EditedLines:
 
     def open(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
+        _keep_typed(True)
         # While the editor steps aside for a line, Ctrl-C is a signal and no key; it means the same.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
 
@@ -98,6 +102,7 @@ class EditedLines:
 
     def close(self) -> None:
         self._interrupt = lambda: False
+        _keep_typed(False)
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
     def _bindings(self) -> "KeyBindings":
@@ -115,6 +120,15 @@ class EditedLines:
             event.current_buffer.insert_text("\n")
 
         return keys
+
+
+def _keep_typed(is_wanted: bool) -> None:
+    """Whether Ctrl-C as a signal leaves alone what was typed before it; terminals throw it away unless told."""
+    with suppress(termios.error):
+        attributes = termios.tcgetattr(0)
+        flags = attributes[_LOCAL_FLAGS]
+        attributes[_LOCAL_FLAGS] = flags | termios.NOFLSH if is_wanted else flags & ~termios.NOFLSH
+        termios.tcsetattr(0, termios.TCSANOW, attributes)
 
 
 def _history(path: Path) -> "History":
