@@ -82,9 +82,10 @@ class EmbeddedJournal:
         def work(transaction: Transaction) -> None:
             records[:] = self._record(transaction, at_ms, entries, drafts, foreseen)
 
-        is_brief = not drafts and sum(len(entry.body) for entry in entries) < BRIEF_BYTES
+        is_small = not drafts and sum([len(entry.body) for entry in entries]) < BRIEF_BYTES
+        is_rewind = foreseen.head is None if foreseen is not None else _has_rewind(entries)
         self._latest = self._writer.submit(
-            work, tell=lambda _: self._tape.extend(records), is_brief=is_brief and not _has_rewind(entries)
+            work, tell=lambda _: self._tape.extend(records), is_brief=is_small and not is_rewind
         )
         return Pending(self._latest)
 
