@@ -26,6 +26,8 @@ ASKING = (
 
 
 _WHERE = b"\x1b[6n"
+_REFRESHED = "\x1b[?25l\x1b[?7l\x1b[?7h\x1b[0m\x1b[?12l\x1b[?25h"
+"""What the editor writes when nothing has changed."""
 
 
 class Typist:
@@ -51,6 +53,8 @@ class Typist:
         while (place := self.seen.find(text, self._place)) < 0:
             left = end - time.monotonic()
             if left <= 0 or not self.read(min(left, 0.5)):
+                shown = self.seen.replace(_REFRESHED, "")[-1500:]
+                print(f"waiting for {text!r}, seen at last: {shown!r}")  # pytest shows it on failure
                 return text in self.seen[self._place :]
         self._place = place + len(text)
         return True
