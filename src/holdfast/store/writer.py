@@ -112,7 +112,11 @@ class Writer:
         with self._hand:
             while (job := self._next()) is not None:
                 group = [job]
-                self._pen.write(group, self._next)
+                try:
+                    self._pen.write(group, self._next)
+                except Exception as problem:  # a fault of ours; whoever waits must hear of it
+                    for each in group:
+                        each.problem = each.problem or problem
                 self._done += len(group)
                 _tell(group)
                 self._pen.tidy(self._look_after)
