@@ -1,6 +1,8 @@
 """Help: a page for every command and action, examples first, everything in it explained."""
 
 import argparse
+import re
+import shlex
 from collections.abc import Iterator
 
 import pytest
@@ -29,6 +31,22 @@ def test_a_page_says_what_it_does_then_shows_examples_then_the_rest(command: str
         assert page in examples
         assert text.index("usage: ") > text.index("examples:")
         assert "Exit codes: " in text
+
+
+def typed(example: str) -> list[str]:
+    """The words of an example after the program's name, without what is told of it and what the shell does."""
+    command = re.split(r"\s{2,}", example, maxsplit=1)[0]
+    (words,) = [part for part in re.split(r"[|]|<\(|\)", command) if part.strip().startswith("holdfast ")]
+    return shlex.split(words)[1:]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_example_can_be_typed_as_it_stands(command: str) -> None:
+    parser = load(command).parser
+    for example in parser.examples:
+        first, *words = typed(example)
+        assert first == command
+        parser.parse_args(words)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

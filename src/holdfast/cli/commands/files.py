@@ -1,10 +1,10 @@
 """The files of a session, from outside: list, show, fetch, put, remove.
 
-holdfast files ls SESSION [PATTERN]        such as 'src/**/*.py'; dot files where the pattern has the dot
-holdfast files cat SESSION PATH            the content on stdout, byte by byte
-holdfast files get SESSION PATH [LOCAL]    copy a file or folder out; - is stdout; replaces nothing without --force
-holdfast files put SESSION LOCAL [PATH]    copy a file or folder in
-holdfast files rm SESSION PATH             with -r, a folder and everything in it
+holdfast files ls shop 'src/**/*.py'      every file without a pattern; dot files where the pattern has the dot
+holdfast files cat shop report.py         the content on stdout, byte by byte
+holdfast files get shop report.py /tmp    copy a file or folder out; - is stdout; replaces nothing without --force
+holdfast files put shop ~/sales.csv       copy a file or folder in; a path in the session may follow
+holdfast files rm shop old.csv            with -r, a folder and everything in it
 """
 
 import argparse

@@ -1,12 +1,12 @@
 """Policies: what they decide, why, and what a change of them would change.
 
-  holdfast policy show [NAME]                      the policies that come with Holdfast, or one of them
-  holdfast policy check --policy P --call JSON     the decision on one call
-  holdfast policy explain --policy P --call JSON   the same, with every rule that was passed over
-  holdfast policy test P                           run the examples beside the rules
-  holdfast policy lint P                           rules never reached, too open, or without examples
-  holdfast policy diff A B                         what changes from A to B
-  holdfast policy backtest P                       what P would have decided on recorded calls
+  holdfast policy show project           one of the policies that come with Holdfast; without a name, their list
+  holdfast policy check --policy mine --call '{"operation": "world.list"}'     the decision on one call
+  holdfast policy explain --policy mine --call '{"operation": "world.list"}'   the same, with every rule passed over
+  holdfast policy test mine.yaml         run the examples beside the rules
+  holdfast policy lint mine.yaml         rules never reached, too open, or without examples
+  holdfast policy diff project mine.yaml    what changes from the one to the other
+  holdfast policy backtest mine.yaml     what it would have decided on recorded calls
 
 A policy is a name, a YAML file, or a compiled-policy.json with its tool-annotations.json. A call is
 {"operation": "world.read", "arguments": {"path": "a.txt"}}; {"server", "tool", "args"} is understood too; - reads stdin.

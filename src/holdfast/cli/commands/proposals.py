@@ -1,9 +1,10 @@
 """What a session staged and you have not decided yet: show it, make it, or drop it.
 
-holdfast proposals show SESSION [PATH...]      unified diffs, to read or to pipe into git apply
-holdfast proposals commit SESSION [PATH...]    all of these or none; refused where a file changed meanwhile
-holdfast proposals commit SESSION --check 'pytest -q'   only if this succeeds on a copy that has the changes
-holdfast proposals reject SESSION [PATH...]
+holdfast proposals show shop                     unified diffs, to read or to pipe into git apply
+holdfast proposals commit shop                   all or none; refused where a file changed meanwhile
+holdfast proposals commit shop report.py         this one
+holdfast proposals commit shop --check 'pytest -q'   only if this succeeds on a copy that has the changes
+holdfast proposals reject shop notes.txt
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Take a session back to the end of an earlier turn: chat, files, staged changes, budget and grants together.
 
-holdfast rewind SESSION                 the turns that can be gone back to
-holdfast rewind SESSION --to 3 --dry-run
-holdfast rewind SESSION --to 3
+holdfast rewind shop                    the turns that can be gone back to
+holdfast rewind shop --to 3 --dry-run
+holdfast rewind shop --to 3
 
 What left the machine stays as it is; --dry-run lists such calls before anything happens.
 """

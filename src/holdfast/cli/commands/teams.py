@@ -7,7 +7,7 @@ holdfast teams check                  read the roster and say what is wrong with
 holdfast teams list                   who is on it
 holdfast teams ask backend "why?"     ask a team; --from TEAM asks in a team's name
 holdfast teams status                 every pair that ever talked, with messages, tokens and last use
-holdfast teams log [backend]          what was said; --from and --thread name one conversation
+holdfast teams log backend            what was said; --from and --thread name one conversation
 holdfast teams usage                  messages, tokens, cost and times of every pair, the busiest first
 holdfast teams serve                  as an MCP server over stdio; --http 0 on this machine, with a token a team
 """
