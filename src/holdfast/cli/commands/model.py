@@ -1,9 +1,9 @@
 """Which model there is, what it costs, and a local one where there is no key.
 
-holdfast model list              what is configured, and what could be
-holdfast model check             ask it once, with a tool, and say how it went; another one if it is named
-holdfast model prices gpt-5      what a million tokens cost, and how new the list is
-holdfast model install           a small model for this machine, about 1.1 GB
+holdfast model list                  what is configured, and what could be
+holdfast model check                 ask it once, with a tool, and say how it went; another one if it is named
+holdfast model prices openai:gpt-5   what a million tokens cost, and how new the list is
+holdfast model install               a small model for this machine, about 1.1 GB
 """
 
 import argparse
