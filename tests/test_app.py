@@ -1,5 +1,6 @@
 """A whole runtime over a real home: what it hands out itself is written nowhere, and what it opened it closes."""
 
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from holdfast.core import (
     Returned,
     Tool,
 )
-from holdfast.core.errors import HoldfastError, SessionHeld
+from holdfast.core.errors import HoldfastError, InvalidInput, SessionHeld
 from holdfast.models import ScriptedModel, open_model, say
 from holdfast.models.provider import ProviderModel
 from holdfast.policy import FixedPolicy
@@ -133,6 +134,32 @@ async def test_a_foreign_agent_that_comes_back_goes_on_in_its_session(tmp_path: 
                     DESK, workspace=tmp_path, transport="test", description="another", session="friend-1"
                 ):
                     pass
+    await runtime.close()
+
+
+async def test_two_foreign_agents_do_not_sweep_away_each_others_questions(tmp_path: Path) -> None:
+    runtime = await Runtime.start(home=tmp_path / "home")
+    folder = tmp_path / "questions"
+
+    def entering() -> AbstractAsyncContextManager[Gatekeeper]:
+        return runtime.gate(
+            DESK,
+            workspace=tmp_path,
+            transport="test",
+            description="a friend",
+            policy=POLICY,
+            escalations=folder,
+        )
+
+    async with entering() as keeper:
+        parked = await ask(keeper, "desk.move")
+        assert isinstance(parked, Parked)
+        with pytest.raises(InvalidInput, match="another process asks in the folder"):
+            async with entering():
+                pass
+        assert [path.name for path in folder.iterdir()] == [f"request-{parked.escalation}.json"]
+    async with entering():
+        assert list(folder.iterdir()) == []
     await runtime.close()
 
 

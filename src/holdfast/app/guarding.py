@@ -1,14 +1,15 @@
 """A gate without an agent of ours: for whoever has a model and a loop of its own, and is to be kept all the same."""
 
+import fcntl
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from holdfast.app.ground import Ground
 from holdfast.app.secrets import handed_out
 from holdfast.core import EXTERNAL, check_session_id, sanitise_name
-from holdfast.core.errors import SessionExists
+from holdfast.core.errors import InvalidInput, SessionExists
 from holdfast.core.events import SessionOpened
 from holdfast.gate import Gate, GateSettings, Inbox, Rendezvous, Results
 from holdfast.policy import narrowed_by_project
@@ -43,6 +44,8 @@ async def guarded(
         description=description,
     )
     async with AsyncExitStack() as stack:
+        if escalations is not None:
+            stack.enter_context(_alone_in(escalations))
         journal = await _take(ground, opened, session)
         stack.push_async_callback(journal.release)
         gate = Gate(
@@ -61,6 +64,24 @@ async def guarded(
         await rendezvous.open()
         stack.push_async_callback(rendezvous.close)
         yield keeper
+
+
+@contextmanager
+def _alone_in(place: Path) -> Iterator[None]:
+    """One gate in a folder of requests at a time: the next would sweep away what the first has put there. Raises InvalidInput."""
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidInput(
+                f"another process asks in the folder {str(place)!r}",
+                hint="give each process an ESCALATION_DIR of its own",
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 async def _take(ground: Ground, opened: SessionOpened, session: str | None) -> Journal:
