@@ -23,6 +23,8 @@ def is_usable(connection: Connection) -> bool:
     if newest is None:
         return True
     session, seq = newest
+    if not isinstance(seq, int):
+        return False  # damaged; what can be said of it is found when the list is made anew
     row = connection.execute(SQL["find_session"], (session,)).fetchone()
     if row is None:
         return connection.execute(SQL["tombstone_of"], (session,)).fetchone() is not None
