@@ -1,6 +1,7 @@
 """`holdfast init` and `holdfast config`: files to start from, what is in force, and where mistakes stand."""
 
 import json
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -78,6 +79,19 @@ def test_a_project_can_only_narrow_what_may_be_spent(run: Run, tmp_path: Path) -
     with pytest.raises(InvalidConfig, match=r"config\.toml:1:9: there is no field 'model'") as refused:
         load_config(home, {}, project=tmp_path)
     assert "a project may only set limits" in str(refused.value.hint)
+
+
+def test_a_pipe_in_the_place_of_a_configuration_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    home = written(tmp_path, "")
+    project = tmp_path / ".holdfast" / "config.toml"
+    project.parent.mkdir()
+    os.mkfifo(project)
+    with pytest.raises(InvalidConfig, match="it is no plain file"):
+        load_config(home, {}, project=tmp_path)
+    home.config.unlink()
+    os.mkfifo(home.config)
+    with pytest.raises(InvalidConfig, match="it is no plain file"):
+        load_config(home, {})
 
 
 def test_the_source_of_each_value_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

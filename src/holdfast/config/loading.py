@@ -74,6 +74,8 @@ def check_config(text: str, path: Path) -> None:
 
 
 def _read(path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str]]:
+    if path.exists() and not path.is_file():
+        raise InvalidConfig(f"{path}: it is no plain file", hint="move it away")
     try:
         text = path.read_text(encoding="utf-8") if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
