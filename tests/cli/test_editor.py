@@ -153,3 +153,14 @@ def test_a_run_that_met_a_limit_says_which(tmp_path: Path) -> None:
         assert typist.wait_for("Too much.")
     told = typist.seen[typist.seen.index("  limit   ") :]
     assert "printed more than" in told.split("The run was stopped")[0]
+
+
+def test_alt_enter_means_the_same_while_the_editor_steps_aside(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, "Here."), home=tmp_path) as typist:
+        assert typist.wait_for(READY)
+        typist.type(
+            "first\x1b\nsecond\r"
+        )  # as a terminal hands it over that reads whole lines at that moment
+        assert typist.wait_for("Here.")
+        assert typist.end("\x04") == 0
+    assert asked(tmp_path) == ["first\nsecond"]

@@ -116,6 +116,7 @@ class EditedLines:
                 event.current_buffer.reset()
 
         @keys.add("escape", "enter")
+        @keys.add("escape", "c-j")  # what the terminal makes of Alt-Enter while the editor steps aside
         def _break_line(event: "KeyPressEvent") -> None:
             event.current_buffer.insert_text("\n")
 
