@@ -8,7 +8,6 @@ from tests.cli.terminals import terminal
 from tests.cli.test_task import holdfast, script
 
 from holdfast.cli.cells import cells, cut, padded, wrapped
-from holdfast.cli.counting import counted
 from holdfast.cli.folding import fold
 
 
@@ -72,13 +71,6 @@ def test_a_file_goes_to_stdout_and_a_folder_does_not(tmp_path: Path) -> None:
     refused = holdfast("files", "get", "one", "folder", "-", home=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "is no file" in refused.stderr
-
-
-@pytest.mark.parametrize(
-    ("number", "told"), [(0, "0 turns"), (1, "1 turn"), (2, "2 turns"), (1200, "1,200 turns")]
-)
-def test_one_is_no_plural(number: int, told: str) -> None:
-    assert counted(number, "turn") == told
 
 
 def test_wide_letters_are_counted_as_the_room_they_take() -> None:

@@ -4,8 +4,7 @@ from typing import assert_never
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console, Teller, visible
-from holdfast.cli.counting import counted
-from holdfast.core import Cycle, Error, Json, Needs, Nonconverged, Ok, Outcome, Proposed, encode
+from holdfast.core import Cycle, Error, Json, Needs, Nonconverged, Ok, Outcome, Proposed, counted, encode
 from holdfast.session import Session
 
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from holdfast.cli.console import Console, visible, wants_plain
-from holdfast.cli.counting import counted
 from holdfast.cli.picker import Choice, pick
 from holdfast.cli.session_table import span, state
-from holdfast.core import SessionId, SystemClock
+from holdfast.core import SessionId, SystemClock, counted
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.store import SessionSummary, Store, resume_notice, until_free
 

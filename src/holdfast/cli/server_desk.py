@@ -11,9 +11,8 @@ import msgspec
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
-from holdfast.cli.counting import counted
 from holdfast.cli.progress import Progress
-from holdfast.core import Tool, UserMessage
+from holdfast.core import Tool, UserMessage, counted
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelError
 from holdfast.mcp import (
     Annotations,

@@ -2,7 +2,7 @@
 
 from holdfast.cli.cells import cut, padded
 from holdfast.cli.console import visible
-from holdfast.cli.counting import counted
+from holdfast.core import counted
 from holdfast.store import SessionSummary
 
 _WIDE = 120

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
-from holdfast.cli.counting import counted
-from holdfast.core import Error, Outcome, Value, is_success
+from holdfast.core import Error, Outcome, Value, counted, is_success
 from holdfast.store import SessionSummary
 from holdfast.teams import CompanyFigures, Correspondence, Pair, PairFigures, Reply, Roster
 

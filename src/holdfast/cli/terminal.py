@@ -4,12 +4,12 @@ import sys
 
 from holdfast.app import Runtime
 from holdfast.cli.console import visible, wants_plain
-from holdfast.cli.counting import counted
 from holdfast.cli.keyboard import LineKeyboard, RawKeyboard
 from holdfast.cli.line_editor import EditedLines, PlainLines
 from holdfast.cli.screen import LiveScreen, PlainScreen, Screen
 from holdfast.cli.slash import COMMANDS
 from holdfast.cli.talk import Talk
+from holdfast.core import counted
 from holdfast.session import Session
 
 

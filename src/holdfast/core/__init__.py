@@ -12,6 +12,7 @@ from holdfast.core.calls import (
     call_id,
 )
 from holdfast.core.clock import Clock, FakeClock, SystemClock
+from holdfast.core.counting import counted
 from holdfast.core.decisions import (
     STRICTNESS,
     Decision,
@@ -163,6 +164,7 @@ __all__ = [
     "bind",
     "call_id",
     "check_session_id",
+    "counted",
     "digest",
     "digest_bytes",
     "encode",

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from holdfast.cli.checkup.finding import Finding
-from holdfast.cli.counting import counted
+from holdfast.core import counted
 from holdfast.core.errors import HoldfastError
 from holdfast.mcp import McpToolset, ServerSpec, Shelf, problems_of
 from holdfast.store import Home

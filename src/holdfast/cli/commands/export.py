@@ -14,9 +14,8 @@ from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
-from holdfast.cli.counting import counted
 from holdfast.cli.storage import chosen_session, opened_store
-from holdfast.core import SessionId, SystemClock
+from holdfast.core import SessionId, SystemClock, counted
 from holdfast.core.errors import InvalidInput
 from holdfast.store import EmbeddedStore, export_session, private_folder
 

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
-from holdfast.cli.counting import counted
 from holdfast.cli.storage import opened_store
-from holdfast.core import SessionId, SystemClock
+from holdfast.core import SessionId, SystemClock, counted
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.events import RestorePointMade
 from holdfast.session import last_point

@@ -19,9 +19,8 @@ from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
-from holdfast.cli.counting import counted
 from holdfast.cli.judged_call import request_for
-from holdfast.core import SystemClock, encode
+from holdfast.core import SystemClock, counted, encode
 from holdfast.core.events import AnyEvent, CallIntended, CallRefused, EscalationOpened
 from holdfast.policy import (
     LexicalPaths,

@@ -19,8 +19,7 @@ from pathlib import Path
 from holdfast.app import Runtime
 from holdfast.cli import exits
 from holdfast.cli.console import Console
-from holdfast.cli.counting import counted
-from holdfast.core import SystemClock, Toolset
+from holdfast.core import SystemClock, Toolset, counted
 from holdfast.gate import GateSettings
 from holdfast.mcp import (
     ForeignTools,

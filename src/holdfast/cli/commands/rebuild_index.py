@@ -9,8 +9,8 @@ import argparse
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
-from holdfast.cli.counting import counted
 from holdfast.cli.storage import opened_store
+from holdfast.core import counted
 from holdfast.store import rebuild_index
 
 WORKING = "reads the journals"

@@ -8,8 +8,8 @@ import argparse
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
-from holdfast.cli.counting import counted
 from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.core import counted
 from holdfast.core.events import RunStarted
 from holdfast.guests import Engines, Sandbox
 from holdfast.models import MODEL_TOOLS

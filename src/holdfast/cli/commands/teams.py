@@ -17,7 +17,6 @@ from pathlib import Path
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
-from holdfast.cli.counting import counted
 from holdfast.cli.progress import Progress
 from holdfast.cli.team_board import opened_board, serve_board
 from holdfast.cli.team_tables import (
@@ -29,7 +28,7 @@ from holdfast.cli.team_tables import (
     show_reply,
     show_roster,
 )
-from holdfast.core import JsonObject
+from holdfast.core import JsonObject, counted
 from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.store import Home, replace_private
 from holdfast.teams import OUTSIDE, Caller, Pair, Switchboard, load_roster

@@ -10,8 +10,8 @@ import argparse
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
-from holdfast.cli.counting import counted
 from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.core import counted
 from holdfast.store import verify, verify_all
 
 WORKING = "checks the journals"

@@ -3,10 +3,9 @@
 import shutil
 
 from holdfast.cli.console import visible
-from holdfast.cli.counting import counted
 from holdfast.cli.session_table import heading, row
 from holdfast.cli.slash.contract import Talking, check_ready
-from holdfast.core import SystemClock, sanitise_name
+from holdfast.core import SystemClock, counted
 from holdfast.core.errors import InvalidInput
 
 
@@ -42,7 +41,7 @@ async def resume(talk: Talking, rest: str) -> None:
 
 async def rename(talk: Talking, rest: str) -> None:
     """Give this session a name."""
-    await talk.session.rename(sanitise_name(rest))
+    await talk.session.rename(rest)
     talk.screen.say(f"  it is called {talk.session.status.name} now")
 
 

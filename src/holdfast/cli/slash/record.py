@@ -1,9 +1,8 @@
 """What was done, what it cost, and why it was judged as it was."""
 
 from holdfast.cli.approval_text import cost_so_far
-from holdfast.cli.counting import counted
 from holdfast.cli.slash.contract import Talking
-from holdfast.core import DIMENSIONS
+from holdfast.core import DIMENSIONS, counted
 from holdfast.core.errors import InvalidInput
 
 LOG_LINES = 100
