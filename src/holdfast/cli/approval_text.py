@@ -4,7 +4,6 @@ import difflib
 from collections.abc import Sequence
 
 from holdfast.cli.console import visible
-from holdfast.cli.counting import counted
 from holdfast.core import (
     PERSON,
     Call,
@@ -16,6 +15,7 @@ from holdfast.core import (
     Scope,
     Target,
     UrlTarget,
+    counted,
     encode,
 )
 from holdfast.core.errors import HoldfastError
