@@ -20,6 +20,7 @@ from holdfast.teams import (
     ScriptedProgram,
     UnknownTeam,
 )
+from holdfast.teams.scripted import ScriptedAgent
 
 NAMES = ("alpha", "beta", "gamma")
 
@@ -133,6 +134,52 @@ async def test_a_time_that_is_up_interrupts_the_turn_and_the_next_answer_is_its_
     assert isinstance(late.outcome, Error)
     assert late.outcome.code == "timeout"
     assert after.text == "answer to quick"
+
+
+@pytest.mark.parametrize("fault", [TimeoutError("the disk sleeps"), ValueError("no such key")])
+async def test_a_fault_in_a_member_is_told_as_what_it_is_and_ends_the_turn(
+    tmp_path: Path, fault: Exception
+) -> None:
+    async def broken(letter: Letter, heard: object, on_call: OnCall) -> str:
+        if letter.text == "break":
+            raise fault
+        return "whole"
+
+    async with company(
+        tmp_path, roster(*NAMES, project=str(tmp_path)), program=ScriptedProgram(broken)
+    ) as board:
+        reply = await board.ask("alpha", "beta", "break")
+        after = await board.ask("alpha", "beta", "there?")
+        history = await board.said(Pair(sender="alpha", receiver="beta"))
+    assert isinstance(reply.outcome, Error)
+    assert reply.outcome.code == "internal"
+    assert str(fault) in reply.outcome.message
+    assert after.text == "whole"
+    assert [turn.ended is not None for turn in history.turns] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [(TimeoutError("the disk sleeps"), "member-failed"), (ValueError("no"), "internal")]
+)
+async def test_nobody_waits_for_a_letter_whose_member_could_not_be_made_ready(
+    tmp_path: Path, fault: Exception, code: str
+) -> None:
+    class Sleeper(ScriptedProgram):
+        def agent(self, home: str = "") -> ScriptedAgent:
+            raise fault
+
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path)), program=Sleeper()) as board:
+        asking = board.ask("alpha", "beta", "hello")
+        if isinstance(fault, OSError):
+            assert "the disk sleeps" in str((await asking).outcome)
+        else:
+            with pytest.raises(type(fault)):
+                await asking
+        [report] = await board.report("alpha", "beta")
+    assert report.state == "failed"
+    assert report.reply is not None
+    assert isinstance(report.reply.outcome, Error)
+    assert report.reply.outcome.code == code
 
 
 async def test_a_member_that_dies_in_mid_turn_is_an_error_at_once_and_is_taken_up_anew(

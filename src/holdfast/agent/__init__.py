@@ -3,8 +3,9 @@
 from holdfast.agent.asking import Asking
 from holdfast.agent.coderun import CodeRun, bounded
 from holdfast.agent.conversation import Conversation
+from holdfast.agent.endings import ended_by, trace_of
 from holdfast.agent.prompt import Mode
 from holdfast.agent.refusals import explained
 from holdfast.agent.turn import Turn
 
-__all__ = ["Asking", "CodeRun", "Conversation", "Mode", "Turn", "bounded", "explained"]
+__all__ = ["Asking", "CodeRun", "Conversation", "Mode", "Turn", "bounded", "ended_by", "explained", "trace_of"]

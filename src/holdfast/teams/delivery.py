@@ -9,11 +9,12 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from holdfast.core import Error, SessionId, is_success
+from holdfast.core import Error, SessionId, counted, is_success
 from holdfast.core.errors import HoldfastError
 from holdfast.gate import TreeBudget
 from holdfast.teams.contract import Member, Reply
 from holdfast.teams.conversations import Conversations
+from holdfast.teams.errors import MemberFailed
 from holdfast.teams.flights import Flight, Flights
 from holdfast.teams.mailbox import Mailbox
 from holdfast.teams.pairs import Pair
@@ -58,8 +59,14 @@ class Delivery:
             reply = await self._answer(flight, mailbox, self._limit(seconds), within)
         except HoldfastError as error:
             reply = failure(error)
+        except OSError as error:
+            reply = failure(MemberFailed(f"the system refused what the member needed: {error}"))
         except asyncio.CancelledError:
             flight.end(failure(HoldfastError("the message was cancelled"), code="cancelled"))
+            raise
+        except Exception:
+            # A fault of ours goes to whoever asked; nobody may wait for this letter any longer.
+            flight.end(failure(HoldfastError("the message could not be brought"), code="internal"))
             raise
         flight.end(reply)
         return reply
@@ -86,12 +93,14 @@ class Delivery:
 
         with self._waits.added(asker, key, is_starved=is_starved):
             try:
-                async with asyncio.timeout(limit):
+                async with asyncio.timeout(limit) as time:
                     return await self._in_turn(flight, mailbox, key)
             except TimeoutError:
+                if not time.expired():
+                    raise  # somebody else's limit: a disk's or a connection's
                 return Reply(
                     outcome=Error(
-                        message=f"no answer within {limit:g} seconds; the turn was interrupted",
+                        message=f"no answer within {counted(limit, 'second')}; the turn was interrupted",
                         code="timeout",
                         hint="ask again with more time, or send without waiting",
                     )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from holdfast.agent import ended_by, trace_of
 from holdfast.core import (
     Amount,
     Call,
@@ -165,6 +166,10 @@ class RecordedMember:
             raise
         except HoldfastError as error:
             reply = Reply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
+        except Exception as error:
+            # The turn has to end here, or the next letter would be told that the process died.
+            await self._journal.append(trace_of(error))
+            reply = Reply(outcome=ended_by(error, None))
         said = ModelReplied(
             turn=turn,
             step=1,
