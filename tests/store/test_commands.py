@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,44 @@ def test_a_session_is_renamed_and_found_by_the_new_name(run: Run) -> None:
     assert run("rename", "s-2", "../x")[0] == 2
     assert run("rename", "s-2")[0] == 2
     assert "name" not in data(run("rename", "s-2", "--none", "--json"))
+
+
+NEW = ("-m", "scripted:script.json", "greet", "-n")
+DOORS = [("rename", "s-2"), ("fork", "made", "-n"), ("fork", "first", "--event", "4", "-n"), NEW]
+
+
+@pytest.fixture
+def naming(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A home with a session too that can be gone back in."""
+    monkeypatch.setattr("sys.stdin", StringIO())
+    (tmp_path / "script.json").write_text('["Hello."]')
+    assert run(*NEW, "made")[0] == 0
+    return run
+
+
+@pytest.mark.parametrize("door", DOORS, ids=" ".join)
+@pytest.mark.parametrize(
+    "name", ["", "  ", ".", "..", "index", "Con.txt", "a/b", "x" * 65, "ﬀ" * 33], ids=ascii
+)
+def test_a_name_that_is_none_or_would_be_cut_is_refused_wherever_one_is_typed(
+    naming: Run, door: tuple[str, ...], name: str
+) -> None:
+    before = data(naming("sessions", "--json"))
+    code, _, told = naming(*door, name)
+    assert (code, "(invalid-name)" in told) == (2, True)
+    assert data(naming("sessions", "--json")) == before
+
+
+@pytest.mark.parametrize("door", DOORS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("typed", "kept"), [("x" * 64, "x" * 64), ("ü" * 64, "u" * 64), ("日本語", "日本語")]
+)
+def test_a_name_that_fits_is_kept_whole_in_any_script(
+    naming: Run, door: tuple[str, ...], typed: str, kept: str
+) -> None:
+    assert naming(*door, typed)[0] == 0
+    assert kept in [line.get("name") for line in data(naming("sessions", "--json"))]
+    assert naming("show", typed)[0] == 0
 
 
 def test_search_names_session_and_turn(run: Run) -> None:

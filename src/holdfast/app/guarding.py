@@ -8,13 +8,13 @@ from pathlib import Path
 
 from holdfast.app.ground import Ground
 from holdfast.app.secrets import handed_out
-from holdfast.core import EXTERNAL, check_session_id, sanitise_name
+from holdfast.core import EXTERNAL, check_session_id
 from holdfast.core.errors import InvalidInput, SessionExists
 from holdfast.core.events import SessionOpened
 from holdfast.gate import Gate, GateSettings, Inbox, Rendezvous, Results
 from holdfast.policy import narrowed_by_project
 from holdfast.session import Gatekeeper, Terms
-from holdfast.store import Journal
+from holdfast.store import Journal, chosen_name
 from holdfast.world import WorldPaths
 
 
@@ -40,7 +40,7 @@ async def guarded(
         policy=terms.policy_name,
         policy_digest=terms.policy.digest,
         model="",
-        name=sanitise_name(name) if name else None,
+        name=chosen_name(name) if name is not None else None,
         description=description,
     )
     async with AsyncExitStack() as stack:

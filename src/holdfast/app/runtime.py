@@ -12,7 +12,7 @@ from holdfast.app.ground import Ground
 from holdfast.app.guarding import guarded
 from holdfast.app.purses import purse_of
 from holdfast.app.secrets import redactor
-from holdfast.core import PERSON, Clock, Limits, SystemClock, Toolset, check_session_id, sanitise_name
+from holdfast.core import PERSON, Clock, Limits, SystemClock, Toolset, check_session_id
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import RestorePointMade, SessionOpened
 from holdfast.gate import GateSettings
@@ -33,7 +33,7 @@ from holdfast.session import (
     record_changes,
     settle,
 )
-from holdfast.store import EmbeddedStore, Home, Journal, Store, export_session, import_session
+from holdfast.store import EmbeddedStore, Home, Journal, Store, chosen_name, export_session, import_session
 from holdfast.world import open_folder
 
 
@@ -99,7 +99,7 @@ class Runtime:
             policy_digest=terms.policy.digest,
             model=terms.model_name,
             limits=limits or self.settings.budget,
-            name=sanitise_name(name) if name else None,
+            name=chosen_name(name) if name is not None else None,
         )
         journal = await self.store.create(
             opened, session=check_session_id(session) if session is not None else None
@@ -149,7 +149,7 @@ class Runtime:
             policy=terms.policy_name,
             policy_digest=terms.policy.digest,
             model=terms.model_name or before.model,
-            name=sanitise_name(name) if name else None,
+            name=chosen_name(name) if name is not None else None,
         )
         journal = await self.store.fork(parent, at=plan.seq, opened=opened)
         try:

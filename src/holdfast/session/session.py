@@ -48,7 +48,7 @@ from holdfast.session.rewinding import RewindPlan, plan_rewind
 from holdfast.session.staging import restage
 from holdfast.session.status import Activity, Status, TurnRecord
 from holdfast.session.turnstile import Turnstile
-from holdfast.store import Journal, Store
+from holdfast.store import Journal, Store, chosen_name
 from holdfast.world import Proposal, StagedWorld, World
 
 
@@ -287,8 +287,9 @@ class Session:
     # -- lifecycle
 
     async def rename(self, name: str | None) -> None:
-        """Give the session another name."""
-        await self._journal.append(SessionRenamed(name=name))
+        """Give the session another name, or none. Raises InvalidName, SessionExists."""
+        kept = chosen_name(name) if name is not None else None
+        await self._journal.append(SessionRenamed(name=kept))
 
     async def pause(self) -> None:
         """Take no turn until resumed."""

@@ -18,6 +18,7 @@ from holdfast.store.exchange import export_session, import_session
 from holdfast.store.home import Home, private_folder, replace_private
 from holdfast.store.inspection import Inspection, Problem
 from holdfast.store.memory import MemoryStore
+from holdfast.store.naming import chosen_name
 from holdfast.store.notice import resume_notice
 from holdfast.store.passages import search
 from holdfast.store.pruning import PruneReport, prune
@@ -48,6 +49,7 @@ __all__ = [
     "SessionSummary",
     "Store",
     "Whole",
+    "chosen_name",
     "export_session",
     "import_session",
     "open_when_free",

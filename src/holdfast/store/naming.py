@@ -29,6 +29,17 @@ def alias(name: str) -> str:
         return kept
 
 
+def chosen_name(text: str) -> str:
+    """The form in which a name that somebody chose is kept; one that would have to be cut is refused. Raises InvalidName."""
+    length = len(unicodedata.normalize("NFKC", text).strip())
+    if length > MAX_NAME_LENGTH:
+        raise InvalidName(
+            f"a name has at most {MAX_NAME_LENGTH} characters, this one has {length}",
+            hint="choose a shorter one",
+        )
+    return alias(text)
+
+
 _NAMING = (SessionOpened, SessionRenamed)
 
 

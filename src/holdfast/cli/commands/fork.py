@@ -22,7 +22,7 @@ from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core import SessionId
 from holdfast.core.events import Recorded, SessionOpened, SessionReconfigured
 from holdfast.session import RewindPlan, plan_fork
-from holdfast.store import EmbeddedStore, Home, SessionSummary
+from holdfast.store import EmbeddedStore, Home, SessionSummary, chosen_name
 from holdfast.world import RestorePoints
 
 WORKING = "lays the files out"
@@ -71,7 +71,8 @@ async def _fork_all(source: SessionId, arguments: argparse.Namespace) -> Session
 async def _fork_chat(
     home: Home, store: EmbeddedStore, source: SessionId, arguments: argparse.Namespace
 ) -> SessionSummary:
-    opened = msgspec.structs.replace(_opening(await store.read(source)), name=arguments.name)
+    name = chosen_name(arguments.name) if arguments.name is not None else None
+    opened = msgspec.structs.replace(_opening(await store.read(source)), name=name)
     journal = await store.fork(source, at=arguments.event, opened=opened)
     await journal.append(SessionReconfigured(workspace=str(home.workspace(journal.session))))
     await journal.release()

@@ -13,6 +13,7 @@ from holdfast.cli.console import Console
 from holdfast.cli.storage import opened_store
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import SessionRenamed
+from holdfast.store import chosen_name
 
 WORKING = "renames"
 
@@ -30,9 +31,10 @@ async def run(arguments: argparse.Namespace) -> int:
     console = Console()
     if (arguments.name is None) == (not arguments.none):
         raise InvalidInput("give a new name, or --none", hint="like this: holdfast rename 2026-11 my-session")
+    name = None if arguments.none else chosen_name(arguments.name)
     async with opened_store() as (_, store):
         journal = await store.open(await store.find(arguments.session))
-        await journal.append(SessionRenamed(name=arguments.name))
+        await journal.append(SessionRenamed(name=name))
         await journal.release()
         summary = await store.summary(journal.session)
     if arguments.json:

@@ -36,7 +36,7 @@ from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.mcp import ServerSpec, load_servers
 from holdfast.models import Model
 from holdfast.session import Session
-from holdfast.store import Home
+from holdfast.store import Home, chosen_name
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -143,7 +143,7 @@ def _check_unchanged(arguments: argparse.Namespace, left: Left) -> None:
         raise InvalidInput(
             f"this session works in {summary.workspace!r}", hint="leave out -w, or begin a new session there"
         )
-    if arguments.name and arguments.name != summary.name:
+    if arguments.name is not None and chosen_name(arguments.name) != summary.name:
         raise InvalidInput(
             "a session that goes on keeps its name", hint=f"holdfast rename {summary.id} NAME changes it"
         )
