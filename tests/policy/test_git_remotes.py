@@ -1,5 +1,6 @@
 """Git remotes: resolved as git resolves them, and git itself is asked whether that is so."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -9,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.core import ArgumentRoles, Tool, UrlTarget
-from holdfast.policy import LexicalPaths, targets_of
-from holdfast.policy.git_remotes import GitConfig, GitRemotes, canonical_remote
+from holdfast.core import ArgumentRoles, JsonObject, Tool, UrlTarget
+from holdfast.policy import LexicalPaths, Resolver, targets_of
+from holdfast.policy.git_remotes import canonical_remote
+from holdfast.policy.git_settings import MOST_REMOTES, GitSettings
+from holdfast.policy.resolving import MAX_BYTES
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 PUSH = Tool(
@@ -35,6 +38,13 @@ def git(folder: Path, *arguments: str) -> str:
 def repository(tmp_path: Path) -> Path:
     git(tmp_path, "init", "-q")
     return tmp_path
+
+
+async def hosts(repository: Path, remote: str | None = None, resolver: Resolver | None = None) -> list[str]:
+    """Where a call leads; empty for what has a problem."""
+    arguments: JsonObject = {"path": "."} if remote is None else {"path": ".", "remote": remote}
+    targets = await (resolver or Resolver()).targets(PUSH, arguments, LexicalPaths(str(repository)))
+    return [target.host for target in targets if isinstance(target, UrlTarget)]
 
 
 SETTINGS: list[list[tuple[str, str]]] = [
@@ -76,7 +86,7 @@ SETTINGS: list[list[tuple[str, str]]] = [
 def test_w4_a_push_goes_where_git_says_it_goes(settings: list[tuple[str, str]], repository: Path) -> None:
     for key, value in settings:
         git(repository, "config", "--add", key, value)
-    config = GitConfig.parse(git(repository, "config", "--list", "-z"))
+    config = GitSettings.parse(git(repository, "config", "--list", "-z"))
     assert (
         list(config.push_urls("origin"))
         == git(repository, "remote", "get-url", "--push", "--all", "origin").split()
@@ -87,34 +97,97 @@ def test_w4_a_push_goes_where_git_says_it_goes(settings: list[tuple[str, str]], 
 
 
 @needs_git
-def test_w4_a_hidden_push_url_is_among_the_targets(repository: Path) -> None:
+async def test_w4_a_hidden_push_url_is_among_the_targets(repository: Path) -> None:
     git(repository, "remote", "add", "origin", "https://github.com/o/r")
     git(repository, "config", "remote.origin.pushurl", "git@evil.example:o/r")
-    paths = LexicalPaths(str(repository))
-    targets = targets_of(PUSH, {"path": ".", "remote": "origin"}, paths, remotes=GitRemotes())
-    hosts = [target.host for target in targets if isinstance(target, UrlTarget)]
-    assert hosts == ["evil.example", "github.com"]
+    assert await hosts(repository, "origin") == ["evil.example", "github.com"]
 
 
 @needs_git
-def test_w4_a_url_that_is_rewritten_is_judged_by_where_it_leads(repository: Path) -> None:
+async def test_w4_a_url_that_is_rewritten_is_judged_by_where_it_leads(repository: Path) -> None:
     git(repository, "config", "url.https://evil.example/.insteadOf", "https://github.com/")
-    targets = targets_of(
-        PUSH,
-        {"path": ".", "remote": "https://github.com/o/r"},
-        LexicalPaths(str(repository)),
-        remotes=GitRemotes(),
-    )
+    assert await hosts(repository, "https://github.com/o/r") == ["evil.example"]
+
+
+@needs_git
+async def test_w4_without_a_remote_every_remote_is_a_target(repository: Path) -> None:
+    git(repository, "remote", "add", "origin", "https://github.com/o/r")
+    git(repository, "remote", "add", "other", "https://evil.example/o/r")
+    assert await hosts(repository) == ["github.com", "evil.example"]
+
+
+@needs_git
+@pytest.mark.parametrize(
+    "setting", ["branch.main.remote", "branch.main.pushRemote", "remote.pushDefault", "branch.x.y.remote"]
+)
+async def test_w4_without_a_remote_an_address_that_git_would_choose_is_a_target(
+    setting: str, repository: Path
+) -> None:
+    git(repository, "remote", "add", "origin", "https://github.com/o/r")
+    git(repository, "config", setting, "https://evil.example/r")
+    assert "evil.example" in await hosts(repository)
+
+
+@needs_git
+async def test_w4_a_name_that_stands_for_a_group_is_every_remote_of_it(repository: Path) -> None:
+    git(repository, "remote", "add", "origin", "https://github.com/o/r")
+    git(repository, "remote", "add", "other", "https://evil.example/o/r")
+    git(repository, "config", "remotes.origin", "other")
+    assert await hosts(repository, "origin") == ["github.com", "evil.example"]
+    git(repository, "config", "remotes.both", "other origin")
+    assert await hosts(repository, "both") == ["evil.example", "github.com"]
+
+
+@needs_git
+async def test_w4_a_remote_with_a_helper_of_its_own_has_a_problem(repository: Path) -> None:
+    git(repository, "remote", "add", "origin", "https://github.com/o/r")
+    git(repository, "config", "remote.origin.vcs", "ext")
+    assert await hosts(repository, "origin") == [""]
+
+
+@needs_git
+async def test_w4_a_name_that_looks_like_an_address_is_asked_about(repository: Path) -> None:
+    (repository / ".git" / "remotes").mkdir(exist_ok=True)
+    (repository / ".git" / "remotes" / "github.com:r").write_text("URL: https://evil.example/r\n")
+    assert git(repository, "remote", "get-url", "github.com:r").strip() == "https://evil.example/r"
+    assert await hosts(repository, "github.com:r") == [""]
+
+
+@needs_git
+async def test_w4_before_a_clone_the_settings_above_its_folder_count(repository: Path) -> None:
+    git(repository, "config", "url.https://evil.example/.insteadOf", "https://github.com/")
+    arguments: JsonObject = {"path": "a/b/new", "remote": "https://github.com/o/r"}
+    targets = await Resolver().targets(PUSH, arguments, LexicalPaths(str(repository)))
     assert [target.host for target in targets if isinstance(target, UrlTarget)] == ["evil.example"]
 
 
 @needs_git
-def test_w4_without_a_remote_every_remote_is_a_target(repository: Path) -> None:
+@pytest.mark.parametrize("place", ["pipe", "/dev/zero"])
+async def test_settings_that_never_end_are_nobodys_word_and_hold_nothing_up(
+    place: str, repository: Path
+) -> None:
+    os.mkfifo(repository / "pipe")
     git(repository, "remote", "add", "origin", "https://github.com/o/r")
-    git(repository, "remote", "add", "other", "https://evil.example/o/r")
-    targets = targets_of(PUSH, {"path": "."}, LexicalPaths(str(repository)), remotes=GitRemotes())
-    hosts = [target.host for target in targets if isinstance(target, UrlTarget)]
-    assert hosts == ["github.com", "evil.example"]
+    with (repository / ".git" / "config").open("a") as config:
+        config.write(f"[include]\n\tpath = {repository / place}\n")
+    asked = asyncio.ensure_future(hosts(repository, "origin", Resolver(timeout_seconds=0.3)))
+    turns = 0
+    while not asked.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert await asked == [""]
+    assert turns > 100 or place != "pipe", "others went on meanwhile"
+    assert await hosts(repository, "https://github.com/o/r", Resolver(timeout_seconds=0.01)) == [""]
+
+
+@needs_git
+async def test_settings_without_measure_are_nobodys_word(repository: Path) -> None:
+    remotes = "".join(f'[remote "r{n}"]\n\turl = https://github.com/o/{n}\n' for n in range(MOST_REMOTES + 1))
+    (repository / ".git" / "config").write_text(remotes)
+    assert await hosts(repository, "r1") == ["github.com"]
+    assert await hosts(repository) == [""]
+    (repository / ".git" / "config").write_text(remotes * (2 * MAX_BYTES // len(remotes)))
+    assert await hosts(repository, "r1") == [""]
 
 
 def test_w4_a_remote_that_is_left_out_is_a_target_with_a_problem() -> None:
@@ -124,10 +197,11 @@ def test_w4_a_remote_that_is_left_out_is_a_target_with_a_problem() -> None:
     ]
 
 
-def test_a_name_that_nobody_resolves_has_a_problem(tmp_path: Path) -> None:
-    for remotes in (None, GitRemotes(git="git-that-is-not-there")):
-        targets = targets_of(PUSH, {"remote": "origin"}, LexicalPaths(str(tmp_path)), remotes=remotes)
-        assert [target.problem is not None for target in targets if isinstance(target, UrlTarget)] == [True]
+async def test_a_name_that_nobody_resolves_has_a_problem(tmp_path: Path) -> None:
+    paths = LexicalPaths(str(tmp_path))
+    targets = targets_of(PUSH, {"remote": "origin"}, paths)
+    assert [target.problem is not None for target in targets if isinstance(target, UrlTarget)] == [True]
+    assert await hosts(tmp_path, "origin", Resolver(git="git-that-is-not-there")) == [""]
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,20 @@ import msgspec
 
 from holdfast.core import Call, JsonObject, Location, Paths, call_id
 from holdfast.core.errors import InvalidInput
-from holdfast.policy import GitRemotes, Request, RulePolicy, targets_of, tool_for
+from holdfast.policy import Request, Resolver, RulePolicy, tool_for
 from holdfast.world import WorldPaths
 
 
-def request_for(policy: RulePolicy, text: str, *, workspace: Path, protected: Sequence[Path]) -> Request:
+async def request_for(
+    policy: RulePolicy, text: str, *, workspace: Path, protected: Sequence[Path]
+) -> Request:
     """The call in a text, its targets resolved as they are now. Raises InvalidInput."""
     call = _call(text)
     tool = tool_for(policy, call.operation)
     paths: Paths = WorldPaths(workspace.resolve(), protected=[one.absolute() for one in protected])
     if not call.operation.startswith("world."):
         paths = _ToolPaths(paths)
-    targets = targets_of(tool, call.arguments, paths, remotes=GitRemotes()) if tool is not None else ()
+    targets = await Resolver().targets(tool, call.arguments, paths) if tool is not None else ()
     return Request(call=call, tool=tool, targets=targets)
 
 

@@ -63,7 +63,7 @@ class Clearance:
 
     async def clear(self, call: Call) -> Cleared | Decision | Parked:
         """May this be made now? A decision is a no, parked is a wait."""
-        judged = self._judge.judge(call)
+        judged = await self._judge.judge(call)
         decision, offer = judged.decision, judged.offer
         if decision.verdict == "deny" or offer is None:
             return decision
@@ -71,7 +71,7 @@ class Clearance:
             return self._cleared(judged, offer)
         asked = self._escalations.of(call)
         if isinstance(asked, Ruling):
-            return self._follow(asked, judged, offer)
+            return await self._follow(asked, judged, offer)
         if isinstance(asked, Escalation):
             return Parked(escalation=asked.id)
         if not offer.tool.asks_person and (grant := self._grants.covering(judged.request)):
@@ -96,7 +96,7 @@ class Clearance:
         await self._escalations.open(escalation)
         return Parked(escalation=escalation.id)
 
-    def _follow(self, ruling: Ruling, judged: Judged, offer: Offer) -> Cleared | Decision:
+    async def _follow(self, ruling: Ruling, judged: Judged, offer: Offer) -> Cleared | Decision:
         """Act on a person's answer, if what they saw is still what would happen."""
         asked, call, decision = ruling.escalation, judged.request.call, judged.decision
         if ruling.verdict != "approve":
@@ -109,10 +109,12 @@ class Clearance:
         if asked.targets != judged.request.targets:
             return _no(decision, "moved-after-approval", "a path or host now leads elsewhere than approved")
         if ruling.response is not None and ruling.response.arguments is not None:
-            return self._edited(call, ruling.response.arguments, asked.id)
+            return await self._edited(call, ruling.response.arguments, asked.id)
         return self._cleared(judged, offer, escalation=asked.id)
 
-    def _edited(self, call: Call, arguments: JsonObject, escalation: EscalationId) -> Cleared | Decision:
+    async def _edited(
+        self, call: Call, arguments: JsonObject, escalation: EscalationId
+    ) -> Cleared | Decision:
         """A person changed the arguments: judged again, and only a deny stands against their word."""
         edited = Call(
             id=call.id,
@@ -121,7 +123,7 @@ class Clearance:
             principal=call.principal,
             labels=call.labels,
         )
-        judged = self._judge.judge(edited)
+        judged = await self._judge.judge(edited)
         if judged.decision.verdict == "deny" or judged.offer is None:
             return judged.decision
         return self._cleared(judged, judged.offer, escalation=escalation)

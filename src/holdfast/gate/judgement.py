@@ -17,7 +17,7 @@ from holdfast.core import (
 )
 from holdfast.gate.calls import Calls
 from holdfast.gate.refusing import deny
-from holdfast.policy import GitRemotes, Policy, Request, annotate, targets_of, validate_arguments
+from holdfast.policy import Policy, Request, Resolver, annotate, validate_arguments
 
 
 class Offer(NamedTuple):
@@ -86,9 +86,9 @@ class Judge:
         self._paths = paths
         self._calls = calls
         self._repeats = repeats
-        self._remotes = GitRemotes()
+        self._resolver = Resolver()
 
-    def judge(self, call: Call) -> Judged:
+    async def judge(self, call: Call) -> Judged:
         """Everything that can be said of a call without making it."""
         offer = self._offers.get(call.operation)
         if offer is None:
@@ -99,7 +99,7 @@ class Judge:
         if problem is not None:
             refused = deny("invalid-arguments", problem)
             return Judged(Request(call=call, tool=offer.tool), refused, offer, call.digest)
-        targets = targets_of(offer.tool, call.arguments, self._paths, remotes=self._remotes)
+        targets = await self._resolver.targets(offer.tool, call.arguments, self._paths)
         request = Request(call=call, tool=offer.tool, targets=targets)
         digest = call.digest
         if self._calls.same_before(call, digest) >= self._repeats:

@@ -10,7 +10,7 @@ from holdfast.policy.examples import ExampleResult, run_examples, tool_for
 from holdfast.policy.explanation import Explanation, explain
 from holdfast.policy.findings import Finding, lint
 from holdfast.policy.fixed import FixedPolicy
-from holdfast.policy.git_remotes import GitRemotes, Remotes
+from holdfast.policy.git_remotes import Remotes
 from holdfast.policy.globs import match_glob
 from holdfast.policy.hosts import canonical_url
 from holdfast.policy.lexical import LexicalPaths
@@ -23,6 +23,7 @@ from holdfast.policy.load import (
 )
 from holdfast.policy.plain_yaml import UnreadableYaml, compose_plain
 from holdfast.policy.reach import loosest
+from holdfast.policy.resolving import Resolver
 from holdfast.policy.rule_policy import RulePolicy
 from holdfast.policy.rules import PolicyDocument, Rule
 from holdfast.policy.targets import targets_of
@@ -38,13 +39,13 @@ __all__ = [
     "Explanation",
     "Finding",
     "FixedPolicy",
-    "GitRemotes",
     "LexicalPaths",
     "Policy",
     "PolicyDocument",
     "RecordedCall",
     "Remotes",
     "Request",
+    "Resolver",
     "Rule",
     "RulePolicy",
     "UnreadableYaml",

@@ -132,6 +132,9 @@ def _remote_targets(
         ]
     # Asked for URLs too: `insteadOf` rewrites those as well.
     urls = remotes.urls(folder, element) if remotes is not None and folder is not None else ()
+    if not urls and element and folder is not None and remotes is not None:
+        problem = "leads where the settings of git say, and nobody could read them"
+        return [UrlTarget(role="git-remote-url", argument=argument, given=element, problem=problem)]
     return [canonical_remote(url, argument=argument) for url in urls or (element,)]
 
 

@@ -92,7 +92,7 @@ async def run(arguments: argparse.Namespace) -> int:
         case "show":
             return _show(arguments, console)
         case "check" | "explain":
-            return _check(arguments, console)
+            return await _check(arguments, console)
         case "test":
             return _test(arguments, console)
         case "lint":
@@ -121,10 +121,10 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
     return exits.OK
 
 
-def _check(arguments: argparse.Namespace, console: Console) -> int:
+async def _check(arguments: argparse.Namespace, console: Console) -> int:
     policy = _load(arguments, arguments.policy)
     text = sys.stdin.read() if arguments.call == "-" else arguments.call
-    request = request_for(policy, text, workspace=arguments.workspace, protected=arguments.protected)
+    request = await request_for(policy, text, workspace=arguments.workspace, protected=arguments.protected)
     if arguments.action == "explain":
         told = explain(policy, request)
         if arguments.json:
@@ -165,7 +165,7 @@ def _test(arguments: argparse.Namespace, console: Console) -> int:
             f"{policy.document.source}:{result.example.line}: {call} {what} by {result.rule}, "
             f"but {result.decision.verdict} by {result.decision.rule}"
         )
-    console.print(f"{len(results)} examples, {len(failed)} not met")
+    console.print(f"{counted(len(results), 'example')}, {len(failed)} not met")
     return exits.ERROR if failed else exits.OK
 
 
@@ -177,7 +177,7 @@ def _lint(arguments: argparse.Namespace, console: Console) -> int:
     else:
         for finding in findings:
             console.print(visible(f"{finding.source}: {finding.level}: {finding.message} [{finding.code}]"))
-        console.say(f"{len(warnings)} warnings, {len(findings) - len(warnings)} notes")
+        console.say(f"{counted(len(warnings), 'warning')}, {counted(len(findings) - len(warnings), 'note')}")
     return exits.ERROR if warnings else exits.OK
 
 
