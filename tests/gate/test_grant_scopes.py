@@ -16,6 +16,7 @@ from holdfast.core import (
     Scope,
     Tool,
     call_id,
+    counted,
 )
 from holdfast.core.events import MessagePosted, SessionOpened, SessionRewound
 from holdfast.gate import Gate, GrantBook, describe_grant
@@ -94,7 +95,7 @@ async def test_n_times_are_n_the_first_included(tmp_path: Path, times: int) -> N
     await desk.approved("times", times)
     for used in range(1, times):
         [grant] = desk.gate.grants.standing()
-        assert describe_grant(grant).endswith(f"{times - used} more times")
+        assert describe_grant(grant).endswith(counted(times - used, "more time"))
         assert isinstance(await desk.call(), Returned)
     assert isinstance(await desk.call(), Parked)
     again = await office.desk(desk.journal)

@@ -89,7 +89,7 @@ async def test_a_yes_is_never_for_ever(tmp_path: Path) -> None:
 
 async def test_tools_that_were_used_unasked_are_told(tmp_path: Path) -> None:
     (reply,) = await ask(tmp_path, of_parrots(tmp_path / "p"), f"sneak edit {tmp_path / 'p' / 'a'}")
-    assert reply.notes == ("the agent used 1 tools without asking (edit: write)",)
+    assert reply.notes == ("the agent used 1 tool without asking (edit: write)",)
 
 
 async def test_what_waits_for_a_person_is_let_go_when_the_turn_is_cancelled(tmp_path: Path) -> None:

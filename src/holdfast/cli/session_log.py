@@ -7,6 +7,7 @@ from datetime import datetime
 from holdfast.cli.console import visible
 from holdfast.cli.narrator import describe, why_it_ended
 from holdfast.cli.outcomes import in_words
+from holdfast.core import counted
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -68,7 +69,7 @@ def _told(entry: Recorded) -> tuple[str, str] | None:
             return "code", f"turn {event.turn}: {event.code}"
         case ModelReplied():
             usage = event.usage
-            took = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
+            took = f"{counted(usage.input_tokens, 'token')} in, {usage.output_tokens} out"
             return "model", f"step {event.step}, {took}: {event.message.text}"
         case ModelFailed():
             return "model", f"step {event.step} failed: {event.reason} ({event.code})"

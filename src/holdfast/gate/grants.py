@@ -18,6 +18,7 @@ from holdfast.core import (
     Response,
     Target,
     UrlTarget,
+    counted,
     new_token,
 )
 from holdfast.core.events import (
@@ -148,7 +149,7 @@ def describe_grant(grant: Grant) -> str:
         case "turn":
             until = f"in turn {grant.turn}"
         case "times":
-            until = f"{grant.uses_left} more times"
+            until = counted(grant.uses_left or 0, "more time")
         case "minutes":
             until = (
                 f"for {((grant.expires_ms or 0) - grant.given_ms) / 60_000:g} minutes from when it was given"

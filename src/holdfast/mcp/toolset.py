@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.core import Call, Clock, Paths, Performed, SystemClock, Tool
+from holdfast.core import Call, Clock, Paths, Performed, SystemClock, Tool, counted
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.annotations import Annotations, known_roles
 from holdfast.mcp.arguments import for_server
@@ -180,7 +180,7 @@ class McpToolset:
         if wait > 0:
             times = self._backoff.failures
             raise ToolFailed(
-                f"server {self.spec.name!r} failed {times} times; it is tried again in {wait:.0f} s",
+                f"server {self.spec.name!r} failed {counted(times, 'time')}; it is tried again in {wait:.0f} s",
                 hint=f"holdfast mcp doctor {self.spec.name}",
             )
         began = self._clock.monotonic()

@@ -21,7 +21,7 @@ from pydantic_ai.models import StreamedResponse
 from pydantic_ai.settings import ModelSettings as LibrarySettings
 from pydantic_ai.usage import RequestUsage
 
-from holdfast.core import Finish, ModelMessage, Usage
+from holdfast.core import Finish, ModelMessage, Usage, counted
 from holdfast.core.errors import ModelUnavailable
 from holdfast.models.contract import OnText, Prompt, Reply
 from holdfast.models.failures import PROVIDER_ERRORS, EndlessReply, classify
@@ -66,7 +66,7 @@ class ProviderModel:
             return await self._patience.within(self._until_answered(prompt, on_text, paid))
         except TimeoutError:
             raise ModelUnavailable(
-                f"{self._spec} did not finish within {self._patience.total_seconds:g} seconds",
+                f"{self._spec} did not finish within {counted(self._patience.total_seconds, 'second')}",
                 hint="raise total_seconds in the configuration, or ask for less at once",
                 usage=_total(paid),
             ) from None

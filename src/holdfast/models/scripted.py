@@ -11,7 +11,17 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.core import Finish, JsonObject, ModelMessage, Part, TextPart, ToolCallPart, Usage, encode
+from holdfast.core import (
+    Finish,
+    JsonObject,
+    ModelMessage,
+    Part,
+    TextPart,
+    ToolCallPart,
+    Usage,
+    counted,
+    encode,
+)
 from holdfast.core.errors import InvalidConfig, ModelUnavailable
 from holdfast.models.contract import OnText, Prompt, Reply
 
@@ -67,7 +77,7 @@ class ScriptedModel:
         place = sum(isinstance(message, ModelMessage) for message in prompt.messages)
         if place >= len(self._replies):
             raise ModelUnavailable(
-                f"the script of {self._name} has {len(self._replies)} replies and was asked for reply {place + 1}",
+                f"the script of {self._name} has {counted(len(self._replies), 'reply', 'replies')} and was asked for reply {place + 1}",
                 hint="add a reply to the script",
             )
         scripted = self._replies[place]

@@ -1,6 +1,6 @@
 """The host: which sessions are live in this process, and how many may be."""
 
-from holdfast.core import SessionId
+from holdfast.core import SessionId, counted
 from holdfast.core.errors import SessionNotReady
 from holdfast.session.session import Session
 
@@ -15,7 +15,10 @@ class Host:
     def admit(self, session: Session) -> None:
         """Take a session in. Raises SessionNotReady where there is no room."""
         if len(self._sessions) >= self._max_sessions:
-            raise SessionNotReady(f"{self._max_sessions} sessions are live already", hint="close one first")
+            raise SessionNotReady(
+                f"no more than {counted(self._max_sessions, 'session')} may be live at once",
+                hint="close one first",
+            )
         self._sessions[session.id] = session
 
     def dismiss(self, session: SessionId) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 
 from holdfast.agent import bounded, explained
-from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id
+from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id, counted
 from holdfast.core.errors import Diverged
 from holdfast.core.events import CallIntended, CallRefused, Recorded, RunEnded, RunStarted
 from holdfast.core.fold import Fold, effective
@@ -94,7 +94,7 @@ class _Again:
             if ended.state is not None:
                 self._states[ended.state] = await self._guest.snapshot()
         if answers.number < last_call:
-            return f"it made {last_call - answers.number} calls less than the journal has"
+            return f"it made {counted(last_call - answers.number, 'call')} less than the journal has"
         return _difference(run, ended)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Literal
 
-from holdfast.core import Error, SessionId, Value, is_success
+from holdfast.core import Error, SessionId, Value, counted, is_success
 from holdfast.teams.contract import Letter, Reply
 from holdfast.teams.errors import TooManyHops
 from holdfast.teams.pairs import Pair
@@ -52,7 +52,7 @@ class Flights:
         """The answer to a letter that was handed on too often; None for one that may go on."""
         if letter.hops <= max_hops:
             return None
-        message = f"this question was handed on {letter.hops} times"
+        message = f"this question was handed on {counted(letter.hops, 'time')}"
         hint = "answer with what you know; max_hops in the roster is the limit"
         return Reply(outcome=Error(message=message, code=TooManyHops.code, hint=hint))
 

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
+from holdfast.core import counted
 from holdfast.teams.errors import MemberLost
 from holdfast.teams.programs import LineProcess
 
@@ -55,7 +56,7 @@ class Patience:
                 if is_silent and not self._waits_for_us:
                     await self._program.stop(is_hurried=True)
                     raise MemberLost(
-                        f"{self._name} said nothing for {self._silence_seconds:g} seconds and was ended",
+                        f"{self._name} said nothing for {counted(self._silence_seconds, 'second')} and was ended",
                         hint=AGAIN,
                     )
         finally:
@@ -71,7 +72,9 @@ class Patience:
                 return waiting.result()
             if ended.done():
                 raise await self.lost()
-            raise MemberLost(f"{self._name} gave no answer to {what} within {seconds:g} seconds", hint=AGAIN)
+            raise MemberLost(
+                f"{self._name} gave no answer to {what} within {counted(seconds, 'second')}", hint=AGAIN
+            )
         finally:
             ended.cancel()
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from uuid import uuid4
 
-from holdfast.core import Usage, encode
+from holdfast.core import Usage, counted, encode
 from holdfast.teams.contract import Bound, Capabilities, Letter, OnCall, Reply
 from holdfast.teams.errors import MemberLost
 from holdfast.teams.recording import answered
@@ -97,7 +97,7 @@ class ScriptedAgent:
         heard = self._program.conversations[self._key]
         if sum(map(len, heard)) <= above_tokens:
             return False
-        heard[:] = [f"summary of {len(heard)} messages"]
+        heard[:] = [f"summary of {counted(len(heard), 'message')}"]
         return True
 
     def die(self) -> None:

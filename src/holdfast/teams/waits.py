@@ -9,7 +9,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from holdfast.core import SessionId
+from holdfast.core import SessionId, counted
 from holdfast.teams.errors import PoolFull, WouldDeadlock
 
 
@@ -35,7 +35,7 @@ class Waits:
         path = self._path(awaited, waiter)
         if path:
             raise WouldDeadlock(
-                f"this question would wait for its own answer, over {len(path)} conversations",
+                f"this question would wait for its own answer, over {counted(len(path), 'conversation')}",
                 hint="answer with what you know, or ask in another thread",
             )
         if is_starved(self.waiting | {waiter}):

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Literal
 
-from holdfast.core import Value
+from holdfast.core import Value, counted
 from holdfast.world.fingerprints import fingerprint_of
 
 CONTEXT_LINES = 3
@@ -128,4 +128,6 @@ def _text(content: bytes | None) -> str | None:
 
 
 def _measure(content: bytes | None) -> str:
-    return "nothing" if content is None else f"{len(content)} bytes, {fingerprint_of(content)[:12]}"
+    return (
+        "nothing" if content is None else f"{counted(len(content), 'byte')}, {fingerprint_of(content)[:12]}"
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from holdfast.core import Value
+from holdfast.core import Value, counted
 from holdfast.core.errors import InvalidInput, QuotaExceeded
 
 
@@ -46,9 +46,9 @@ class Meter:
         self._held = self._count()
         if self._is_over(self._held, bytes, files):
             raise QuotaExceeded(
-                f"the workspace would hold {self._held.bytes + max(bytes, 0)} bytes in "
-                f"{self._held.files + max(files, 0)} files, and may hold "
-                f"{_bound(self._quota.bytes)} bytes in {_bound(self._quota.files)} files",
+                f"the workspace would hold {counted(self._held.bytes + max(bytes, 0), 'byte')} in "
+                f"{counted(self._held.files + max(files, 0), 'file')}, and may hold "
+                f"{_bound(self._quota.bytes, 'byte')} in {_bound(self._quota.files, 'file')}",
                 hint="delete what is not needed, or raise the quota",
             )
 
@@ -72,5 +72,5 @@ def _exceeds(total: int, bound: int | None, growth: int) -> bool:
     return bound is not None and growth > 0 and total > bound
 
 
-def _bound(bound: int | None) -> str:
-    return "any number of" if bound is None else str(bound)
+def _bound(bound: int | None, noun: str) -> str:
+    return f"any number of {noun}s" if bound is None else counted(bound, noun)

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from holdfast.cli.checkup.finding import Finding, State
+from holdfast.core import counted
 from holdfast.core.errors import HoldfastError
 from holdfast.guests import Engines, Sandbox, self_test
 from holdfast.store import Home
@@ -46,7 +47,7 @@ async def _tried(engines: Engines, sandbox: Sandbox, folder: Path) -> Finding:
             part=part, state="bad", told=told, fix=f"do not use --sandbox {sandbox}, and report this"
         )
     version, walls = engine.capabilities.version, ", ".join(_walls(engine.capabilities.notes))
-    told = f"version {version}: {len(checks)} tests passed, escape attempts refused"
+    told = f"version {version}: {counted(len(checks), 'test')} passed, escape attempts refused"
     return Finding(part=part, state="ok", told=f"{told}; {walls}" if walls else told)
 
 

@@ -23,6 +23,7 @@ from holdfast.cli.audit_table import audit_table
 from holdfast.cli.console import Console, visible
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_POLICY, FILES, TASK, DemoAnswers, demo_model
 from holdfast.cli.narrator import Narrator
+from holdfast.core import counted
 from holdfast.session import Session
 
 
@@ -107,8 +108,8 @@ def _show_record(session: Session, runtime: Runtime, console: Console, project: 
     console.tell()
     spent = session.budget.spent
     console.tell(
-        f"Spent   {spent.steps} replies, {spent.tokens:,} tokens (estimated: the model is a script), {spent.calls} calls, "
-        f"{spent.bytes_written} bytes staged, {spent.wall_seconds:.2f} s; cost 0",
+        f"Spent   {counted(spent.steps, 'reply', 'replies')}, {counted(spent.tokens, 'token')} (estimated: the model is a script), {counted(spent.calls, 'call')}, "
+        f"{counted(spent.bytes_written, 'byte')} staged, {spent.wall_seconds:.2f} s; cost 0",
         folds=True,
     )
     console.tell(f"Files   {project}")

@@ -16,7 +16,7 @@ from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.cli.progress import Progress
 from holdfast.config import load_config
-from holdfast.core import UserMessage
+from holdfast.core import UserMessage, counted
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import (
     DEFAULTS,
@@ -134,7 +134,9 @@ async def _check(console: Console, given: str | None) -> int:
     is_right = [(call.tool, call.arguments) for call in reply.message.tool_calls] == [
         ("add", {"a": 19, "b": 23})
     ]
-    console.print(f"answers     yes ({usage.input_tokens} tokens in, {usage.output_tokens} out, cost {cost})")
+    console.print(
+        f"answers     yes ({counted(usage.input_tokens, 'token')} in, {usage.output_tokens} out, cost {cost})"
+    )
     console.print(f"uses tools  {'yes' if is_right else 'no: it did not make the call it was asked for'}")
     console.print(f"window      {model.context_tokens or 'unknown'} tokens")
     if spec.startswith("local:"):

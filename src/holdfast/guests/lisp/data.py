@@ -16,6 +16,7 @@ Python lists are never data: a frame is one, with its parent first and its varia
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, final
 
+from holdfast.core import counted
 from holdfast.guests.lisp.faults import Fault
 from holdfast.guests.lisp.place import Place
 
@@ -134,13 +135,13 @@ class HostProcedure(Procedure):
         if self.fits(count):
             return
         if self.most is None:
-            expected = f"at least {self.least}"
+            expected = f"at least {counted(self.least, 'argument')}"
         elif self.most == self.least:
-            expected = str(self.least)
+            expected = counted(self.least, "argument")
         else:
-            expected = f"{self.least} to {self.most}"
+            expected = f"{self.least} to {self.most} arguments"
         name = self.name.lstrip("%")
-        raise Fault("arity-error", f"{name} takes {expected} arguments, it was given {count}")
+        raise Fault("arity-error", f"{name} takes {expected}, it was given {count}")
 
 
 @final

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple, final
 
+from holdfast.core import counted
 from holdfast.guests.lisp.data import UNBOUND, Datum, Frame, Procedure, make_list
 from holdfast.guests.lisp.faults import Fault
 from holdfast.guests.lisp.nodes import Lambda
@@ -89,7 +90,9 @@ class Template:
         if count < self.arity or (count > self.arity and not self.takes_rest):
             name = self.node.name or "this procedure"
             least = "at least " if self.takes_rest else ""
-            raise Fault("arity-error", f"{name} takes {least}{self.arity} arguments, it was given {count}")
+            raise Fault(
+                "arity-error", f"{name} takes {least}{counted(self.arity, 'argument')}, it was given {count}"
+            )
         frame[self.arity + 1 :] = [make_list(frame[self.arity + 1 :])]
 
 

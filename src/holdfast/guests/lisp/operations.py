@@ -5,7 +5,7 @@ Everything that touches the world, a model or the session is a call that the gat
 
 from collections.abc import Iterable, Mapping
 
-from holdfast.core import Tool
+from holdfast.core import Tool, counted
 from holdfast.guests.lisp.data import Datum, Keyword, Operation
 from holdfast.guests.lisp.faults import Fault
 
@@ -67,7 +67,9 @@ def name_arguments(name: str, positions: tuple[str, ...], given: list[Datum]) ->
         except StopIteration:
             raise Fault("arity-error", f"{name} was given :{item.name} without a value") from None
     if len(unlabelled) > len(positions):
-        raise Fault("arity-error", f"{name} takes at most {len(positions)} arguments without a label")
+        raise Fault(
+            "arity-error", f"{name} takes at most {counted(len(positions), 'argument')} without a label"
+        )
     for position, value in zip(positions, unlabelled, strict=False):
         if position in named:
             raise Fault("arity-error", f"{name} was given {position} twice")

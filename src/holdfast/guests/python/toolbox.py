@@ -10,7 +10,7 @@ from typing import Any
 
 import pydantic_monty as monty
 
-from holdfast.core import Json, JsonObject, Tool
+from holdfast.core import Json, JsonObject, Tool, counted
 from holdfast.guests.python.plain import NotPlain, plain
 from holdfast.guests.stubs import parameters, python_name
 
@@ -65,7 +65,7 @@ class Toolbox:
 
 def _bound(tool: Tool, names: dict[str, str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> JsonObject:
     if len(args) > len(names):
-        raise TypeError(f"{tool.name}() takes {len(names)} arguments but {len(args)} were given")
+        raise TypeError(f"{tool.name}() takes {counted(len(names), 'argument')} but was given {len(args)}")
     given = dict(zip(names.values(), args, strict=False))
     for keyword, value in kwargs.items():
         # A tool may take more than its schema lists; the gate holds arguments against the schema.

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from pathlib import Path
 
-from holdfast.core import Finish, Json, JsonObject, ModelMessage, Part, TextPart, ToolCallPart, Usage
+from holdfast.core import Finish, Json, JsonObject, ModelMessage, Part, TextPart, ToolCallPart, Usage, counted
 from holdfast.core.errors import ContextExceeded, ModelRefused, ModelUnavailable
 from holdfast.models.contract import OnText, Prompt, Reply
 from holdfast.models.local.grammar import arguments_of, request
@@ -48,7 +48,7 @@ class LocalModel:
             return await self._patience.within(self._ask(prompt, on_text))
         except TimeoutError:
             raise ModelUnavailable(
-                f"{self._name} did not finish within {self._patience.total_seconds:g} seconds",
+                f"{self._name} did not finish within {counted(self._patience.total_seconds, 'second')}",
                 hint="raise total_seconds in the configuration, or ask for less at once",
             ) from None
 

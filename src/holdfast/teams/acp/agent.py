@@ -14,7 +14,7 @@ from acp.schema import HttpHeader, HttpMcpServer
 from pydantic import ValidationError
 
 import holdfast.teams.quarters as quarters
-from holdfast.core import Error, Ok, Outcome, Usage
+from holdfast.core import Error, Ok, Outcome, Usage, counted
 from holdfast.teams.acp.talk import Heard, Talk
 from holdfast.teams.acp.tools import GROUP
 from holdfast.teams.contract import Bound, Capabilities, Letter, OnCall, Reply
@@ -200,7 +200,7 @@ def _unasked(heard: Heard) -> tuple[str, ...]:
     if not calls:
         return ()
     named = "; ".join(f"{call.verb}: {call.title}"[:100] for call in calls[:5])
-    return (f"the agent used {len(calls)} tools without asking ({named})",)
+    return (f"the agent used {counted(len(calls), 'tool')} without asking ({named})",)
 
 
 def _words(error: Exception) -> str:
