@@ -149,6 +149,11 @@ def test_what_was_said_and_what_it_took_is_shown(
     assert busiest["median_seconds"] is not None
     assert main(["teams", "usage"]) == 0
     table = capsys.readouterr().out.splitlines()
-    assert table[0].split()[:2] == ["pair", "messages"]
-    assert table[1].startswith("a -> b")
-    assert table[-1].startswith("2 pairs, 2 messages each")
+    assert table[0].split()[:2] == ["messages", "failed"]
+    assert table[1].split()[0] == "3"
+    assert table[1].endswith("  a -> b")
+    assert table[-1].endswith("  2 pairs, 2 messages each")
+    assert main(["teams", "status"]) == 0
+    pairs = capsys.readouterr().out.splitlines()
+    assert [line for line in (*table, *pairs) if len(line) > 80] == []
+    assert main(["show", pairs[0].split()[0]]) == 0

@@ -10,6 +10,8 @@ from holdfast.store import SessionSummary
 from holdfast.teams import CompanyFigures, Correspondence, Pair, PairFigures, Reply, Roster
 
 _WORDS = 60
+_ID = 13
+"""So much of an id names a session, wherever one is asked for."""
 _NOBODY = "nobody has asked anybody yet; holdfast teams ask TEAM QUESTION is the first"
 
 
@@ -47,9 +49,8 @@ def log_lines(pair: Pair, history: Correspondence) -> list[LogLine]:
 def show_roster(roster: Roster, console: Console) -> None:
     """Who is on it."""
     for team in roster.teams.values():
-        console.print(
-            f"{team.name:<16} {team.member:<9} {team.project}  {visible(team.description)}".rstrip()
-        )
+        told = f"{team.name:<16} {team.member:<9} {team.project}  {visible(team.description)}"
+        console.tell(told.rstrip(), folds=True)
 
 
 def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
@@ -57,10 +58,9 @@ def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
     if not lines:
         console.say(_NOBODY)
     for line in lines:
-        rest = " archived" if line.lifecycle == "paused" else ""
-        console.print(
-            f"{line.description:<40} {counted(line.turns, 'message'):>15} {line.tokens:>10,} tokens  {line.id}{rest}"
-        )
+        rest = " (archived)" if line.lifecycle == "paused" else ""
+        amounts = f"{counted(line.turns, 'message'):>13} {line.tokens:>9,} tokens"
+        console.print(f"{line.id[:_ID]} {amounts}  {line.description}{rest}")
 
 
 def show_log(lines: Sequence[LogLine], console: Console) -> None:
@@ -69,27 +69,28 @@ def show_log(lines: Sequence[LogLine], console: Console) -> None:
         console.say(_NOBODY)
     for line in lines:
         at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        console.print(f"{at}  {line.pair}  {_short(line.text)}")
+        console.tell(f"{at}  {line.pair}  {_short(line.text)}", folds=True)
         if isinstance(line.outcome, Error):
-            console.print(f"{'':21}! {line.outcome.code}: {_short(line.outcome.message)}")
+            console.tell(f"{'':21}! {line.outcome.code}: {_short(line.outcome.message)}", folds=True)
         elif line.outcome is None:
-            console.print(f"{'':21}… not answered")
+            console.tell(f"{'':21}… not answered")
         else:
-            console.print(f"{'':21}> {_short(line.answer)}  ({line.seconds:.1f} s, {line.tokens:,} tokens)")
+            console.tell(
+                f"{'':21}> {_short(line.answer)}  ({line.seconds:.1f} s, {line.tokens:,} tokens)", folds=True
+            )
 
 
 def show_figures(figures: CompanyFigures, console: Console) -> None:
-    """The busiest pairs first, and all together at the end."""
-    head = (
-        f"{'pair':<40} {'messages':>8} {'failed':>6} {'tokens':>12} {'cost':>9} {'median s':>9} {'95 % s':>8}"
-    )
-    console.print(head)
-    for each in figures.pairs:
-        console.print(_figures_row(each))
+    """The busiest pairs first, and all together at the end. A name comes last, where it has all the room it needs."""
     console.print(
-        f"{f'{len(figures.pairs)} pairs, {figures.messages_a_pair:g} messages each':<40} "
-        f"{figures.messages:>8} {figures.failed:>6} {figures.tokens:>12,} {_price(figures.cost_usd):>9}"
+        f"{'messages':>8} {'failed':>6} {'tokens':>10} {'cost':>8} {'median s':>8} {'95 % s':>7}  pair"
     )
+    for each in figures.pairs:
+        console.print(
+            f"{_amounts(each)} {_time(each.median_seconds):>8} {_time(each.slow_seconds):>7}  {each.pair}"
+        )
+    pairs = counted(len(figures.pairs), "pair")
+    console.print(f"{_amounts(figures)} {'':16}  {pairs}, {counted(figures.messages_a_pair, 'message')} each")
 
 
 def show_reply(reply: Reply, console: Console, *, is_json: bool) -> int:
@@ -108,11 +109,8 @@ def show_reply(reply: Reply, console: Console, *, is_json: bool) -> int:
     return exits.OK if is_success(reply.outcome) else exits.ERROR
 
 
-def _figures_row(each: PairFigures) -> str:
-    return (
-        f"{each.pair:<40} {each.messages:>8} {each.failed:>6} {each.tokens:>12,} {_price(each.cost_usd):>9} "
-        f"{_time(each.median_seconds):>9} {_time(each.slow_seconds):>8}"
-    )
+def _amounts(each: PairFigures | CompanyFigures) -> str:
+    return f"{each.messages:>8} {each.failed:>6} {each.tokens:>10,} {_price(each.cost_usd):>8}"
 
 
 def _price(cost: object) -> str:
