@@ -21,7 +21,7 @@ remove it
   values from:   the agent itself, in turn 1: nothing of it was said or read before
   can be undone: yes: /rewind brings the files back
   spent so far:  N tokens, $0.0000, 0 calls
-  a standing yes (2 to 5) covers: world.delete on WORK/a.txt (delete-path)
+  a standing yes (2 to 5) covers: world.delete on path WORK/a.txt (delete-path)
     1  yes, once
     2  yes, in this turn
     3  yes, for 10 minutes

@@ -5,7 +5,7 @@ from tests.policy.naive_patterns import glob, host, literal, low
 from holdfast.core import NameTarget, PathTarget, Target, UrlTarget, Verdict
 from holdfast.policy import PolicyDocument, Request, Rule
 
-OPAQUE = {"branch-name", "commit-message", "email-body", "share-permission", "none"}
+OPAQUE = {"branch-name", "commit-message", "email-body", "share-permission", "content", "none"}
 ORDER = ["allow", "stage", "escalate", "deny"]
 
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from holdfast.cli.console import visible
 from holdfast.core import (
-    PERSON,
     Call,
     Escalation,
     Json,
@@ -19,7 +18,7 @@ from holdfast.core import (
     encode,
 )
 from holdfast.core.errors import HoldfastError
-from holdfast.gate import describe_grant, grant_for
+from holdfast.gate import standing_rule
 from holdfast.session import ASK_PERSON, Session
 
 MAX_LINES = 40
@@ -129,21 +128,15 @@ def cost_so_far(session: Session) -> str:
     return f"{spent.tokens:,} tokens, {cost}, {counted(spent.calls, 'call')}"
 
 
-def standing_rule(escalation: Escalation, *, now_ms: int) -> str:
-    """Exactly what a standing yes would cover."""
-    response = Response(verdict="approve", scope="always")
-    grant = grant_for(escalation, response, principal=PERSON, now_ms=now_ms)
-    return visible(describe_grant(grant).removesuffix(", in every session")) if grant is not None else ""
-
-
 def choices(escalation: Escalation, *, is_whole: bool, is_edited: bool) -> list[tuple[str, str]]:
     """What may be chosen by which digit. What could not be shown in full cannot be allowed for always."""
     if is_question(escalation):
         return [("1", "answer"), ("6", "do not answer")]
+    can_stand = not is_edited and bool(standing_rule(escalation))
     yes = [
         (digit, words)
         for digit, scope, words in _SCOPES
-        if scope == "once" or (not is_edited and (scope != "always" or is_whole))
+        if scope == "once" or (can_stand and (scope != "always" or is_whole))
     ]
     no = [("6", "no"), ("7", "no, and tell it why"), ("8", "edit the arguments")]
     return [*yes, *no] if is_whole else [*yes, *no, ("9", "show all of it")]

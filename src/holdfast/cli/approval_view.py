@@ -8,14 +8,14 @@ from holdfast.cli.approval_text import (
     exact_call,
     is_question,
     shortened,
-    standing_rule,
     what_happens,
     where_from,
     why_it_asks,
 )
 from holdfast.cli.cells import cells
-from holdfast.cli.console import Console
+from holdfast.cli.console import Console, visible
 from holdfast.core import Escalation
+from holdfast.gate import standing_rule
 from holdfast.session import Session
 
 BELOW_THE_CALL = 20
@@ -61,12 +61,12 @@ def show_waiting(console: Console, waiting: Sequence[Escalation], current: Escal
 
 
 def show_choices(
-    console: Console, escalation: Escalation, offered: Sequence[tuple[str, str]], *, how: str, now_ms: int
+    console: Console, escalation: Escalation, offered: Sequence[tuple[str, str]], *, how: str
 ) -> None:
     """What may be said, digit by digit, and what a standing yes would cover."""
     standing = [digit for digit, _ in offered if digit in "2345"]
     if standing:
-        rule = standing_rule(escalation, now_ms=now_ms)
+        rule = visible(standing_rule(escalation))
         console.say(f"  a standing yes ({standing[0]} to {standing[-1]}) covers: {rule}", folds=True)
     for digit, words in offered:
         console.say(f"    {digit}  {words}")

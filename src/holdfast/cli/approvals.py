@@ -103,7 +103,7 @@ class TerminalApprover:
         is_whole = show_escalation(self._console, escalation, self._session)
         offered = choices(escalation, is_whole=is_whole, is_edited=is_edited)
         how = "type a digit and Enter" if self._keyboard.is_by_line else "press a digit"
-        show_choices(self._console, escalation, offered, how=how, now_ms=self._clock.now_ms())
+        show_choices(self._console, escalation, offered, how=how)
         return {digit for digit, _ in offered}
 
     async def _said_of(self, escalation: Escalation, *, is_edited: bool) -> str:

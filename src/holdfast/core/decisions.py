@@ -61,6 +61,16 @@ class Escalation(Value):
     opened_ms: int
     expires_ms: int
     targets: tuple[Target, ...] = ()
+    contents: tuple[str, ...] = ()
+    """The arguments that are mere content."""
+
+
+class Fixed(Value):
+    """An argument that a standing yes holds to one value: its digest, and as much of it as there is room to show."""
+
+    argument: str
+    digest: str
+    shown: str
 
 
 class Grant(Value):
@@ -72,8 +82,10 @@ class Grant(Value):
     targets: tuple[Target, ...]
     """Every target of a later call has to lie within one of these, as far as `reach` goes."""
     reach: Reach = "exact"
-    arguments_digest: str | None = None
-    """Where there is no target to compare, only the very same arguments are covered."""
+    fixed: tuple[Fixed, ...] = ()
+    """The arguments that refer to nothing: a later call has these, with these values."""
+    contents: tuple[str, ...] = ()
+    """The arguments whose value is left open; none where there is no target to hold the call to."""
     scope: Scope
     given_by: Principal
     given_ms: int

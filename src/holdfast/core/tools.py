@@ -25,9 +25,13 @@ Role = Literal[
     "email-address",
     "email-body",
     "share-permission",
+    "content",
     "none",
 ]
-"""What an argument means to the world. `none` is data: it is carried, not judged."""
+"""What an argument means to the world. `content` (what is written) and `none` are data: carried, not judged.
+
+A standing yes leaves content open; other data it holds to what was shown.
+"""
 
 
 class Condition(Value):

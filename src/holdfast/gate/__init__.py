@@ -8,7 +8,8 @@ from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.foreign_requests import ForeignRequest, answer_foreign, requests_in
 from holdfast.gate.gate import Gate, GateSettings
 from holdfast.gate.grant_book import GrantBook
-from holdfast.gate.grants import Grants, covers, describe_grant, grant_for
+from holdfast.gate.grant_words import describe_grant, standing_rule
+from holdfast.gate.grants import Grants, covers, grant_for
 from holdfast.gate.inbox import Inbox, RaiseBudget, RevokeGrant
 from holdfast.gate.loops import Loops
 from holdfast.gate.purse import Purse, Share, limits_of_tree, share_of
@@ -51,5 +52,6 @@ __all__ = [
     "limits_of_tree",
     "requests_in",
     "share_of",
+    "standing_rule",
     "within_time",
 ]

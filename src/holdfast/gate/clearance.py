@@ -24,6 +24,7 @@ from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grants import Grants
 from holdfast.gate.judgement import Judge, Judged, Offer
 from holdfast.gate.origins import Origins
+from holdfast.policy import contents_of
 
 
 class Cleared(NamedTuple):
@@ -92,6 +93,7 @@ class Clearance:
             opened_ms=now_ms,
             expires_ms=now_ms + int(self._escalation_seconds * 1000),
             targets=judged.request.targets,
+            contents=contents_of(offer.tool, call.arguments),
         )
         await self._escalations.open(escalation)
         return Parked(escalation=escalation.id)

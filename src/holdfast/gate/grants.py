@@ -11,14 +11,17 @@ from holdfast.core import (
     CallId,
     Clock,
     Escalation,
+    Fixed,
     Grant,
     GrantId,
+    Json,
     PathTarget,
     Principal,
     Response,
     Target,
     UrlTarget,
-    counted,
+    digest,
+    encode,
     new_token,
 )
 from holdfast.core.events import (
@@ -31,6 +34,9 @@ from holdfast.core.events import (
 )
 from holdfast.core.fold import Fold, Followed
 from holdfast.policy import Request
+
+MOST_SHOWN = 120
+"""Characters of a value that a grant holds to; who is asked sees the whole call beside it."""
 
 
 class Grants(Fold):
@@ -106,17 +112,23 @@ class Grants(Fold):
 def grant_for(
     escalation: Escalation, response: Response, *, principal: Principal, now_ms: int
 ) -> Grant | None:
-    """The grant that an answer asks for; None for a plain yes or no, and for edited arguments."""
+    """The grant that an answer asks for; None for a plain yes or no, for edited arguments, and where an address cannot be
+    told: what it will lead to next time nobody can say yes to."""
     if response.verdict != "approve" or response.scope == "once" or response.arguments is not None:
         return None
+    if any(isinstance(target, UrlTarget) and target.problem is not None for target in escalation.targets):
+        return None
     amount = response.amount or 1
+    # Without a target, content left open would be a yes to everything this operation can do: that is never given.
+    contents = escalation.contents if escalation.targets else ()
     return Grant(
         id=GrantId(new_token()),
         operation=escalation.call.operation,
         rule=escalation.decision.rule,
         targets=escalation.targets,
         reach=response.reach,
-        arguments_digest=None if escalation.targets else escalation.digest,
+        fixed=_fixed(escalation.call, escalation.targets, contents),
+        contents=contents,
         scope=response.scope,
         given_by=principal,
         given_ms=now_ms,
@@ -128,43 +140,41 @@ def grant_for(
 
 
 def covers(grant: Grant, call: Call, targets: Sequence[Target]) -> bool:
-    """Whether a call is within what the person said yes to."""
-    if grant.operation != call.operation:
-        return False
-    if grant.arguments_digest is not None:
-        return grant.arguments_digest == call.digest
-    # No target at all would be a yes to everything this operation can do: that is never given.
-    return bool(targets) and all(
-        any(_within(target, given, grant) for given in grant.targets) for target in targets
+    """Whether a call is within what the person said yes to: argument by argument, none more and none left out."""
+    return (
+        grant.operation == call.operation
+        and _referring(targets) == _referring(grant.targets)
+        and all(any(_within(target, given, grant) for given in grant.targets) for target in targets)
+        and _digests(call, targets, grant.contents) == {each.argument: each.digest for each in grant.fixed}
     )
 
 
-def describe_grant(grant: Grant) -> str:
-    """The exact rule in words: what is allowed, and how long. What this does not say, the grant does not cover."""
-    if grant.arguments_digest is not None:
-        what = "with exactly these arguments"
-    else:
-        what = "on " + ", ".join(dict.fromkeys(_area(target, grant) for target in grant.targets))
-    match grant.scope:
-        case "turn":
-            until = f"in turn {grant.turn}"
-        case "times":
-            until = counted(grant.uses_left or 0, "more time")
-        case "minutes":
-            until = (
-                f"for {((grant.expires_ms or 0) - grant.given_ms) / 60_000:g} minutes from when it was given"
-            )
-        case "session":
-            until = "in this session"
-        case "always":
-            until = "in every session"
-        case "once":
-            until = "once"
-    return f"{grant.operation} {what}, {until}"
+def _fixed(call: Call, targets: Sequence[Target], contents: Sequence[str]) -> tuple[Fixed, ...]:
+    held = _digests(call, targets, contents)
+    return tuple(
+        Fixed(argument=name, digest=held[name], shown=_shown(call.arguments[name])) for name in sorted(held)
+    )
+
+
+def _digests(call: Call, targets: Sequence[Target], contents: Sequence[str]) -> dict[str, str]:
+    """The arguments that refer to nothing and are no content, each by its value."""
+    others = _referring(targets) | set(contents)
+    return {name: digest(value) for name, value in call.arguments.items() if name not in others}
+
+
+def _referring(targets: Sequence[Target]) -> set[str]:
+    return {target.argument for target in targets}
+
+
+def _shown(value: Json) -> str:
+    text = encode(value).decode()
+    if len(text) <= MOST_SHOWN:
+        return text
+    return f"{text[:MOST_SHOWN]}... ({len(text):,} characters, these and no others)"
 
 
 def _within(target: Target, given: Target, grant: Grant) -> bool:
-    if target.role != given.role:
+    if (target.role, target.argument) != (given.role, given.argument):
         return False
     match target, given:
         case PathTarget(), PathTarget():
@@ -172,38 +182,29 @@ def _within(target: Target, given: Target, grant: Grant) -> bool:
                 return False
             if target.location.real == given.location.real:
                 return True
-            return grant.reach == "folder" and _lies_in(target.location.real, _folder(given))
+            return grant.reach == "folder" and _lies_in(target.location.real, folder_of(given))
         case UrlTarget(), UrlTarget():
             if target.problem or not target.host:
                 return False
             if grant.reach != "host":
                 # Whole, its query included: what is asked of a host is also what is told to it.
-                return (target.given, target.path, _host(target)) == (given.given, given.path, _host(given))
-            return _host(target) == _host(given)
+                return (target.given, target.path, host_of(target)) == (
+                    given.given,
+                    given.path,
+                    host_of(given),
+                )
+            return host_of(target) == host_of(given)
         case _:
             return target == given
 
 
-def _area(target: Target, grant: Grant) -> str:
-    match target:
-        case PathTarget():
-            if grant.reach == "folder":
-                return f"everything in {_folder(target)} ({target.role})"
-            return f"{target.location.real} ({target.role})"
-        case UrlTarget():
-            if grant.reach == "host":
-                return f"everything at {_host(target)}"
-            _, mark, query = target.given.partition("?")
-            return f"{_host(target)}{target.path}{mark}{query}"
-        case _:
-            return f"{target.argument}={target.value}"
-
-
-def _host(target: UrlTarget) -> str:
+def host_of(target: UrlTarget) -> str:
+    """The place that a grant for a host covers: scheme, host and port."""
     return f"{target.scheme}://{target.host}{f':{target.port}' if target.port else ''}"
 
 
-def _folder(target: PathTarget) -> str:
+def folder_of(target: PathTarget) -> str:
+    """The folder that a grant for a folder covers."""
     return posixpath.dirname(target.location.real)
 
 

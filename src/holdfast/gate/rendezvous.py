@@ -1,6 +1,7 @@
 """Approval by files: a request appears in a folder, and whoever may write there answers with a response beside it.
 
-    request-{id}.json    {escalationId, serverName, toolName, arguments, reason, digest, rule, expiresAt, scopes}
+    request-{id}.json    {escalationId, serverName, toolName, arguments, reason, digest, rule, expiresAt, scopes,
+                          standing}
     response-{id}.json   {decision: "approved" | "denied", digest?, scope?, amount?, reason?}
 
 Both are written beside and renamed into place. Anything that is not a clear yes is a no. The folder is watched only while
@@ -17,6 +18,7 @@ from holdfast.core import PERSON, Escalation, EscalationId, JsonObject, Response
 from holdfast.core.errors import EscalationUnknown
 from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Noted, Recorded
 from holdfast.gate.gate import Gate
+from holdfast.gate.grant_words import standing_rule
 from holdfast.gate.inotify import Watch
 from holdfast.gate.own_files import read_own, remove
 from holdfast.store import Journal, replace_private
@@ -38,6 +40,8 @@ class _Request(Value, rename="camel"):
     rule: str
     expires_at: int
     scopes: tuple[Scope, ...]
+    standing: str
+    """What a yes for longer than once would cover, word for word."""
 
 
 class _Answer(Value, forbid_unknown_fields=True):
@@ -107,7 +111,8 @@ class Rendezvous:
             digest=escalation.digest,
             rule=escalation.decision.rule,
             expires_at=escalation.expires_ms,
-            scopes=SCOPES,
+            scopes=_scopes(escalation),
+            standing=standing_rule(escalation),
         )
         if self._watching is None or self._watching.done():
             # The watch stands before the request does, so no answer can come unheard.
@@ -164,7 +169,9 @@ def _response(content: bytes, escalation: Escalation) -> Response:
         return Response(verdict="deny", reason="the response file could not be understood, which is a no")
     if answer.digest is not None and answer.digest != escalation.digest:
         return Response(verdict="deny", reason="the response was for another call, which is a no")
-    if answer.scope not in SCOPES or (answer.scope in ("times", "minutes") and answer.amount is None):
+    if answer.scope not in _scopes(escalation) or (
+        answer.scope in ("times", "minutes") and answer.amount is None
+    ):
         return Response(
             verdict="deny", reason="the response asked for a scope that was not offered, which is a no"
         )
@@ -174,6 +181,10 @@ def _response(content: bytes, escalation: Escalation) -> Response:
         amount=answer.amount,
         reason=answer.reason,
     )
+
+
+def _scopes(escalation: Escalation) -> tuple[Scope, ...]:
+    return SCOPES if standing_rule(escalation) else ("once",)
 
 
 def _parse(name: str) -> tuple[str, EscalationId | None]:

@@ -26,7 +26,7 @@ from holdfast.policy.reach import loosest
 from holdfast.policy.resolving import Resolver
 from holdfast.policy.rule_policy import RulePolicy
 from holdfast.policy.rules import PolicyDocument, Rule
-from holdfast.policy.targets import targets_of
+from holdfast.policy.targets import contents_of, targets_of
 from holdfast.policy.tiers import tighten
 from holdfast.policy.visibility import visible
 
@@ -54,6 +54,7 @@ __all__ = [
     "canonical_url",
     "compare",
     "compose_plain",
+    "contents_of",
     "explain",
     "lint",
     "load_policy",

@@ -40,8 +40,8 @@ KNOWN_TOOLS: dict[str, Tool] = {
         _tool("world.stat", "path", path=("read-path",)),
         _tool("world.search", "query", "pattern limit#"),
         _tool("world.fingerprint", "", "path", path=("read-path",)),
-        _tool("world.write", "path content", "encoding", path=("write-path",)),
-        _tool("world.append", "path content", "encoding", path=("write-path",)),
+        _tool("world.write", "path content", "encoding", path=("write-path",), content=("content",)),
+        _tool("world.append", "path content", "encoding", path=("write-path",), content=("content",)),
         _tool("world.make_folder", "path", path=("write-path",)),
         _tool("world.delete", "path", "recursive?", path=("delete-path",)),
         _tool(

@@ -9,7 +9,7 @@ from holdfast.policy.catalogue import KNOWN_TOOLS
 from holdfast.policy.examples import judge_example
 from holdfast.policy.rule_policy import RulePolicy
 from holdfast.policy.rules import Example, Rule
-from holdfast.policy.targets import PATH_ROLES, URL_ROLES
+from holdfast.policy.targets import DATA_ROLES, PATH_ROLES, URL_ROLES
 
 _PROBES = {
     "path": (
@@ -100,7 +100,7 @@ def _arguments(tool: Tool, number: int) -> JsonObject:
             kind = "path"
         elif set(roles.default) & set(URL_ROLES):
             kind = "url"
-        elif roles.default == ("none",):
+        elif set(roles.default) <= set(DATA_ROLES):
             if argument in _required(tool):
                 arguments[argument] = "x"
             continue

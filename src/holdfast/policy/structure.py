@@ -3,7 +3,7 @@
 from holdfast.core import Decision, PathTarget, Tool
 from holdfast.policy.arguments import validate_arguments
 from holdfast.policy.contract import Request
-from holdfast.policy.targets import roles_of
+from holdfast.policy.targets import DATA_ROLES, roles_of
 
 BUILT_IN = "built-in"
 
@@ -61,6 +61,6 @@ def _unresolved(request: Request, tool: Tool) -> Decision | None:
     for name, roles in roles_of(tool, request.call.arguments).items():
         if isinstance(request.call.arguments.get(name), str):
             for role in roles:
-                if role != "none" and (name, role) not in resolved:
+                if role not in DATA_ROLES and (name, role) not in resolved:
                     return refuse("invalid-arguments", f"{name} was not resolved before it was judged")
     return None

@@ -21,13 +21,26 @@ from holdfast.policy.hosts import canonical_url
 
 PATH_ROLES: tuple[Role, ...] = ("read-path", "write-path", "delete-path", "write-history", "delete-history")
 URL_ROLES: tuple[Role, ...] = ("fetch-url", "git-remote-url", "proxy-domain")
-OPAQUE_ROLES: tuple[Role, ...] = ("branch-name", "commit-message", "email-body", "share-permission", "none")
+DATA_ROLES: tuple[Role, ...] = ("content", "none")
+"""Roles of arguments that refer to nothing."""
+OPAQUE_ROLES: tuple[Role, ...] = (
+    "branch-name", "commit-message", "email-body", "share-permission", *DATA_ROLES,
+)  # fmt: skip
 """Roles that are never judged by themselves; a rule may still ask for them."""
 
 
 def roles_of(tool: Tool, arguments: JsonObject) -> dict[str, tuple[Role, ...]]:
     """The roles of each argument in this very call: the first condition that holds decides."""
     return {name: _roles(roles, arguments) for name, roles in (tool.roles or {}).items()}
+
+
+def contents_of(tool: Tool, arguments: JsonObject) -> tuple[str, ...]:
+    """The arguments of this very call that are content and nothing else."""
+    return tuple(
+        name
+        for name, roles in roles_of(tool, arguments).items()
+        if roles == ("content",) and name in arguments
+    )
 
 
 def targets_of(
@@ -37,7 +50,7 @@ def targets_of(
     found: list[Target] = []
     located: dict[str, Location] = {}
     for name, roles in roles_of(tool, arguments).items():
-        judged = tuple(role for role in roles if role != "none")
+        judged = tuple(role for role in roles if role not in DATA_ROLES)
         value = arguments.get(name)
         if value is None and "git-remote-url" in judged:
             value = ""  # git chooses a remote by its settings, so none is not nowhere

@@ -84,7 +84,7 @@ WORLD_TOOLS: tuple[Tool, ...] = (
         needs={"path": _PATH, "content": _TEXT},
         may={"encoding": _ENCODING},
         returns=_COUNT,
-        roles={"path": _WRITE},
+        roles={"path": _WRITE, "content": ("content",)},
     ),
     _tool(
         "append",
@@ -92,7 +92,7 @@ WORLD_TOOLS: tuple[Tool, ...] = (
         needs={"path": _PATH, "content": _TEXT},
         may={"encoding": _ENCODING},
         returns=_COUNT,
-        roles={"path": _WRITE},
+        roles={"path": _WRITE, "content": ("content",)},
         is_idempotent=False,
     ),
     _tool(
