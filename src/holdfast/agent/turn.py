@@ -24,8 +24,8 @@ from holdfast.core import (
     call_id,
     read_outcome,
 )
-from holdfast.core.errors import HoldfastError, StoreError
-from holdfast.core.events import TurnEnded, TurnParked
+from holdfast.core.errors import EngineUnready, HoldfastError, StoreError
+from holdfast.core.events import Noted, TurnEnded, TurnParked
 from holdfast.gate import Gate, within_time
 from holdfast.models import OnText
 from holdfast.store import Journal
@@ -56,9 +56,9 @@ class Turn:
 
     async def advance(self, on_text: OnText) -> Outcome:
         """Do the next thing until the turn is over, or waits for a person (`Needs`, with an escalation open)."""
-        self._begun = self._clock.monotonic()
         try:
-            outcome = await self._within_time(on_text)
+            while (outcome := await self._within_time(on_text)) is None:
+                pass
         except StoreError:
             raise  # what cannot be recorded has not happened; there is nothing to end the turn with
         except Exception as error:
@@ -102,13 +102,22 @@ class Turn:
         await self._asking.ask(on_text)
         return None
 
-    async def _within_time(self, on_text: OnText) -> Outcome:
-        """One thing after another, as long as the budget has time for it."""
+    async def _within_time(self, on_text: OnText) -> Outcome | None:
+        """One thing after another, as long as the budget has time for it. None where the sandbox had to be built first."""
+        self._begun = self._clock.monotonic()
         self._gate.budget.check()
-        async with within_time(self._gate.budget):
-            while (outcome := await self._next(on_text)) is None:
-                pass
-        return outcome
+        try:
+            async with within_time(self._gate.budget):
+                while (outcome := await self._next(on_text)) is None:
+                    pass
+                return outcome
+        except EngineUnready as unready:
+            # Not the turn's own time: whoever comes next will not need it.
+            await self.put_aside()
+            await self._journal.append(Noted(code=unready.code, text=str(unready)))
+            await unready.make_ready()
+            await self._journal.append(Noted(code="engine-ready", text="the sandbox is ready"))
+            return None
 
     async def _carry_out(self, part: ToolCallPart) -> Outcome | None:
         """Answer one tool call of the model. Outcome `Needs` when it waits for a person."""

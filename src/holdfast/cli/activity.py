@@ -3,6 +3,7 @@
 import time
 
 from holdfast.cli.progress import Progress
+from holdfast.core.errors import EngineUnready
 from holdfast.core.events import (
     CallIntended,
     CallSettled,
@@ -12,6 +13,7 @@ from holdfast.core.events import (
     ModelAsked,
     ModelFailed,
     ModelReplied,
+    Noted,
     Recorded,
     RunEnded,
     RunStarted,
@@ -46,8 +48,10 @@ class Activity:
             case ModelReplied():
                 self.doing = "acts" if event.message.tool_calls else ENDS
                 self.context_tokens = event.usage.input_tokens + event.usage.output_tokens
-            case RunStarted():
+            case RunStarted() | Noted(code="engine-ready"):
                 self.doing = "runs code"
+            case Noted(code=EngineUnready.code):
+                self.doing = "builds the sandbox"
             case CallIntended():
                 self.doing = event.call.operation
             case CallSettled() | RunEnded():

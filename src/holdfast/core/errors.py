@@ -25,6 +25,7 @@ HoldfastError
 │   └── ToolTimeout         the tool did not answer in time
 ├── GuestError
 │   ├── EngineMissing       the sandbox engine is not installed
+│   ├── EngineUnready       the sandbox engine has to be built first
 │   └── SnapshotRefused     a snapshot that is not ours, or does not fit
 ├── ModelError
 │   ├── ModelMissing        no model is configured
@@ -40,6 +41,8 @@ import errno
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from holdfast.core.usage import Usage
 
 
@@ -214,6 +217,18 @@ class EngineMissing(GuestError):
     """The sandbox engine is not installed; it is never replaced by a weaker one."""
 
     code = "engine-missing"
+
+
+class EngineUnready(GuestError):
+    """The sandbox engine has to be built first; `make_ready` does it, whenever the caller has the time."""
+
+    code = "engine-unready"
+
+    def __init__(
+        self, message: str, *, make_ready: "Callable[[], Awaitable[None]]", hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.make_ready = make_ready
 
 
 class SnapshotRefused(GuestError):

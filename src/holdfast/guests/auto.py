@@ -118,11 +118,11 @@ class AutoGuest:
     async def _move(self) -> None:
         """Take the plain data along."""
         variables = await self._first.variables()
-        self._has_moved = True
         if variables:
             text = encode(variables).decode()
             code = f"import json as _json\nglobals().update(_json.loads({text!r}))"
             await self._second.run(RunRequest(code=code), refuse_all)
+        self._has_moved = True
 
     def _signed(self, ended: Run, reason: str) -> Run:
         snapshot = None if ended.snapshot is None else self._marked(ended.snapshot)

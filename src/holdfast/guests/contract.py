@@ -104,7 +104,10 @@ class Guest(Protocol):
         ...
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
-        """Run code to its end, to a limit, or to a call that waits. Cancelling the task stops the code."""
+        """Run code to its end, to a limit, or to a call that waits. Cancelling the task stops the code.
+
+        Raises EngineUnready, before anything ran, where the engine has to be built first.
+        """
         ...
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
@@ -116,7 +119,7 @@ class Guest(Protocol):
         ...
 
     async def restore(self, state: bytes) -> None:
-        """Take up a state from `snapshot`. Raises SnapshotRefused."""
+        """Take up a state from `snapshot`. Raises SnapshotRefused, and EngineUnready as `run` does."""
         ...
 
     async def close(self) -> None:

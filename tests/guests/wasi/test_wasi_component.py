@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.guests.wasi.running import KEY, run
 
-from holdfast.core.errors import EngineMissing
+from holdfast.core.errors import EngineMissing, EngineUnready
 from holdfast.guests.wasi import Workers, build, component, recipe, wasi_engine
 
 
@@ -81,6 +81,18 @@ async def test_a_built_component_is_used_as_it_is(cache: Path, workspace: Path) 
     await engine.close()
 
 
+async def test_what_is_not_built_or_not_ours_is_not_run_and_not_built_in_passing(tmp_path: Path) -> None:
+    engine = wasi_engine(key=KEY, cache=tmp_path, workspace=tmp_path)
+    with pytest.raises(EngineUnready):
+        await run(engine.guest(), "1")
+    component.image_path(tmp_path, recipe.name()).write_bytes(b"evil")
+    component.proof_path(tmp_path, recipe.name()).write_bytes(b"0" * 64)
+    with pytest.raises(EngineUnready):
+        await run(engine.guest(), "1")
+    assert component.image_path(tmp_path, recipe.name()).read_bytes() == b"evil"
+    await engine.close()
+
+
 def test_without_the_extra_the_engine_is_missing_and_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +149,11 @@ async def test_a_damaged_component_is_built_anew_and_a_cancelled_build_leaves_no
     await workers.close()
     component.image_path(tmp_path, recipe.name()).write_bytes(b"evil")
     engine = wasi_engine(key=KEY, cache=tmp_path, workspace=tmp_path)
-    assert (await run(engine.guest(), "1")).value == 1
+    guest = engine.guest()
+    with pytest.raises(EngineUnready) as unready:
+        await run(guest, "1")
+    await unready.value.make_ready()
+    assert (await run(guest, "1")).value == 1
     await engine.close()
     assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [
         ".cwasm",

@@ -13,7 +13,8 @@ from typing import Protocol
 
 import holdfast.guests.wasi.component as component
 import holdfast.guests.wasi.frames as frames
-from holdfast.core.errors import GuestError
+import holdfast.guests.wasi.recipe as recipe
+from holdfast.core.errors import EngineUnready, GuestError
 
 _ZYGOTE = (
     "import sys; sys.path[:0] = sys.argv[3:];"
@@ -142,10 +143,14 @@ class Workers:
     async def prepare(self) -> None:
         """Build the component where there is none, and start the zygote."""
         async with self._starting:
-            await self._ensured_control()
+            if self._running_control() is None:
+                component.check_installed()
+                await self._start_zygote(
+                    await component.opened(key=self._key, cache=self._cache, progress=self._progress)
+                )
 
     async def start(self, setup: frames.Setup) -> Worker:
-        """A fresh worker that has been sent its setup. It answers with Ready or Trapped."""
+        """A fresh worker that has been sent its setup. It answers with Ready or Trapped. Raises EngineUnready."""
         while len(self._idle) >= self._max_idle and self._idle:
             longest = next(iter(self._idle))
             self.wake(longest)
@@ -186,21 +191,38 @@ class Workers:
         return Worker(reader, writer, report, handle)
 
     async def _ensured_control(self) -> socket.socket:
-        if self._control is not None and self._zygote is not None and self._zygote.poll() is None:
-            return self._control
-        await self._stop()
+        if (running := self._running_control()) is not None:
+            return running
         component.check_installed()
-        image = await component.opened(key=self._key, cache=self._cache, progress=self._progress)
-        control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        image = await asyncio.to_thread(component.open_proven, self._cache, recipe.name(), self._key)
+        if image is None:
+            raise EngineUnready(
+                "the wasi sandbox is built first, once; it takes about half a minute and is not charged",
+                make_ready=self.prepare,
+                hint="Run `holdfast sandbox build`.",
+            )
+        return await self._start_zygote(image)
+
+    def _running_control(self) -> socket.socket | None:
+        is_running = self._zygote is not None and self._zygote.poll() is None
+        return self._control if is_running else None
+
+    async def _start_zygote(self, image: int) -> socket.socket:
+        """A zygote with this component, which is closed here."""
         try:
+            await self._stop()
+            control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 self._zygote = _zygote(theirs.fileno(), image)
         finally:
             os.close(image)
         control.setblocking(False)
         self._control = control
-        async with asyncio.timeout(_START_SECONDS):
-            told = await asyncio.get_running_loop().sock_recv(control, 1 << 10)
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                told = await asyncio.get_running_loop().sock_recv(control, 1 << 10)
+        except TimeoutError:
+            told = b"its process does not answer"
         if told != _READY:
             await self._stop()
             raise GuestError(
