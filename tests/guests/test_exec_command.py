@@ -90,12 +90,25 @@ def test_code_that_waited_goes_on_without_a_model_in_the_sandbox_it_began_in(
     waits = typed("exec", "--lang", language, "-p", "ask-always", "--json", code)
     assert waits.code == exits.WAITING
     session = json.loads(waits.out)["session"]
+    assert json.loads(waits.out)["printed"] == "before\n"
+    again = run("exec", "--session", session, "--json")
+    assert (again.code, json.loads(again.out)["printed"]) == (exits.WAITING, "before\n")
     assert f"holdfast exec --session {session}" in run("approve").err
     done = run("exec", "--session", session, "--json")
     assert done.code == 0, done.err
     told = json.loads(done.out)
     assert (told["outcome"]["value"], told["printed"]) == (42, "before\n")
     assert [entry["operation"] for entry in told["audit"]] == ["world.write"]
+
+
+def test_what_was_printed_before_a_wait_is_written_at_once_and_once(run: Run, typed: Run) -> None:
+    waits = typed(
+        "exec", "-p", "ask-always", "print('before')\nworld.write(path='a', content='x')\nprint('after')"
+    )
+    assert (waits.code, waits.out) == (exits.WAITING, "before\n")
+    run("approve")
+    [session] = json.loads(run("sessions", "--json").out)
+    assert run("exec", "--session", session["id"]).out == "before\nafter\n"
 
 
 def test_where_nothing_waits_there_is_nothing_to_go_on_with(run: Run, typed: Run) -> None:

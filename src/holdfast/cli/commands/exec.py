@@ -22,7 +22,7 @@ from holdfast.cli.trusting import is_trusted
 from holdfast.config import load_config
 from holdfast.core import Outcome
 from holdfast.core.errors import InvalidInput, SessionNotReady
-from holdfast.core.events import Recorded, RunEnded
+from holdfast.core.events import CodePosted, Recorded, RunEnded, RunParked
 from holdfast.session import Session
 from holdfast.store import Home
 
@@ -110,19 +110,26 @@ async def _gone_on(session: Session) -> Outcome:
 
 
 class _Prints:
-    """What the code printed, as data on stdout."""
+    """What the code of the last turn has printed so far, as data on stdout; each piece once."""
 
     def __init__(self, console: Console, *, after: int, is_silent: bool) -> None:
         self._console = console
         self._after = after
         self._is_silent = is_silent
+        self._written = 0
         self.text = ""
 
     def __call__(self, entry: Recorded) -> None:
-        if entry.seq > self._after and isinstance(entry.event, RunEnded):
-            self.text += entry.event.printed
-            if not self._is_silent:
-                self._console.write(visible(entry.event.printed))
+        match entry.event:
+            case CodePosted():
+                self.text = ""
+            case RunParked(printed=printed) | RunEnded(printed=printed):
+                self.text = printed
+                if entry.seq > self._after and not self._is_silent:
+                    self._console.write(visible(printed[self._written :]))
+                    self._written = len(printed)
+            case _:
+                pass
 
 
 def _read(file: str) -> str:
