@@ -7,7 +7,7 @@ import pytest
 from tests.guests.engines import KEY, component_cache
 
 from holdfast import Runtime
-from holdfast.core import Ok, Proposed
+from holdfast.core import Needs, Ok, Proposed, Response
 from holdfast.core.events import RunEnded, RunStarted
 from holdfast.guests import Engines
 from holdfast.policy import FixedPolicy
@@ -94,3 +94,43 @@ async def test_what_was_staged_is_seen_after_a_restart_and_not_after_a_rollback(
     await again.reject()
     seen = await again.execute("open('src/a.txt').read()")
     assert seen.value == "one\n"  # type: ignore[union-attr]
+
+
+async def test_a_file_that_was_made_and_removed_again_around_a_wait_is_nobodys_business(
+    runtime: Runtime, workspace: Path
+) -> None:
+    session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
+    code = (
+        "import os\nopen('draft.txt', 'w').write('x')\nos.remove('src/gone.txt')\n"
+        "person.ask(question='Go on?')\nos.remove('draft.txt')"
+    )
+    assert isinstance(await session.execute(code), Needs)
+    [waits] = session.escalations()
+    await session.resolve(waits.id, Response(verdict="approve", reason="yes"))
+    assert isinstance(await session.advance(), Proposed)
+    assert [(entry.operation, entry.arguments.get("path")) for entry in session.audit()] == [
+        ("person.ask", None),
+        ("world.delete", "src/gone.txt"),
+    ]
+
+
+async def test_what_a_cancelled_run_left_in_the_view_is_not_put_before_the_gate_by_the_next(
+    runtime: Runtime, workspace: Path
+) -> None:
+    session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
+    code = "import os\nopen('draft.txt', 'w').write('x')\nos.remove('src/gone.txt')\nperson.ask(question='Go on?')"
+    assert isinstance(await session.execute(code), Needs)
+    await session.cancel()
+    assert isinstance(await session.execute("open('src/gone.txt').read()"), Ok)
+    assert session.audit(turn=2) == []
+
+
+async def test_files_and_folders_may_change_places(runtime: Runtime, workspace: Path) -> None:
+    session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
+    outcome = await session.execute(
+        "import os, shutil\nos.remove('src/a.txt')\nos.mkdir('src/a.txt')\nopen('src/a.txt/b', 'w').write('x')"
+    )
+    assert isinstance(outcome, Proposed), outcome
+    assert [proposal.path for proposal in session.proposals()] == ["src/a.txt", "src/a.txt/b"]
+    await session.commit()
+    assert (workspace / "src" / "a.txt" / "b").read_text() == "x"

@@ -14,14 +14,16 @@ class FolderChanges:
     def __init__(self, view: World | None) -> None:
         self._view = view
         """A copy of the workspace; None where no engine works on a folder."""
-        self._touched: set[str] = set()
+        self._touched: dict[str, bool] = {}
+        """Each changed file, and whether it was there before the run."""
 
     def __bool__(self) -> bool:
         return bool(self._touched)
 
     def add(self, changes: Iterable[Change]) -> None:
         """What a run, or a piece of it, has changed."""
-        self._touched |= {change.path for change in changes}
+        for change in changes:
+            self._touched.setdefault(change.path, change.kind != "created")
 
     def clear(self) -> None:
         """A run begins."""
@@ -31,17 +33,16 @@ class FolderChanges:
         """Put every changed file before the gate. What was refused, in words; None where one waits."""
         assert self._view is not None, "an engine that changes files by itself is given a view to do it in"
         told: list[str] = []
-        for path in sorted(self._touched):
-            if self._view.exists(path):
+        for path, was_there in sorted(self._touched.items()):
+            if self._view.exists(path) and self._view.stat(path).kind == "file":
                 answer = await on_call("world.write", _written(path, self._view.read(path)))
-            else:
+            elif was_there:
                 answer = await on_call("world.delete", {"path": path})
+            else:
+                continue  # made and removed again in one run
             if isinstance(answer, Parked):
                 return None
-            # A file that was made and removed again in one run was never there to delete.
-            if isinstance(answer, Refused) or (
-                isinstance(answer, Failed) and answer.error != "FileNotFoundError"
-            ):
+            if isinstance(answer, Refused | Failed):
                 told.append(f"[{path} was not changed: {answer.reason}]\n")
         self._touched.clear()
         return "".join(told)
