@@ -14,6 +14,11 @@ DAG = (
     "(define (dag n head) (let loop ((i 0) (x '(1))) (if (= i n) x (loop (+ i 1) (append head (list x x))))))"
 )
 NEST = "(define (nest n) (let loop ((i 0) (x '())) (if (= i n) x (loop (+ i 1) (list x)))))"
+BIG = "(define big (range 40000))"
+TEXT = '(define big (string-repeat "a" 2000000))'
+COPY = '(define copy (string-append (substring big 1) "a"))'
+MANY = "(map (lambda (i) big) (range 1000))"
+SAME = "(define n 1) " + " ".join(f"(define a{i} big)" for i in range(20))
 
 ENDS = {
     "never closed": ("(" * 50_000, "syntax-error"),
@@ -41,6 +46,15 @@ ENDS = {
     "a macro of two of itself": ("(define-macro (m) '(begin (m) (m))) (m)", "macro-error"),
     "a macro that never ends": ("(define-macro (m) (let loop () (loop))) (m)", "macro-error"),
     "a macro that asks the host": ('(define-macro (m) (world/read "a")) (m)', "macro-error"),
+    "a list appended a thousand times": (f"{BIG} (apply append {MANY})", "too-large"),
+    "text of many shared copies, asserted": (f"{TEXT} (assert {MANY})", "too-large"),
+    "text of many shared copies, handed out": (f"{TEXT} {MANY}", "too-large"),
+    "keys of many shared copies, handed out": (f"{TEXT} (define big (table big 1)) {MANY}", "too-large"),
+    "text of many shared copies, sought": (f'{TEXT} (member (string-append (substring big 1) "b") {MANY})', "too-large"),
+    "text of many shared copies, compared": (f'{TEXT} {COPY} (equal? {MANY} {MANY.replace("big", "copy")})', "too-large"),
+    "a name that is a book": (f"{TEXT} (string->symbol big)", "too-large"),
+    "a name in the program that is a book": ("x" * 200_000, "syntax-error"),
+    "a state that is watched a thousand times": (f"{BIG} {SAME} (fixpoint (set! n (+ n 1)))", "too-large"),
     "budgets in budgets": ("(define (go) (with-budget {:calls 5} (+ 1 (go)))) (go)", "too-deep"),
     "text with half a pair": ('(string->symbol "\\u{dfff}")', "syntax-error"),
 }  # fmt: skip
@@ -70,6 +84,7 @@ FILLS = {
     "catchers": "(define (f) (try (f))) (f)",
     "subevals": "(define (f) (+ 1 (subeval '(g) (table \"g\" f \"h\" (range 500))))) (f)",
     "answers": "(let loop ((x '())) (loop (cons (world/list) x)))",
+    "names": '(let loop ((i 0) (x \'())) (loop (+ i 1) (cons (string->symbol (str (string-repeat "x" 900) i)) x)))',
 }  # fmt: skip
 
 
@@ -99,6 +114,38 @@ async def test_deep_data_is_compared_saved_and_freed_without_the_stack_of_the_ho
     await other.restore(await guest.snapshot())
 
     assert await value("(equal? a (nest 20000))", guest=other) is True
+
+
+async def test_text_that_many_places_share_is_saved_once() -> None:
+    guest, other = new_guest(), new_guest()
+    await value(f"{TEXT} (define all {MANY}) 1", guest=guest)
+    snapshot = await guest.snapshot()
+    assert len(snapshot) < 3_000_000
+    await other.restore(snapshot)
+
+    assert await value("(list (length all) (equal? (nth all 999) big))", guest=other) == [1000, True]
+
+
+async def test_a_long_error_is_cut_like_output() -> None:
+    ended = await run(f"{TEXT} (error big)", limits=GuestLimits(output_bytes=1000))
+
+    assert ended.status == "error"
+    assert len(ended.error) == 1000
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "(define-macro (m) (let loop ((i 0)) (if (< i 5000) (loop (+ i 1)) 1)))" + "(m) " * 50_000,
+        f"{BIG} (let loop () (cycle 1 2 big) (loop))",
+    ],
+    ids=["macros in many forms", "a long list, over and over"],
+)
+async def test_what_takes_long_in_pieces_meets_the_limit_of_time(code: str) -> None:
+    ended = await run(code, limits=GuestLimits(seconds=0.5))
+
+    assert ended.status == "limit"
+    assert ended.error.startswith("seconds: ")
 
 
 async def test_a_program_nested_thousands_deep_runs() -> None:

@@ -10,7 +10,7 @@ from tests.guests.lisp.naive import Scope, evaluate
 from holdfast.core import Json, Returned
 from holdfast.guests.contract import GuestLimits
 from holdfast.guests.lisp.border import to_json
-from holdfast.guests.lisp.canonical import canonical
+from holdfast.guests.lisp.canonical import Allowance, canonical
 from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Symbol, make_list
 from holdfast.guests.lisp.equality import are_equal
 from holdfast.guests.lisp.expander import RESERVED
@@ -54,7 +54,7 @@ def test_what_is_written_reads_back_as_the_same(datum: Datum) -> None:
     (back,) = read(show(datum, most=10**6))
 
     assert are_equal(datum, back)[0]
-    assert canonical(datum) == canonical(back)
+    assert canonical(datum, Allowance()) == canonical(back, Allowance())
 
 
 @given(st.text(max_size=60))

@@ -9,12 +9,12 @@ from holdfast.guests.lisp.data import (
     Primitive,
     Procedure,
     Symbol,
-    iterate,
     kind_of,
     make_list,
 )
 from holdfast.guests.lisp.equality import are_equal, are_same
 from holdfast.guests.lisp.faults import Fault
+from holdfast.guests.lisp.lists import PAIR_BYTES, gather
 from holdfast.guests.lisp.numbers import integer
 from holdfast.guests.lisp.registers import Control, Registers
 
@@ -79,9 +79,12 @@ def _nonconverged(value: Datum, iterations: Datum, reason: Datum = "max-iteratio
     return LispOutcome("nonconverged", {"value": value, "iterations": integer(iterations), "reason": name})
 
 
-def _cycle(value: Datum, length: Datum, signatures: Datum = EMPTY) -> LispOutcome:
-    texts = [item for item in iterate(signatures) if isinstance(item, str)]
-    return LispOutcome("cycle", {"value": value, "length": integer(length), "signatures": make_list(texts)})
+def _cycle(machine: Registers, arguments: list[Datum]) -> None:
+    value, length, *signatures = arguments
+    texts = [item for item in gather(machine, signatures[0]) if isinstance(item, str)] if signatures else []
+    machine.charge(size=PAIR_BYTES * len(texts))
+    fields = {"value": value, "length": integer(length), "signatures": make_list(texts)}
+    machine.give(LispOutcome("cycle", fields))
 
 
 def _failed(message: Datum, code: Datum = "error") -> LispOutcome:
@@ -150,7 +153,7 @@ BASICS = (
     Primitive("proposed", _proposed, 1, 2),
     Primitive("needs", _needs, 2, 3),
     Primitive("nonconverged", _nonconverged, 2, 3),
-    Primitive("cycle", _cycle, 2, 3),
+    Control("cycle", _cycle, 2, 3),
     Primitive("failed", _failed, 1, 2),
     Primitive("outcome-tag", _tag, 1, 1),
     Primitive("outcome-value", _value, 1, 1),

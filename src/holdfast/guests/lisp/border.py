@@ -52,14 +52,13 @@ class _Outward:
             case None | bool() | int() | float():
                 return datum
             case str():
-                self._left -= len(datum) // _PART_CHARACTERS
-                return datum
+                return self._text(datum)
             case Symbol() | Keyword():
-                return datum.name
+                return self._text(datum.name)
             case Pair():
                 return self._items(datum, depth)
             case dict():
-                return {key: self.convert(item, depth + 1) for key, item in datum.items()}
+                return {self._text(key): self.convert(item, depth + 1) for key, item in datum.items()}
             case LispOutcome():
                 fields = {key: self.convert(item, depth + 1) for key, item in datum.fields.items()}
                 return {"outcome": datum.tag, **fields}
@@ -68,6 +67,10 @@ class _Outward:
         if self._names_procedures and isinstance(datum, Procedure):
             return f"#<{kind_of(datum).removeprefix('a ')}>"
         raise Fault("type-error", f"{kind_of(datum)} cannot leave the program")
+
+    def _text(self, text: str) -> str:
+        self._left -= len(text) // _PART_CHARACTERS
+        return text
 
     def _items(self, datum: Datum, depth: int) -> Json:
         items: list[Json] = []

@@ -12,6 +12,22 @@ from holdfast.guests.lisp.faults import Fault
 
 MAX_PARTS = 100_000
 """Data may be shared so often that its text has no end; also keeps the time this takes short."""
+PART_CHARACTERS = 64
+
+
+class Allowance:
+    """How much text may be made at once, of one datum or of several: in parts, and blocks of 64 characters."""
+
+    def __init__(self, most: int = MAX_PARTS) -> None:
+        self._most = most
+        self.used = 0
+
+    def take(self, text: str) -> str:
+        """A piece of text, if there is room for it."""
+        self.used += 1 + len(text) // PART_CHARACTERS
+        if self.used > self._most:
+            raise Fault("too-large", f"data of more than {self._most} parts cannot be made canonical")
+        return text
 
 
 class _Text:
@@ -26,29 +42,28 @@ class _Text:
 _CLOSE, _COMMA, _DOT, _CLOSE_TABLE = _Text("]"), _Text(","), _Text(" . "), _Text("}")
 
 
-def canonical(datum: Datum, *, is_procedure_opaque: bool = False) -> str:
+def canonical(datum: Datum, allowance: Allowance, *, is_procedure_opaque: bool = False) -> str:
     """The text of a datum. A procedure in it is a fault, or a blank where asked for."""
     parts: list[str] = []
     waiting: list[Datum] = [datum]
     while waiting:
         item = waiting.pop()
-        if len(parts) > MAX_PARTS:
-            raise Fault("too-large", f"data of more than {MAX_PARTS} parts cannot be made canonical")
         if isinstance(item, _Text):
-            parts.append(item.text)
+            text = item.text
         elif isinstance(item, Pair):
-            parts.append("[")
+            text = "["
             waiting.extend(reversed(_items(item)))
         elif isinstance(item, dict):
-            parts.append("{")
+            text = "{"
             waiting.extend(reversed(_entries(item)))
         elif isinstance(item, LispOutcome):
-            parts.append(f"outcome:{item.tag}")
+            text = f"outcome:{item.tag}"
             waiting.append(item.fields)
         elif isinstance(item, Procedure) and is_procedure_opaque:
-            parts.append("procedure")
+            text = "procedure"
         else:
-            parts.append(_atom(item))
+            text = _atom(item)
+        parts.append(allowance.take(text))
     return "".join(parts)
 
 

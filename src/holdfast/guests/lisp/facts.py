@@ -2,7 +2,7 @@
 
 from typing import final
 
-from holdfast.guests.lisp.canonical import canonical, signature
+from holdfast.guests.lisp.canonical import Allowance, canonical, signature
 from holdfast.guests.lisp.data import Datum
 from holdfast.guests.lisp.faults import Fault
 
@@ -27,14 +27,12 @@ class FactStore:
     def __init__(self) -> None:
         self.facts: dict[str, Fact] = {}
 
-    def add(self, expression: Datum, evidence: Datum, asserted_ms: int, value: Datum = None) -> bool:
-        """Whether it is new. Raises a fault where the same key was given another value before."""
-        key = canonical(expression)
-        known = self.facts.get(key)
-        if known is None:
-            self.facts[key] = Fact(expression, evidence, value, asserted_ms)
+    def add(self, key: str, fact: Fact, allowance: Allowance) -> bool:
+        """Whether it is new. `key` is its expression, canonical. Raises a fault where it had another value before."""
+        known = self.facts.setdefault(key, fact)
+        if known is fact:
             return True
-        if canonical(known.value) != canonical(value):
+        if canonical(known.value, allowance) != canonical(fact.value, allowance):
             raise Fault(
                 "fact-conflict", "this fact has another value already, and facts are never taken back"
             )
@@ -42,8 +40,10 @@ class FactStore:
 
     def get(self, expression: Datum) -> Fact | None:
         """The fact, if it was asserted."""
-        return self.facts.get(canonical(expression))
+        return self.facts.get(canonical(expression, Allowance()))
 
-    def signature(self) -> str:
+    def signature(self, allowance: Allowance) -> str:
         """Names the set, whatever the order."""
-        return signature([f"{key}={canonical(fact.value)}" for key, fact in self.facts.items()])
+        return signature(
+            [f"{allowance.take(key)}={canonical(fact.value, allowance)}" for key, fact in self.facts.items()]
+        )

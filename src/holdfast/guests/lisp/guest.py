@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, Literal
 
 from holdfast.core import Answer, Json, Parked
@@ -113,9 +114,7 @@ class LispGuest:
         """Run slice by slice to the end, a limit, or a call that waits for a person."""
         self._has_run = True
         try:
-            if answer is not None:
-                machine.answer(answer)
-            return await self._run_slices(machine, on_call)
+            return await self._run_slices(machine, on_call, answer)
         except LimitReached as limit:
             return self._ended(machine, "limit", error=str(limit))
         except MemoryError:
@@ -124,9 +123,10 @@ class LispGuest:
             value: Json = {"outcome": "error", "message": fault.message, "code": fault.code}
             return self._ended(machine, "error", value=value, error=str(fault))
 
-    async def _run_slices(self, machine: Machine, on_call: OnCall) -> Run:
+    async def _run_slices(self, machine: Machine, on_call: OnCall, answer: Answer | None) -> Run:
         while True:
-            progress, value = await self._threads.do(lambda: _slice(machine))
+            progress, value = await self._threads.do(partial(_slice, machine, answer))
+            answer = None
             if progress == "done":
                 return self._ended(machine, "ok", value=value)
             if progress == "waiting":
@@ -137,7 +137,6 @@ class LispGuest:
                         lambda: self._seal.close(self._tag, save_machine(machine))
                     )
                     return self._ended(machine, "parked", snapshot=sealed)
-                machine.answer(answer)
 
     def _ended(
         self,
@@ -153,7 +152,7 @@ class LispGuest:
             status=status,
             value=value,
             printed=printed,
-            error=error,
+            error=error[: machine.meter.limits.output_bytes],
             snapshot=snapshot,
             steps=machine.meter.steps,
         )
@@ -163,9 +162,13 @@ class LispGuest:
         return f"{self._capabilities.engine}/{self._capabilities.version}"
 
 
-def _slice(machine: Machine) -> tuple[Progress, Json]:
-    """Run for a while, in a thread; with the value of a program that ended. Raises LimitReached."""
+def _slice(machine: Machine, answer: Answer | None) -> tuple[Progress, Json]:
+    """Take in the answer of a call, if any, and run for a while, in a thread. The value is that of a program that ended.
+
+    Raises LimitReached."""
     own, wall = time.thread_time(), time.perf_counter()
+    if answer is not None:
+        machine.answer(answer)
     progress = machine.advance(SLICE_STEPS)
     if progress == "crowded":
         measure(machine)

@@ -35,6 +35,8 @@ from holdfast.guests.lisp.registers import Control
 FORMAT = 1
 MAX_KEY_PARTS = 100_000
 """Of what a memo refers to: naming it is done at each use, and at once."""
+_LONG = 64
+"""Text of more characters is an object: many places may share it."""
 
 _NODES: tuple[type[Any], ...] = (
     nodes.Constant,
@@ -73,8 +75,13 @@ class BadImage(Exception):
 def encode_image(root: object, *, natives: dict[str, Template]) -> bytes:
     """The JSON of an object and everything that hangs on it."""
     with collection_paused():
-        writer = _Writer({id(template): name for name, template in natives.items()}, is_key=False)
-        return msgspec.json.encode({"format": FORMAT, "root": writer.write(root), "objects": writer.objects})
+        return _encoded(root, natives)
+
+
+def _encoded(root: object, natives: dict[str, Template]) -> bytes:
+    # Apart, so that the writer is gone when the collector looks again: it holds a list for each object.
+    writer = _Writer({id(template): name for name, template in natives.items()}, is_key=False)
+    return msgspec.json.encode({"format": FORMAT, "root": writer.write(root), "objects": writer.objects})
 
 
 def decode_image(data: bytes, *, library: Root, natives: dict[str, Template]) -> Any:
@@ -102,6 +109,7 @@ class _Writer:
         self._natives = natives
         self._is_key = is_key
         self._numbers: dict[int, int] = {}
+        self._texts: dict[str, int] = {}
         self._waiting: list[tuple[int, object]] = []
         self._alive: list[object] = []
         """Keeps what is numbered from being freed, and its id from being given to another."""
@@ -115,12 +123,14 @@ class _Writer:
 
     def _value(self, item: Any) -> Json:
         """A value in place, or the number of an object."""
-        if item is None or isinstance(item, (bool, int, float, str)):
+        if item is None or isinstance(item, (bool, int, float)):
             return item
+        if isinstance(item, str):
+            return item if len(item) <= _LONG else [self._text(item)]
         if isinstance(item, Symbol):
-            return ["y", item.name]
+            return ["y", self._value(item.name)]
         if isinstance(item, Keyword):
-            return ["k", item.name]
+            return ["k", self._value(item.name)]
         if isinstance(item, (Primitive, Control)):
             return ["b", item.name]
         if item is EMPTY:
@@ -144,13 +154,23 @@ class _Writer:
     def _number(self, item: object) -> int:
         number = self._numbers.get(id(item))
         if number is None:
-            number = self._numbers[id(item)] = len(self.objects)
-            if self._is_key and number >= MAX_KEY_PARTS:
-                raise Fault("too-large", f"a memo refers to at most {MAX_KEY_PARTS} parts of data")
-            self.objects.append([])
+            number = self._numbers[id(item)] = self._add([])
             self._alive.append(item)
             self._waiting.append((number, item))
         return number
+
+    def _text(self, text: str) -> int:
+        """By content: two strings that are equal are one."""
+        number = self._texts.get(text)
+        if number is None:
+            number = self._texts[text] = self._add(["str", text])
+        return number
+
+    def _add(self, encoded: list[Json]) -> int:
+        if self._is_key and len(self.objects) >= MAX_KEY_PARTS:
+            raise Fault("too-large", f"a memo refers to at most {MAX_KEY_PARTS} parts of data")
+        self.objects.append(encoded)
+        return len(self.objects) - 1
 
     def _object(self, item: Any) -> list[Json]:
         if isinstance(item, list):
@@ -169,7 +189,7 @@ class _Reader:
     def __init__(self, objects: list[list[Any]], library: Root, natives: dict[str, Template]) -> None:
         self._library, self._natives = library, natives
         self._encoded = objects
-        self._objects = [self._shell(kind) for kind, *_ in objects]
+        self._objects = [self._shell(*encoded) for encoded in objects]
         templates = []
         for shell, (kind, *parts) in zip(self._objects, objects, strict=True):
             if kind == "Template":
@@ -184,7 +204,9 @@ class _Reader:
                 for key, artifact in self.read(parts[0]).items():
                     shell.put(key, artifact)
 
-    def _shell(self, kind: str) -> Any:
+    def _shell(self, kind: str, *parts: Any) -> Any:
+        if kind == "str":
+            return str(parts[0])
         if kind == "list":
             return []
         if kind == "dict":
@@ -197,7 +219,9 @@ class _Reader:
         return object.__new__(cls)
 
     def _fill(self, shell: Any, kind: str, parts: list[Any]) -> None:
-        if kind == "list":
+        if kind == "str":
+            pass  # whole already
+        elif kind == "list":
             shell.extend(map(self.read, parts))
         elif kind == "dict":
             shell.update(zip(map(self.read, parts[::2]), map(self.read, parts[1::2]), strict=True))
@@ -214,8 +238,8 @@ class _Reader:
         for target, part in zip(("cells", "macros"), parts, strict=True):
             _, *entries = self._encoded[part[0]]
             for name, value in zip(entries[::2], entries[1::2], strict=True):
-                decoded = self.read(value)
-                getattr(root, target)[name] = Cell(name, decoded) if target == "cells" else decoded
+                known, decoded = self.read(name), self.read(value)
+                getattr(root, target)[known] = Cell(known, decoded) if target == "cells" else decoded
 
     def read(self, encoded: Any) -> Any:
         if not isinstance(encoded, list):
@@ -224,9 +248,9 @@ class _Reader:
             case [int(number)]:
                 return self._objects[number]
             case ["y", name]:
-                return Symbol(name)
+                return Symbol(self.read(name))
             case ["k", name]:
-                return Keyword(name)
+                return Keyword(self.read(name))
             case ["b", name]:
                 return self._library.cells[name].value
             case ["e"]:

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import replace
 
 from holdfast.guests.lisp.artifacts import Artifact
-from holdfast.guests.lisp.canonical import canonical, signature
+from holdfast.guests.lisp.canonical import MAX_PARTS, PART_CHARACTERS, Allowance, canonical, signature
 from holdfast.guests.lisp.context import Tracker
 from holdfast.guests.lisp.data import (
     UNBOUND,
@@ -15,6 +15,7 @@ from holdfast.guests.lisp.data import (
     make_list,
 )
 from holdfast.guests.lisp.environment import Closure, Level
+from holdfast.guests.lisp.facts import Fact
 from holdfast.guests.lisp.image import graph_key
 from holdfast.guests.lisp.registers import Control, Registers
 from holdfast.guests.lisp.tables import table
@@ -22,12 +23,18 @@ from holdfast.guests.lisp.texts import text
 
 _STEPS_PER_PART = 8
 """What a part of an expression costs to be named, in steps."""
+_MAX_STATE_PARTS = 4 * MAX_PARTS
+"""Of all that a fixpoint watches."""
 
 
 def _assert(machine: Registers, arguments: list[Datum]) -> None:
     """Whether the fact is new."""
     expression, evidence, value = arguments
-    machine.give(machine.context.facts.add(expression, evidence, machine.now_ms, value))
+    allowance = Allowance()
+    key = canonical(expression, allowance)
+    machine.charge(steps=allowance.used, size=PART_CHARACTERS * allowance.used)
+    fact = Fact(expression, evidence, value, machine.now_ms)
+    machine.give(machine.context.facts.add(key, fact, allowance))
 
 
 def _is_fact(machine: Registers, arguments: list[Datum]) -> None:
@@ -56,7 +63,10 @@ def _facts(machine: Registers, arguments: list[Datum]) -> None:
 
 
 def _facts_signature(machine: Registers, arguments: list[Datum]) -> None:
-    machine.give(machine.context.facts.signature())
+    allowance = Allowance(_MAX_STATE_PARTS)
+    named = machine.context.facts.signature(allowance)
+    machine.charge(steps=allowance.used)
+    machine.give(named)
 
 
 def _signature(machine: Registers, arguments: list[Datum]) -> None:
@@ -65,35 +75,36 @@ def _signature(machine: Registers, arguments: list[Datum]) -> None:
     assert isinstance(thunk, Closure)
     names = {item.name if isinstance(item, Symbol) else item for item in iterate(watched)}
     texts = []
+    allowance = Allowance(_MAX_STATE_PARTS)
     if "facts" in names:
-        texts.append(f"facts {machine.context.facts.signature()}")
+        texts.append(f"facts {machine.context.facts.signature(allowance)}")
     if "bindings" in names:
-        texts += _bindings(thunk)
+        texts += _bindings(thunk, allowance)
     if "artifacts" in names:
         texts.append(f"artifacts {signature([key for key, _ in machine.state.artifacts.entries()])}")
     if "world" in names:
         texts.append(f"world {world}")
-    machine.charge(steps=len(texts))
+    machine.charge(steps=len(texts) + allowance.used)
     machine.give(signature(texts))
 
 
-def _bindings(thunk: Closure) -> list[str]:
+def _bindings(thunk: Closure, allowance: Allowance) -> list[str]:
     """Every variable around a body with its value; a procedure is a blank."""
     texts = []
     frame, scope = thunk.frame, thunk.template.scope
     for depth, level in enumerate(scope):
         if frame is None:  # the top level
             break
-        texts += [f"{depth} {line}" for line in _level(level, frame[1:])]
+        texts += [f"{depth} {line}" for line in _level(level, frame[1:], allowance)]
         frame = frame[0]
     for name, value in thunk.template.root.defined().items():
-        texts.append(f"top {name} {canonical(value, is_procedure_opaque=True)}")
+        texts.append(f"top {name} {canonical(value, allowance, is_procedure_opaque=True)}")
     return texts
 
 
-def _level(level: Level, values: list[Datum]) -> list[str]:
+def _level(level: Level, values: list[Datum], allowance: Allowance) -> list[str]:
     return [
-        f"{name} {canonical(value, is_procedure_opaque=True)}"
+        f"{name} {canonical(value, allowance, is_procedure_opaque=True)}"
         for name, value in zip(level.names, values, strict=True)
         if value is not UNBOUND
     ]

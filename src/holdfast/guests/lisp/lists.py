@@ -1,7 +1,7 @@
 """Lists. What takes a time that grows with the list is charged for it."""
 
 from holdfast.guests.lisp.data import EMPTY, Datum, Pair, Primitive, kind_of, make_list
-from holdfast.guests.lisp.equality import are_equal
+from holdfast.guests.lisp.equality import MAX_COMPARISONS, are_equal
 from holdfast.guests.lisp.faults import Fault
 from holdfast.guests.lisp.numbers import integer
 from holdfast.guests.lisp.registers import Control, Registers
@@ -81,7 +81,7 @@ def _append(machine: Registers, arguments: list[Datum]) -> None:
     items: list[Datum] = []
     for part in arguments[:-1]:
         items += gather(machine, part)
-    check_length(len(items))
+        check_length(len(items))
     machine.charge(size=PAIR_BYTES * len(items))
     machine.give(make_list(items, arguments[-1]))
 
@@ -103,9 +103,11 @@ def _nth(machine: Registers, arguments: list[Datum]) -> None:
 def _member(machine: Registers, arguments: list[Datum]) -> None:
     """The list from the first item on that is equal, or #f."""
     wanted, rest = arguments
+    left = MAX_COMPARISONS
     while isinstance(rest, Pair):
-        equal, work = are_equal(wanted, rest.first)
+        equal, work = are_equal(wanted, rest.first, most=left)
         machine.charge(steps=work)
+        left -= work
         if equal:
             machine.give(rest)
             return
@@ -116,9 +118,11 @@ def _member(machine: Registers, arguments: list[Datum]) -> None:
 def _associate(machine: Registers, arguments: list[Datum]) -> None:
     """The first pair whose first is equal to the key, or #f."""
     wanted, rest = arguments
+    left = MAX_COMPARISONS
     while isinstance(rest, Pair):
-        equal, work = are_equal(wanted, _first(rest.first))
+        equal, work = are_equal(wanted, _first(rest.first), most=left)
         machine.charge(steps=work)
+        left -= work
         if equal:
             machine.give(rest.first)
             return

@@ -89,9 +89,10 @@ class Machine(Registers):
         self.meter.count_seconds(own=own, wall=wall)
 
     def _prepare_next(self) -> None:
-        """Expand the forms to come, up to one that may change what the others mean."""
+        """Expand the forms to come, up to one that may change what the others mean, or until macros took their time."""
         ready = []
-        while self.forms:
+        end = self.meter.steps + MAX_MACRO_STEPS
+        while self.forms and self.meter.steps < end:
             form = self.forms.pop()
             ready.append(self.prepare(form, self.state.root))
             if is_macro_definition(form):

@@ -5,7 +5,7 @@ import sys
 from holdfast.guests.lisp.artifacts import Artifact
 from holdfast.guests.lisp.budgets import Budget
 from holdfast.guests.lisp.context import Context, Tracker
-from holdfast.guests.lisp.data import LispOutcome, Pair
+from holdfast.guests.lisp.data import Keyword, LispOutcome, Pair, Symbol
 from holdfast.guests.lisp.environment import Closure, Root, Template
 from holdfast.guests.lisp.facts import Fact, FactStore
 from holdfast.guests.lisp.registers import Registers
@@ -68,6 +68,8 @@ def _add_parts(item: object, waiting: list[object]) -> None:
         waiting.extend(item.values())
     elif isinstance(item, Closure):
         waiting += (item.template, item.frame)
+    elif isinstance(item, (Symbol, Keyword)):
+        waiting.append(item.name)
     elif isinstance(item, LispOutcome):
         waiting.append(item.fields)
     elif isinstance(item, Template):

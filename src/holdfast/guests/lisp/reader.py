@@ -14,6 +14,8 @@ MAX_CHARACTERS = 1 << 18
 """Of a program: reading is not interruptible, and this much takes a tenth of a second or two."""
 MAX_DIGITS = 1200
 """Of an integer, which is what numbers can hold."""
+MAX_NAME_CHARACTERS = 1000
+"""Of a symbol or keyword: they stand in messages, and programs refer to them many times."""
 
 _TOKEN = re.compile(
     r"""
@@ -154,6 +156,8 @@ def _atom(word: str, place: Place) -> Datum:
         number = _number(word, place)
         if number is not None:
             return number
+    if len(word) > MAX_NAME_CHARACTERS:
+        raise Malformed(f"a name has at most {MAX_NAME_CHARACTERS} characters", place=place)
     if word[0] == ":" and len(word) > 1:
         return Keyword(word[1:])
     if word[0] == "#" or not word.isprintable():

@@ -8,7 +8,7 @@ from holdfast.guests.lisp.faults import Fault, Malformed
 from holdfast.guests.lisp.lists import PAIR_BYTES, gather
 from holdfast.guests.lisp.numbers import integer, number
 from holdfast.guests.lisp.printer import show
-from holdfast.guests.lisp.reader import read
+from holdfast.guests.lisp.reader import MAX_NAME_CHARACTERS, read
 from holdfast.guests.lisp.registers import Control, Registers
 
 MAX_CHARACTERS = 4 << 20
@@ -163,7 +163,10 @@ def _name(datum: Datum) -> str:
 
 
 def _symbol(datum: Datum) -> Symbol:
-    return Symbol(text(datum))
+    name = text(datum)
+    if len(name) > MAX_NAME_CHARACTERS:
+        raise Fault("too-large", f"a name has at most {MAX_NAME_CHARACTERS} characters")
+    return Symbol(name)
 
 
 TEXTS = (
