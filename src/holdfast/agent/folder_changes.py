@@ -44,7 +44,6 @@ class FolderChanges:
                 return None
             if isinstance(answer, Refused | Failed):
                 told.append(f"[{path} was not changed: {answer.reason}]\n")
-        self._touched.clear()
         return "".join(told)
 
 
