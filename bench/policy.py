@@ -83,7 +83,7 @@ def _history() -> None:
     decision = policy.judge(Request(call=call, tool=KNOWN_TOOLS["world.read"]))
     history = [RecordedCall(call, decision)] * 100_000
     begun = time.process_time()
-    backtest(policy, history, paths=LexicalPaths())
+    backtest(policy, history)
     print(f"\nbacktest of 100,000 recorded calls: {time.process_time() - begun:.2f} s of CPU")
 
 

@@ -180,7 +180,7 @@ def history(count: int) -> list[RecordedCall]:
 
 
 def test_a_backtest_counts_what_would_be_decided_otherwise() -> None:
-    told = backtest(load_policy("project"), history(500), paths=LexicalPaths())
+    told = backtest(load_policy("project"), history(500))
     assert (told.calls, told.changed, told.looser) == (500, 300, 0)
     assert {(one.operation, one.after, one.count) for one in told.shifts} == {
         ("world.write", "stage", 100),
@@ -194,7 +194,7 @@ def test_a_backtest_counts_what_would_be_decided_otherwise() -> None:
 def test_a_hundred_thousand_calls_are_judged_in_under_five_seconds() -> None:
     calls = history(100_000)
     started = time.process_time()
-    backtest(load_policy("project"), calls, paths=LexicalPaths())
+    backtest(load_policy("project"), calls)
     assert time.process_time() - started < 5
 
 

@@ -116,11 +116,13 @@ def test_backtest_without_history_says_so(capsys: pytest.CaptureFixture[str]) ->
     assert said(capsys, "backtest", "project")["calls"] == 0
 
 
-async def record(events: list[AnyEvent]) -> None:
+async def record(events: list[AnyEvent], workspace: str = "") -> None:
     home = Home.default()
     home.prepare()
     store = await EmbeddedStore.start(home, clock=FakeClock())
-    opened = SessionOpened(principal=PERSON, folder="", workspace="", policy="p", policy_digest="", model="")
+    opened = SessionOpened(
+        principal=PERSON, folder="", workspace=workspace, policy="p", policy_digest="", model=""
+    )
     journal = await store.create(opened)
     await journal.append(*events)
     await journal.release()
@@ -139,13 +141,12 @@ def test_backtest_judges_the_calls_on_record_anew(capsys: pytest.CaptureFixture[
         id=EscalationId("e"), call=wish, decision=Decision(verdict="escalate", rule="r", reason=""), digest="",
         tool_digest="", policy_digest="", opened_ms=0, expires_ms=1,
     )  # fmt: skip
-    refused = Call(id=call_id(1, 3), operation="world.read", arguments={"path": "a"})
     asyncio.run(
         record(
             [
                 intended(1, "world.read", {"path": "a"}),
                 intended(2, "world.write", {"path": "/etc/x", "content": ""}),
-                CallRefused(call=refused, decision=Decision(verdict="deny", rule="r", reason="")),
+                refused(3, "world.read", {"path": "a"}, "r", "p.yaml:3"),
                 EscalationOpened(escalation=asked),
                 intended(4, "net.fetch", {"url": "https://example.com/"}, "escalate"),
             ]
@@ -157,6 +158,60 @@ def test_backtest_judges_the_calls_on_record_anew(capsys: pytest.CaptureFixture[
     out = capsys.readouterr().out
     assert "1  allow -> deny  world.write" in out
     assert "1  deny -> allow  world.read" in out
+
+
+def refused(number: int, operation: str, arguments: JsonObject, rule: str, source: str) -> CallRefused:
+    call = Call(id=call_id(1, number), operation=operation, arguments=arguments)
+    return CallRefused(call=call, decision=Decision(verdict="deny", rule=rule, reason="", source=source))
+
+
+def test_backtest_knows_servers_and_workspaces_and_what_no_policy_was_asked_about(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    inside = str(tmp_path / "work" / "a")
+    asyncio.run(
+        record(
+            [
+                intended(1, "filesystem.read_file", {"path": inside}),
+                refused(2, "world.read", {"path": "k"}, "structural-protected-path", "built-in"),
+                refused(3, "gone.tool", {}, "structural-unknown-tool", "built-in"),
+                refused(4, "world.read", {"path": "a"}, "budget-calls", "gate"),
+                refused(5, "net.fetch", {"url": "https://a.example/"}, "r", "p.yaml:3 (no-handler)"),
+            ],
+            workspace=str(tmp_path / "work"),
+        )
+    )
+    told = said(capsys, "backtest", "project")
+    assert (told["calls"], told["changed"]) == (4, 0), told["shifts"]
+
+
+def test_check_knows_the_tools_of_a_well_known_server(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for path, verdict in (("a", "allow"), ("/etc/hosts", "escalate")):
+        call = json.dumps({"operation": "filesystem.read_file", "arguments": {"path": path}})
+        told = said(capsys, "check", "--policy", "project", "--workspace", str(tmp_path), "--call", call)
+        assert told["decision"] == verdict
+
+
+def test_check_knows_a_server_by_what_the_person_said_of_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "mcp-servers.json").write_text(
+        '{"mcpServers": {"disk": {"command": "npx", "args": ["@modelcontextprotocol/server-filesystem"]}}}'
+    )
+    call = '{"operation": "disk.write_file", "arguments": {"path": "/etc/hosts", "content": "x"}}'
+    assert said(capsys, "check", "--policy", "project", "--call", call)["rule"] == "no-changes-outside"
+    policy = tmp_path / "p.yaml"
+    policy.write_text(
+        "policy: p\ntools:\n  disk.write_file: {path: none, content: none}\n"
+        "rules:\n  - {name: all, allow: '*', inside: true}\n"
+    )
+    assert said(capsys, "check", "--policy", str(policy), "--call", call)["decision"] == "deny", (
+        "a policy cannot call the path of a write mere data"
+    )
 
 
 @pytest.mark.parametrize("call", ["", "[]", "{}", '{"operation": 3}', '{"arguments": {}}'])

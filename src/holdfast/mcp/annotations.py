@@ -5,7 +5,7 @@ Both are in the format of IronCurtain's tool-annotations.json, with `isReadOnly`
 added.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -68,6 +68,12 @@ class Annotations:
     def server(self, name: str) -> Mapping[str, ToolRoles]:
         """Everything known of one server's tools."""
         return self._servers.get(name, {})
+
+    def tools(self) -> Iterator[Tool]:
+        """Every tool, under the name of its server; what it takes is not known."""
+        for server, tools in self._servers.items():
+            for name, roles in tools.items():
+                yield Tool(name=f"{server}.{name}", roles=roles.arguments)
 
     def of(self, spec: ServerSpec, definition: Definition) -> ToolRoles | None:
         """The roles of a tool; None where nobody has said what one of its arguments means."""

@@ -1,6 +1,7 @@
 """What a policy would have decided on calls that were made: the effect of a change before it has one.
 
-History holds arguments, not where paths led on that day; so paths are taken by their text unless a resolver is given.
+History holds arguments, not where paths led on that day; so paths are taken by their text. What was refused then because of
+where it led, or because nobody offered it, no rule would have saved, and that stays as it was.
 """
 
 from collections import Counter
@@ -10,9 +11,12 @@ from typing import NamedTuple
 from holdfast.core import STRICTNESS, Call, Decision, Paths, Tool, Value, Verdict
 from holdfast.policy.catalogue import KNOWN_TOOLS
 from holdfast.policy.contract import Policy, Request
+from holdfast.policy.lexical import LexicalPaths
+from holdfast.policy.structure import BUILT_IN
 from holdfast.policy.targets import targets_of
 
 MAX_SAMPLES = 50
+_BEYOND_RULES = frozenset({"structural-protected-path", "structural-unknown-tool", "invalid-arguments"})
 
 
 class RecordedCall(NamedTuple):
@@ -21,6 +25,8 @@ class RecordedCall(NamedTuple):
     call: Call
     decision: Decision
     session: str = ""
+    paths: Paths = LexicalPaths()
+    """Where its paths lay."""
 
 
 class Shift(Value):
@@ -58,7 +64,7 @@ class Backtest(Value):
 
 
 def backtest(
-    policy: Policy, history: Iterable[RecordedCall], *, paths: Paths, tools: Mapping[str, Tool] | None = None
+    policy: Policy, history: Iterable[RecordedCall], *, tools: Mapping[str, Tool] | None = None
 ) -> Backtest:
     """Judge recorded calls anew. Tools that are not given are those that come with Holdfast."""
     known = dict(tools or {}) | KNOWN_TOOLS
@@ -68,8 +74,10 @@ def backtest(
     for recorded in history:
         calls += 1
         call, before = recorded.call, recorded.decision
+        if before.source == BUILT_IN and before.rule in _BEYOND_RULES:
+            continue
         tool = known.get(call.operation)
-        targets = targets_of(tool, call.arguments, paths) if tool is not None else ()
+        targets = targets_of(tool, call.arguments, recorded.paths) if tool is not None else ()
         after = policy.judge(Request(call=call, tool=tool, targets=targets))
         if after.verdict == before.verdict:
             continue

@@ -9,6 +9,8 @@ from holdfast.policy.rule_policy import RulePolicy
 from holdfast.policy.rules import Example
 from holdfast.policy.targets import targets_of
 
+_HINTS = {"structural-unknown-tool": "say under `tools:` what the arguments of this tool mean"}
+
 
 class ExampleResult(Value):
     """What became of one example."""
@@ -49,7 +51,7 @@ def check_examples(policy: RulePolicy) -> None:
                 source=policy.document.source,
                 line=result.example.line,
                 column=result.example.column,
-                hint="correct the rule, or the example",
+                hint=_HINTS.get(result.decision.rule, "correct the rule, or the example"),
             )
 
 

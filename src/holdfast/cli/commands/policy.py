@@ -17,15 +17,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
 from holdfast.cli.judged_call import request_for
+from holdfast.cli.known_tools import known_tools
 from holdfast.core import SystemClock, counted, encode
-from holdfast.core.events import AnyEvent, CallIntended, CallRefused, EscalationOpened
+from holdfast.core.events import AnyEvent, CallIntended, CallRefused, EscalationOpened, SessionOpened
 from holdfast.policy import (
     LexicalPaths,
     RecordedCall,
     RulePolicy,
+    annotate,
     backtest,
     compare,
     explain,
@@ -122,7 +126,7 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
 
 
 async def _check(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _load(arguments, arguments.policy)
+    policy = _with_tools(_load(arguments, arguments.policy), arguments)
     text = sys.stdin.read() if arguments.call == "-" else arguments.call
     request = await request_for(policy, text, workspace=arguments.workspace, protected=arguments.protected)
     if arguments.action == "explain":
@@ -200,7 +204,7 @@ def _diff(arguments: argparse.Namespace, console: Console) -> int:
 
 
 async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _load(arguments, arguments.policy)
+    policy = _with_tools(_load(arguments, arguments.policy), arguments)
     home = Home.default()
     home.prepare()
     store = await EmbeddedStore.start(home, clock=SystemClock())
@@ -212,11 +216,13 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
         history = [
             recorded
             for session in sessions
-            for recorded in _calls((entry.event for entry in await store.read(session)), session)
+            for recorded in _calls(
+                (entry.event for entry in await store.read(session)), session, home.workspace(session)
+            )
         ]
     finally:
         await store.close()
-    told = backtest(policy, history, paths=LexicalPaths(), tools=policy.document.tools)
+    told = backtest(policy, history, tools=policy.document.tools)
     if arguments.json:
         console.json(told)
         return exits.OK
@@ -228,18 +234,36 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
     return exits.OK
 
 
-def _calls(events: Iterator[AnyEvent], session: str) -> Iterator[RecordedCall]:
-    """The calls of a journal with what the policy of the day said first; an answered escalation was an escalation."""
+def _calls(events: Iterator[AnyEvent], session: str, workspace: Path) -> Iterator[RecordedCall]:
+    """The calls of a journal with what the policy of the day said first: an escalation was one though it was answered, or
+    nobody could be asked. What the gate itself refused, for its shape or for want of budget, no policy was asked about."""
     asked: set[str] = set()
+    paths = LexicalPaths(str(workspace), home=str(Path.home()))
     for event in events:
         match event:
+            case SessionOpened(workspace=folder) if folder:
+                paths = LexicalPaths(folder, home=str(Path.home()))
             case EscalationOpened():
                 asked.add(event.escalation.call.id)
-                yield RecordedCall(event.escalation.call, event.escalation.decision, session)
+                yield RecordedCall(event.escalation.call, event.escalation.decision, session, paths)
             case CallRefused() | CallIntended() if event.call.id not in asked:
-                yield RecordedCall(event.call, event.decision, session)
+                decision = event.decision
+                if decision.source.endswith("(no-handler)"):
+                    decision = msgspec.structs.replace(decision, verdict="escalate")
+                if decision.source != "gate":
+                    yield RecordedCall(event.call, decision, session, paths)
             case _:
                 pass
+
+
+def _with_tools(policy: RulePolicy, arguments: argparse.Namespace) -> RulePolicy:
+    """The policy with the tools of this home's servers. Annotations that were given, or lie beside a compiled policy, go first;
+    those within a policy, last, as at the gate."""
+    document = policy.document
+    known = {name: annotate(tool, policy) for name, tool in known_tools(Home.default()).items()}
+    is_given = arguments.annotations is not None or document.source.endswith(".json")
+    tools = known | document.tools if is_given else document.tools | known
+    return RulePolicy(msgspec.structs.replace(document, tools=tools))
 
 
 def _load(arguments: argparse.Namespace, reference: str, *, is_checked: bool = True) -> RulePolicy:
