@@ -46,18 +46,20 @@ class Ground:
         staged = StagedWorld(world, undo=undo)
         paths = WorldPaths(root, protected=(self.home.root,))
         servers = self._toolsets(root, paths)
+        policy = narrowed_by_project(terms.policy, root)
+        sandbox = terms.sandbox_under(policy)
         parts = Parts(
             journal=journal,
             store=self.store,
             staged=staged,
             paths=paths,
-            policy=narrowed_by_project(terms.policy, root),
+            policy=policy,
             model=terms.model,
-            guest=self.engines.guest(terms.sandbox, workspace=root, view=view, staged=staged.staged_contents),
+            guest=self.engines.guest(sandbox, workspace=root, view=view, staged=staged.staged_contents),
             settings=self.settings,
             clock=self.clock,
             toolsets=[*terms.toolsets, *servers],
-            language=self.engines.toolsets(terms.sandbox),
+            language=self.engines.toolsets(sandbox),
             secrets=handed_out(self.servers),
             tree=tree,
             approver=terms.approver,

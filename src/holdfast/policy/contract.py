@@ -26,6 +26,11 @@ class Policy(Protocol):
         """Names this exact policy; recorded with every escalation."""
         ...
 
+    @property
+    def sandboxes(self) -> tuple[str, ...] | None:
+        """Where code may run, the first by preference; None is anywhere."""
+        ...
+
     def judge(self, request: Request) -> Decision:
         """Allow, deny, escalate or stage, with rule and reason."""
         ...

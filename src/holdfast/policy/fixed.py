@@ -26,6 +26,10 @@ class FixedPolicy:
     def digest(self) -> str:
         return self._digest
 
+    @property
+    def sandboxes(self) -> None:
+        return None
+
     def judge(self, request: Request) -> Decision:
         refusal = unsafe_target(request) or unknown_tool(request)
         if refusal is not None:

@@ -16,7 +16,8 @@ from holdfast.policy.targets import PATH_ROLES, URL_ROLES
 ROLES: tuple[str, ...] = get_args(Role)
 VERDICTS: tuple[Verdict, ...] = ("deny", "escalate", "stage", "allow")
 _OPERATION = re.compile(r"\*|\*\.[\w-]+|[\w?-]+(\.[\w.?-]+|\.\*)?")
-POLICY_FIELDS = ("policy", "description", "operations", "trusted", "hosts", "rules", "tools")
+POLICY_FIELDS = ("policy", "description", "operations", "sandboxes", "trusted", "hosts", "rules", "tools")
+SANDBOXES = ("python", "wasi", "lisp")
 RULE_FIELDS = (
     "name", *VERDICTS, "because", "instead", "roles", "paths", "within", "inside", "outside", "hosts",
     "names", "arguments", "examples",
@@ -56,6 +57,7 @@ class _Parser:
             # Deny beats whatever else is said of a call, so it is asked first; the rest keeps its order.
             rules=tuple(sorted(rules, key=lambda rule: rule.verdict != "deny")),
             tools={name: _annotation(field) for name, field in tools.items()},
+            sandboxes=fields["sandboxes"].node.each(_sandbox) if "sandboxes" in fields else None,
         )
 
     def _rule(self, node: Node) -> Rule:
@@ -133,6 +135,10 @@ def _operation(node: Node) -> str:
     if not _OPERATION.fullmatch(name):
         node.fail(f"{name!r} names no operation; expected `group.verb`, `group.*`, `*.verb` or `*`")
     return name
+
+
+def _sandbox(node: Node) -> str:
+    return node.choice(SANDBOXES, "sandbox")
 
 
 def _role(node: Node) -> Role:

@@ -56,6 +56,10 @@ class RulePolicy:
     def digest(self) -> str:
         return self._digest
 
+    @property
+    def sandboxes(self) -> tuple[str, ...] | None:
+        return self.document.sandboxes
+
     def judge(self, request: Request) -> Decision:
         settled = self._settle(request)
         return settled if settled is not None else _strictest(self._weigh(request))

@@ -104,6 +104,8 @@ class PolicyDocument(Value):
     rules: tuple[Rule, ...] = ()
     tools: dict[str, Tool] = msgspec.field(default_factory=dict)
     """What the arguments of tools mean, for tools that do not say so themselves."""
+    sandboxes: tuple[str, ...] | None = None
+    """Where code may run, the first by preference; None is anywhere."""
 
 
 def names_operation(pattern: str, operation: str) -> bool:

@@ -21,6 +21,14 @@ class TieredPolicy:
         return self._digest
 
     @property
+    def sandboxes(self) -> tuple[str, ...] | None:
+        """Those that every tier names, as the highest one prefers them."""
+        lists = [policy.sandboxes for policy in self._policies if policy.sandboxes is not None]
+        if not lists:
+            return None
+        return tuple(sandbox for sandbox in lists[0] if all(sandbox in each for each in lists))
+
+    @property
     def policies(self) -> tuple[Policy, ...]:
         """The tiers, highest first."""
         return self._policies

@@ -9,7 +9,7 @@ from typing import TypedDict, get_args
 import msgspec
 
 from holdfast.core import Toolset
-from holdfast.core.errors import ModelMissing
+from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.events import Noted, SessionReconfigured
 from holdfast.guests import Sandbox
 from holdfast.models import Model, open_model, resolve_model
@@ -49,6 +49,16 @@ class Terms:
     closers: Sequence[Callable[[], Awaitable[None]]] = ()
     """What was opened for these terms alone."""
 
+    def sandbox_under(self, policy: Policy) -> Sandbox:
+        """The sandbox, if code may run there under this policy. Raises InvalidInput; nothing else takes its place."""
+        if _may_run(self.sandbox, policy):
+            return self.sandbox
+        named = ", ".join(policy.sandboxes or ()) or "no sandbox at all"
+        raise InvalidInput(
+            f"the policy {policy.name!r} lets code run in {named}, not in {self.sandbox}",
+            hint="choose another sandbox with --sandbox (--lang for exec), or another policy with -p",
+        )
+
     @property
     def model_name(self) -> str:
         """The model as the journal names it, empty where there is none."""
@@ -81,7 +91,7 @@ def settle(
         policy=policy,
         policy_name=named,
         model=model,
-        sandbox=_engine_of_open_run(running_in) or choices.get("sandbox") or settings.sandbox,
+        sandbox=_engine_of_open_run(running_in) or choices.get("sandbox") or _preferred(settings, policy),
         toolsets=choices.get("toolsets", ()),
         approver=choices.get("approver"),
         can_ask=choices.get("can_ask", True),
@@ -102,6 +112,20 @@ async def record_changes(journal: Journal, status: Status, terms: Terms) -> None
         await journal.append(changed, Noted(code="policy-chosen", text=text))
     elif changed.policy or changed.model:
         await journal.append(changed)
+
+
+def _preferred(settings: Settings, policy: Policy) -> Sandbox:
+    """Where nobody chose: the one of the settings if the policy lets it, else the policy's own."""
+    if _may_run(settings.sandbox, policy):
+        return settings.sandbox
+    return next(
+        (known for known in get_args(Sandbox) if known in (policy.sandboxes or ())[:1]), settings.sandbox
+    )
+
+
+def _may_run(sandbox: Sandbox, policy: Policy) -> bool:
+    parts = ("python", "wasi") if sandbox == "auto" else (sandbox,)
+    return policy.sandboxes is None or set(parts) <= set(policy.sandboxes)
 
 
 def _engine_of_open_run(engine: str) -> Sandbox | None:

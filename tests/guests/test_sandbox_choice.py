@@ -1,0 +1,77 @@
+"""Which engine runs code is the choice of the person, within that of the policy; a project may narrow it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.guests.engines import KEY, component_cache
+
+from holdfast import Runtime
+from holdfast.core import Ok
+from holdfast.core.errors import InvalidInput, InvalidPolicy
+from holdfast.core.events import RunStarted
+from holdfast.guests import Engines, Sandbox
+from holdfast.policy import load_policy
+
+ALLOW = "rules:\n  - {name: all, allow: '*'}\n"
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
+    made = await Runtime.start(home=tmp_path / "home", engines=Engines(key=KEY, cache=component_cache()))
+    yield made
+    await made.close()
+
+
+def written(folder: Path, sandboxes: str) -> str:
+    """A policy that lets code run in these sandboxes."""
+    path = folder / "chosen.yaml"
+    path.write_text(f"policy: chosen\nsandboxes: {sandboxes}\n{ALLOW}")
+    return str(path)
+
+
+async def engine_of(runtime: Runtime, policy: str, **choices: str) -> str:
+    session = await runtime.create(policy=policy, needs_model=False, **choices)  # type: ignore[arg-type]
+    assert await session.execute("1") == Ok(value=1)
+    [started] = [e.event for e in await runtime.store.read(session.id) if isinstance(e.event, RunStarted)]
+    return started.engine
+
+
+async def test_the_person_chooses_among_what_the_policy_lets(runtime: Runtime, tmp_path: Path) -> None:
+    policy = written(tmp_path, "[lisp, python]")
+    assert await engine_of(runtime, policy) == "python", "the setting, where the policy lets it"
+    assert await engine_of(runtime, policy, sandbox="lisp") == "lisp"
+
+
+async def test_where_nobody_chose_the_policy_does(runtime: Runtime, tmp_path: Path) -> None:
+    assert await engine_of(runtime, written(tmp_path, "[lisp, wasi]")) == "lisp"
+
+
+@pytest.mark.parametrize(
+    ("sandboxes", "wanted"),
+    [("[python]", "wasi"), ("[python]", "auto"), ("[wasi]", "auto"), ("[]", "python")],
+)
+async def test_what_the_policy_does_not_let_is_refused_and_nothing_takes_its_place(
+    runtime: Runtime, tmp_path: Path, sandboxes: str, wanted: str
+) -> None:
+    policy = written(tmp_path, sandboxes)
+    with pytest.raises(InvalidInput, match="lets code run in"):
+        await runtime.create(policy=policy, sandbox=wanted, needs_model=False)  # type: ignore[arg-type]
+
+
+async def test_a_project_may_narrow_the_choice_and_not_widen_it(runtime: Runtime, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / ".holdfast").mkdir(parents=True)
+    (project / ".holdfast" / "policy.yaml").write_text(f"policy: project\nsandboxes: [lisp, wasi]\n{ALLOW}")
+    policy = written(tmp_path, "[python, lisp]")
+    refusals: tuple[Sandbox, ...] = ("python", "wasi")
+    for refused in refusals:
+        with pytest.raises(InvalidInput, match="in lisp, not in"):
+            await runtime.create(workspace=project, policy=policy, sandbox=refused, needs_model=False)
+    session = await runtime.create(workspace=project, policy=policy, sandbox="lisp", needs_model=False)
+    assert await session.execute("(+ 1 1)") == Ok(value=2)
+
+
+def test_a_sandbox_that_there_is_not_is_no_policy(tmp_path: Path) -> None:
+    with pytest.raises(InvalidPolicy, match=r"'docker' is no sandbox; expected one of python, wasi, lisp"):
+        load_policy(written(tmp_path, "[docker]"))
