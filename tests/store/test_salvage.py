@@ -181,7 +181,7 @@ async def test_a_file_that_lost_its_beginning_is_salvaged_and_set_aside(home: Ho
         assert await texts(store, session) == words
     assert all(found.is_sound for found in await verify_all(store))
     (notice,) = store.notices
-    assert "20 sessions were saved" in notice
+    assert "20 sessions saved" in notice
     (aside,) = home.root.glob("damaged-*")
     assert (aside / "holdfast.db").read_bytes()[:4] == b"\0" * 4
     await store.close()
@@ -382,7 +382,7 @@ async def test_commits_behind_a_damaged_place_in_the_log_are_saved_and_told(
     log.write_bytes(content)
     store = await EmbeddedStore.start(Home(killed), clock=clock)
     (notice,) = store.notices
-    assert "1 sessions were saved" in notice
+    assert "1 session saved" in notice
     assert await texts(store, journal.session) == [f"text {number}" for number in range(20)]
     await store.close()
 

@@ -15,7 +15,7 @@ import msgspec
 
 import holdfast.store.database as database
 import holdfast.store.index as index
-from holdfast.core import Clock, SessionId, check_session_id, new_session_id
+from holdfast.core import Clock, SessionId, check_session_id, counted, new_session_id
 from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import Parent, Recorded, SessionOpened
 from holdfast.store.claiming import Claim, IdTaken
@@ -188,7 +188,9 @@ class EmbeddedStore(EmbeddedContents):
 
     async def _rebuild_index(self) -> None:
         count = await self.writing(index.rebuild)
-        self._notices += (f"the list of sessions was made anew from the journals: {count} sessions",)
+        self._notices += (
+            f"the list of sessions was made anew from the journals: {counted(count, 'session')}",
+        )
 
     async def _taking(self, session: SessionId, work: Work[Result], *, is_brief: bool = False) -> Result:
         """Have a lease taken. Whoever is cancelled meanwhile does not get it, so it goes back to nobody."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import holdfast.store.database as database
 import holdfast.store.index as index
+from holdfast.core import counted
 from holdfast.core.errors import JournalDamaged
 from holdfast.store.database import SQL
 from holdfast.store.frames import has_lost_commits
@@ -59,9 +60,9 @@ def salvage(home: Home, *, now_ms: int) -> str:
     sync_folder(home.root)
     aside = finish(home, now_ms=now_ms)
     suspicion(home).unlink(missing_ok=True)
-    listed = f", {damaged} of them damaged" if damaged else ""
+    listed = f" ({damaged} damaged)" if damaged else ""
     return (
-        f"the database was damaged: {kept} sessions were saved{listed}; the old file is in {str(aside)!r}. "
+        f"the database was damaged: {counted(kept, 'session')} saved{listed}; the old file is in {str(aside)!r}. "
         "`holdfast verify --all` says what is missing"
     )
 
