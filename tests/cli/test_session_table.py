@@ -7,8 +7,11 @@ import pytest
 from tests.cli.terminals import terminal
 from tests.cli.test_task import holdfast, script
 
-from holdfast.cli.cells import cells, cut, padded, wrapped
+from holdfast.cli.cells import cells, cut, padded, shortened, wrapped
 from holdfast.cli.folding import fold
+
+NARROW = ["session", "age", "state", "turns", "cost", "folder", "name", "|", "first", "words"]
+WIDE = ["session", "name", "age", "state", "turns", "cost", "folder", "first", "words"]
 
 
 @pytest.fixture
@@ -28,11 +31,18 @@ def test_at_a_terminal_it_is_a_table_whose_numbers_stand_below_their_heading(
     with terminal("sessions", home=home, COLUMNS=columns) as typist:
         assert typist.end() == 0
     shown = [line.removesuffix("\x1b[0m").removeprefix("\x1b[2m") for line in typist.seen.splitlines()]
-    head, two, wide = shown
-    assert head.split()[:5] == ["session", "name", "age", "state", "turns"]
+    if columns == "80":
+        head, below, two, of_two, wide, of_wide = shown
+        assert f"{head} {below}".split() == NARROW
+        assert (of_two, of_wide[:12], of_wide[-1]) == ("  two | count", "  wide | 数を数", "…")
+    else:
+        head, two, wide = shown
+        assert head.split() == WIDE
+        assert (two.split()[-1], wide[-1]) == ("count", "…")
     end = head.index("turns") + len("turns")
     assert (two[:end].split()[-1], wide[:end].split()[-1]) == ("2", "1")
-    assert two.split()[-1] == "count"
+    assert "$0.00 " in two
+    assert two.count(str(home)[-12:]) == 1
     assert all(cells(line) <= int(columns) for line in shown)
 
 
@@ -43,6 +53,12 @@ def test_in_a_pipe_and_in_plain_mode_every_line_says_what_its_numbers_are(home: 
     for two, wide in (piped, typist.seen.splitlines()):
         assert " 2 turns " in two
         assert " 1 turn " in wide
+
+
+def test_of_a_longer_list_it_is_said_that_there_is_more(home: Path) -> None:
+    one = holdfast("sessions", "--limit", "1", home=home)
+    assert (len(one.stdout.splitlines()), "--limit N shows more" in one.stderr) == (1, True)
+    assert holdfast("sessions", "--limit", "2", home=home).stderr == ""
 
 
 def test_a_program_gets_no_heading(home: Path) -> None:
@@ -75,6 +91,13 @@ def test_a_file_goes_to_stdout_and_a_folder_does_not(tmp_path: Path) -> None:
 
 def test_wide_letters_are_counted_as_the_room_they_take() -> None:
     assert [cells(text) for text in ("abc", "数字", "e\u0301", "🪢", "")] == [3, 4, 1, 2, 0]
+    assert [shortened("数字 ab", width) for width in (1, 3, 5, 6, 7)] == [
+        "…",
+        "数…",
+        "数字…",
+        "数字…",
+        "数字 ab",
+    ]
     assert [cut("数字ab", width) for width in (0, 1, 3, 5)] == ["", "", "数", "数字a"]
     assert padded("数", 4) == "数  "
     assert wrapped("two words", 5) == ["two", "words"]

@@ -90,6 +90,39 @@ def test_show_tells_a_session_and_one_turn_of_it(run: Run) -> None:
     assert (code, "there is no turn 99 in this session" in told) == (2, True)
 
 
+def test_that_nothing_is_there_is_said_only_where_it_is_so(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("0", "-1", "many", "9" * 30):
+        assert run("sessions", "--limit", limit)[0] == 2
+        assert run("search", "docs", "--limit", limit)[0] == 2
+    monkeypatch.chdir(tmp_path / "home")
+    assert run("sessions", "--here") == (
+        0,
+        "",
+        "no session was started in this folder; start one with: holdfast\n",
+    )
+
+
+def test_a_turn_is_shown_with_everything_that_was_done_in_it(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("open('a.txt', 'w').write('x')\nprint(world.list())\n")
+    assert run("exec", "code.py")[0] == 0
+    whole = run("show")[1]
+    assert whole == run("show", "--turn", "1")[1]
+    for line in ("    staged: world.write path=/workspace/a.txt content=x", "    did: world.list"):
+        assert line in whole.splitlines()
+    assert "    printed: ['a.txt']" in whole
+    of_turn = data(run("show", "--turn", "1", "--events", "--json"))["events"]
+    assert {"call-intended", "call-settled"} <= {each["event"]["event"] for each in of_turn}
+    assert run("show", "--turn", "0")[0] == 2
+
+
+@pytest.mark.parametrize("time", ["nan", "inf", "-1", "soon"])
+def test_nobody_waits_without_end(run: Run, time: str) -> None:
+    code, _, told = run("-r", "s-1", "--wait", time, "hi")
+    assert (code, "is no number of seconds" in told) == (2, True)
+
+
 def test_a_session_is_renamed_and_found_by_the_new_name(run: Run) -> None:
     assert data(run("rename", "s-2", "Second One", "--json"))["name"] == "second-one"
     assert run("show", "second-one")[0] == 0

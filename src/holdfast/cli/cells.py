@@ -21,6 +21,11 @@ def cut(text: str, width: int) -> str:
     return "".join(letter for letter, end in zip(text, filled, strict=True) if end <= width)
 
 
+def shortened(text: str, width: int) -> str:
+    """The text in at most so many cells, with a sign at its end where something was left out."""
+    return text if cells(text) <= width else f"{cut(text, width - 1).rstrip()}…"
+
+
 def padded(text: str, width: int) -> str:
     """The text with spaces after it, up to so many cells."""
     return text + " " * (width - cells(text))

@@ -4,13 +4,13 @@ import re
 
 from holdfast.cli.cells import cells, wrapped
 
-_LABEL = re.compile(r"\s*(?:\S+(?: \S+)*\s{2,})?")
+_LABEL = re.compile(r"\s*(?:\[\d+\] |\S+(?: \S+)*\s{2,})?")
 _NARROWEST = 40
 _DEEPEST = 24
 
 
 def fold(text: str, width: int) -> str:
-    """Every line of the text in lines of at most this width; what follows a label, such as `why:   `, stays beside it."""
+    """Every line of the text in lines of at most this width; what follows a label, such as `why:   ` or `[1] `, stays beside it."""
     return "\n".join(_folded(line, max(width, _NARROWEST)) for line in text.split("\n"))
 
 

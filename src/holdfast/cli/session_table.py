@@ -1,44 +1,62 @@
-"""Sessions as a person sees them in a list: a line each, below a heading where they are a table."""
+"""Sessions as a person sees them in a list: a line each, or two where it is narrow, below a heading where they are a table."""
 
-from holdfast.cli.cells import cut, padded
+from holdfast.cli.cells import padded, shortened
 from holdfast.cli.console import visible
 from holdfast.core import counted
 from holdfast.store import SessionSummary
 
 _WIDE = 120
 _WORDS = 48
+_NAME = 16
 _FOLDER = 24
 
 
 def heading(width: int) -> str:
     """What stands above the lines of a table."""
     if width < _WIDE:
-        return f"{'session':<29} {'name':<12} {'age':>4} {'state':<11} {'turns':>5} first words"[:width]
+        above = f"{'session':<29} {'age':>4} {'state':<11} {'turns':>5} {'cost':>7} folder"
+        return f"{above}\n  name | first words"
     return (
-        f"{'session':<29} {'name':<16} {'age':>4} {'state':<12} {'turns':>5} {'cost':>7} "
+        f"{'session':<29} {'name':<{_NAME}} {'age':>4} {'state':<12} {'turns':>5} {'cost':>7} "
         f"{'folder':<{_FOLDER}} first words"
     )
 
 
 def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
-    """One session: a line of a table of this width, below its heading; or, without a width, one that stands alone."""
-    age = span(now_ms - line.active_ms)
-    words = cut(" ".join(visible(line.first_words).split()), _WORDS)
-    name = f"{line.id:<28}{'*' if line.is_pinned else ' '}"
-    if width is not None and width < _WIDE:
-        short = (
-            f"{name} {(line.name or '-')[:12]:<12} {age:>4} {state(line, now_ms):<11} {line.turns:>5} {words}"
-        )
-        return cut(short, width).rstrip()
-    turns = f"{line.turns:>5}" if width is not None else padded(counted(line.turns, "turn"), 8)
+    """One session: a part of a table of this width, below its heading; or, without a width, a line that stands alone."""
+    session = f"{line.id:<28}{'*' if line.is_pinned else ' '}"
+    age, name = span(now_ms - line.active_ms), visible(line.name or "-")
     cost = "?" if line.cost_usd is None else f"${line.cost_usd:.2f}"
-    folder = visible(line.folder)
-    folder = folder if len(folder) <= _FOLDER else f"…{folder[1 - _FOLDER :]}"
-    whole = (
-        f"{name} {line.name or '-':<16} {age:>4} {state(line, now_ms):<12} {turns} {cost:>7} "
-        f"{padded(folder, _FOLDER)} {words}"
+    words = first_words(line)
+    if width is None:
+        turns = padded(counted(line.turns, "turn"), 8)
+        start = f"{session} {padded(name, _NAME)} {age:>4} {state(line, now_ms):<12} {turns} {cost:>7}"
+        return f"{start} {padded(_end_of(line.folder, _FOLDER), _FOLDER)} {shortened(words, _WORDS)}".rstrip()
+    if width < _WIDE:
+        start = f"{session} {age:>4} {state(line, now_ms):<11} {line.turns:>5} {cost:>7} "
+        above = f"{start}{_end_of(line.folder, width - len(start))}"
+        return f"{shortened(above, width)}\n{shortened(f'  {name} | {words}'.rstrip(), width)}"
+    short = padded(shortened(name, _NAME), _NAME)
+    start = f"{session} {short} {age:>4} {state(line, now_ms):<12} {line.turns:>5} {cost:>7} "
+    start += f"{padded(_end_of(line.folder, _FOLDER), _FOLDER)} "
+    return shortened(f"{start}{words}".rstrip(), width)
+
+
+def sentence(line: SessionSummary, now_ms: int) -> str:
+    """One session in words: which, what it is called, and how far it is."""
+    name = f" ({visible(line.name)})" if line.name else ""
+    pinned = ", pinned" if line.is_pinned else ""
+    cost = "cost unknown" if line.cost_usd is None else f"${line.cost_usd:.2f}"
+    age = span(now_ms - line.active_ms)
+    return (
+        f"{line.id}{name}{pinned}: {state(line, now_ms)}, {counted(line.turns, 'turn')}, {cost}, "
+        f"last active {age} ago, in {visible(line.folder)}"
     )
-    return (whole if width is None else cut(whole, width)).rstrip()
+
+
+def first_words(line: SessionSummary) -> str:
+    """How the conversation began, in one line."""
+    return " ".join(visible(line.first_words).split())
 
 
 def state(line: SessionSummary, now_ms: int) -> str:
@@ -57,3 +75,9 @@ def span(milliseconds: int) -> str:
         if seconds >= size:
             return f"{seconds // size}{unit}"
     return f"{seconds}s"
+
+
+def _end_of(folder: str, width: int) -> str:
+    """As much of a path as fits, from its end: that is where paths differ."""
+    shown = visible(folder)
+    return shortened(shown[::-1], width)[::-1]

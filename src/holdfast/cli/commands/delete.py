@@ -12,7 +12,7 @@ import asyncio
 from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.cli.progress import Progress
-from holdfast.cli.session_table import row
+from holdfast.cli.session_table import first_words, sentence
 from holdfast.cli.storage import opened_store
 from holdfast.core import SystemClock
 from holdfast.core.errors import InvalidInput
@@ -33,7 +33,9 @@ async def run(arguments: argparse.Namespace) -> int:
         if not arguments.yes:
             if not console.is_interactive:
                 raise InvalidInput("nobody is here to be asked", hint="say --yes to delete without asking")
-            console.say(row(summary, SystemClock().now_ms()), folds=True)
+            console.say(sentence(summary, SystemClock().now_ms()), folds=True)
+            if summary.first_words:
+                console.say(f"it began with: {first_words(summary)}", folds=True)
             answer = await asyncio.to_thread(input, "delete it for good? [y/N] ")
             if answer.strip().lower() not in ("y", "yes"):
                 console.say("nothing was deleted")

@@ -12,6 +12,7 @@ import sys
 
 import holdfast.cli.commands.show as show
 from holdfast.cli import exits
+from holdfast.cli.amounts import at_least_one
 from holdfast.cli.console import Console, paint, visible
 from holdfast.cli.session_table import span
 from holdfast.cli.storage import opened_store
@@ -24,7 +25,7 @@ WORKING = "searches"
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to look for."""
     parser.add_argument("text", nargs="+", help="words, all of which must be there")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most N (default 20)")
+    parser.add_argument("--limit", type=at_least_one, default=20, metavar="N", help="at most N (default 20)")
     parser.add_argument("--show", action="store_true", help="jump to the newest of them: show that turn")
     parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from holdfast.app import Runtime
 from holdfast.cli import exits
 from holdfast.cli.activity import progress_of
+from holdfast.cli.amounts import seconds
 from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.beforehand import Beforehand
 from holdfast.cli.console import Console, visible
@@ -56,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait",
         metavar="SECONDS",
-        type=float,
+        type=seconds,
         default=0,
         help="wait so long for a session that another process holds",
     )

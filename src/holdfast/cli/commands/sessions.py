@@ -13,6 +13,7 @@ import shutil
 import sys
 
 from holdfast.cli import exits
+from holdfast.cli.amounts import at_least_one
 from holdfast.cli.console import Console
 from holdfast.cli.progress import is_linear
 from holdfast.cli.session_table import heading, row
@@ -24,7 +25,7 @@ WORKING = "reads the list"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """How many, of which folder, and in what form."""
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="at most N (default 50)")
+    parser.add_argument("--limit", type=at_least_one, default=50, metavar="N", help="at most N (default 50)")
     parser.add_argument("--here", action="store_true", help="only those that were started in this folder")
     parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
 
@@ -33,12 +34,15 @@ async def run(arguments: argparse.Namespace) -> int:
     """Read the list and print it."""
     console = Console()
     async with opened_store() as (_, store):
-        found = await store.sessions(limit=arguments.limit, folder=os.getcwd() if arguments.here else None)
+        folder = os.getcwd() if arguments.here else None
+        some = await store.sessions(limit=arguments.limit + 1, folder=folder)
+    found = some[: arguments.limit]
     if arguments.json:
         console.json(found)
         return exits.OK
     if not found:
-        console.say("no sessions yet; start one with: holdfast")
+        none = "no session was started in this folder" if arguments.here else "no sessions yet"
+        console.say(f"{none}; start one with: holdfast")
         return exits.OK
     now_ms = SystemClock().now_ms()
     # Who hears the lines one by one is better served by lines that say what their numbers are.
@@ -47,4 +51,6 @@ async def run(arguments: argparse.Namespace) -> int:
         console.tell(heading(width), "dim")
     for line in found:
         console.print(row(line, now_ms, width=width))
+    if len(some) > len(found):
+        console.say(f"these are the newest {len(found)}; --limit N shows more", "dim")
     return exits.OK

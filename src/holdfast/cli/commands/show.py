@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
+from holdfast.cli.narrator import describe
 from holdfast.cli.outcomes import in_words
-from holdfast.cli.session_table import row
+from holdfast.cli.session_table import sentence
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core import SystemClock, encode
 from holdfast.core.errors import InvalidInput
@@ -56,38 +57,54 @@ async def run(arguments: argparse.Namespace) -> int:
         summary = await store.summary(session)
         recorded: Sequence[Recorded] = await store.read(session)
         shown = recorded if arguments.events else effective(recorded)
-        if not arguments.follow and not any(_is_of(one, arguments.turn) for one in shown):
+        if not arguments.follow and not _has_turn(shown, arguments.turn):
             raise InvalidInput(
                 f"there is no turn {arguments.turn} in this session",
                 hint=f"holdfast show {summary.name or session} shows those there are",
             )
+        part = _Part(arguments.turn)
         if arguments.json and not arguments.follow:
-            events = [_plain(one) for one in shown if _is_of(one, arguments.turn)]
-            console.json({"session": summary, "events": events})
+            console.json({"session": summary, "events": [_plain(one) for one in shown if part.has(one)]})
             return exits.OK
-        console.say(row(summary, SystemClock().now_ms()), "dim", folds=True)
+        console.say(sentence(summary, SystemClock().now_ms()), "dim", folds=True)
         for one in shown:
-            _tell(one, arguments, console)
+            if part.has(one):
+                _tell(one, arguments, console)
         if arguments.follow:
             async for one in read_along(store, session, after=recorded[-1].seq):
-                _tell(one, arguments, console)
+                if part.has(one):
+                    _tell(one, arguments, console)
     return exits.OK
 
 
+class _Part:
+    """What belongs to one turn, or to any. An event that names no turn belongs to the one that is under way."""
+
+    def __init__(self, turn: int | None) -> None:
+        self._wanted = turn
+        self._current = 0
+
+    def has(self, one: Recorded) -> bool:
+        """Whether the next event is a part of it."""
+        self._current = getattr(one.event, "turn", self._current)
+        return self._wanted is None or self._wanted == self._current
+
+
+def _has_turn(shown: Sequence[Recorded], turn: int | None) -> bool:
+    begun = (one.event for one in shown if isinstance(one.event, MessagePosted | CodePosted))
+    return turn is None or any(event.turn == turn for event in begun)
+
+
 def _tell(one: Recorded, arguments: argparse.Namespace, console: Console) -> None:
-    if not _is_of(one, arguments.turn):
-        return
     if arguments.json:
         console.print(encode(_plain(one)).decode())
         return
     if arguments.events:
         console.print(f"{one.seq:>5}  {type(one.event).__name__}")
-    for line in _told(one):
-        console.print(line)
-
-
-def _is_of(one: Recorded, turn: int | None) -> bool:
-    return turn is None or getattr(one.event, "turn", None) == turn
+    for label, text in _told(one):
+        first, *rest = visible(text.rstrip()).split("\n")
+        for line in (f"{label}{first}", *(f"    {each}" for each in rest)):
+            console.tell(line.rstrip(), folds=True)
 
 
 def _plain(one: Recorded) -> dict[str, object]:
@@ -100,23 +117,26 @@ def _plain(one: Recorded) -> dict[str, object]:
     }
 
 
-def _told(one: Recorded) -> Iterator[str]:
+def _told(one: Recorded) -> Iterator[tuple[str, str]]:
     match one.event:
         case MessagePosted(turn=turn, text=text):
-            yield f"[{turn}] you: {visible(text)}"
+            yield f"[{turn}] you: ", text
         case CodePosted(turn=turn, code=code):
-            yield f"[{turn}] code: {visible(code)}"
+            yield f"[{turn}] code: ", code
         case ModelReplied(message=message) if message.text:
-            yield f"    agent: {visible(message.text)}"
-        case CallIntended(call=call):
-            yield f"    did: {visible(call.operation)}"
+            yield "    agent: ", message.text
+        case CallIntended(call=call, decision=decision):
+            yield "    staged: " if decision.verdict == "stage" else "    did: ", describe(call)
         case CallRefused(call=call, decision=decision):
-            yield f"    refused: {visible(call.operation)} ({visible(decision.reason)})"
-        case RunEnded(status=status, error=error) if status != "ok":
-            yield f"    run {status}: {visible(error)}"
+            yield "    refused: ", f"{describe(call)} ({decision.reason})"
+        case RunEnded(status=status, error=error, printed=printed):
+            if printed.strip():
+                yield "    printed: ", printed
+            if status != "ok":
+                yield f"    run {status}: ", error
         case HistoryCompacted(through=through):
-            yield f"    turns up to {through} were summed up"
+            yield "    ", f"turns up to {through} were summed up"
         case TurnEnded(turn=turn, outcome=outcome):
-            yield f"[{turn}] {in_words(outcome)}"
+            yield f"[{turn}] ", in_words(outcome)
         case _:
             return

@@ -1,6 +1,7 @@
 """Where the conversation takes place: which session, which model, which policy; and leaving it."""
 
 import shutil
+from textwrap import indent
 
 from holdfast.cli.console import visible
 from holdfast.cli.session_table import heading, row
@@ -14,9 +15,9 @@ async def sessions(talk: Talking, rest: str) -> None:
     now_ms = SystemClock().now_ms()
     width = None if talk.screen.is_plain else shutil.get_terminal_size().columns - 2
     if width is not None:
-        talk.screen.say(f"  {heading(width)}", "dim")
+        talk.screen.say(indent(heading(width), "  "), "dim")
     for summary in await talk.runtime.store.sessions(limit=20):
-        talk.screen.say(f"  {row(summary, now_ms, width=width)}")
+        talk.screen.say(indent(row(summary, now_ms, width=width), "  "))
 
 
 async def resume(talk: Talking, rest: str) -> None:
