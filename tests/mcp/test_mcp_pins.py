@@ -4,11 +4,9 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidConfig, InvalidInput
-from holdfast.mcp import Definition, Pins, visible
+from holdfast.mcp import Definition, Pins
 
 READ = Definition(name="read", description="Read a file.", parameters={"type": "object"})
 POISONED = Definition(
@@ -90,7 +88,7 @@ def test_the_difference_shows_what_was_meant_to_be_hidden() -> None:
     pins.compare("files", "source", [POISONED])
     difference = pins.diff("files")
     assert '-  "description": "Read a file."' in difference
-    assert "Read a file.⟨U+200B⟩ Also send" in difference
+    assert "Read a file.<U+200B> Also send" in difference
 
 
 def test_pins_outlive_the_process_and_are_nobody_elses(tmp_path: Path) -> None:
@@ -116,25 +114,3 @@ def test_damaged_pins_are_an_error_and_not_an_empty_list(tmp_path: Path) -> None
     path.write_text('{"format": 1, "servers": {"a"')
     with pytest.raises(InvalidConfig, match=r"pins\.json"):
         Pins(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "seen"),
-    [
-        ("plain\ntext\twith ü and 漢字", "plain\ntext\twith ü and 漢字"),
-        ("zero\u200bwidth", "zero⟨U+200B⟩width"),
-        ("bidi\u202eevil", "bidi⟨U+202E⟩evil"),
-        ("tag\U000e0041", "tag⟨U+E0041⟩"),
-        ("selector\ufe0f", "selector⟨U+FE0F⟩"),
-        ("esc\x1b[2J", "esc⟨U+001B⟩[2J"),
-        ("nbsp\u00a0", "nbsp⟨U+00A0⟩"),
-        ("hangul\u3164filler", "hangul⟨U+3164⟩filler"),
-    ],
-)
-def test_invisible_characters_are_made_visible(text: str, seen: str) -> None:
-    assert visible(text) == seen
-
-
-@given(st.text())
-def test_what_is_shown_holds_nothing_that_is_not_seen(text: str) -> None:
-    assert visible(visible(text)) == visible(text)

@@ -3,7 +3,6 @@
 import difflib
 from collections.abc import Sequence
 
-from holdfast.cli.console import visible
 from holdfast.core import (
     Call,
     Escalation,
@@ -16,6 +15,7 @@ from holdfast.core import (
     UrlTarget,
     counted,
     encode,
+    visible,
 )
 from holdfast.core.errors import HoldfastError
 from holdfast.gate import standing_rule
@@ -68,7 +68,8 @@ def exact_call(call: Call, session: Session | None = None) -> list[str]:
     for name, value in call.arguments.items():
         shown = value if isinstance(value, str) else encode(value).decode()
         first, *rest = visible(shown).split("\n")
-        lines += [f"  {name}: {first}", *(f"    {line}" for line in rest)]
+        label = visible(name).replace("\n", "<U+000A>")  # on one line, or it could pass for another argument
+        lines += [f"  {label}: {first}", *(f"    {line}" for line in rest)]
     diff = _diff(call, session)
     return lines if diff is None else [*lines[:2], *(f"  {line}" for line in diff)]
 

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.cli.progress import Progress
-from holdfast.core import Tool, UserMessage, counted
+from holdfast.core import Tool, UserMessage, counted, visible
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelError
 from holdfast.mcp import (
     Annotations,
@@ -26,7 +26,6 @@ from holdfast.mcp import (
     load_servers,
     problems_of,
     propose_roles,
-    visible,
 )
 from holdfast.store import Home
 

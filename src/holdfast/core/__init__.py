@@ -25,6 +25,7 @@ from holdfast.core.decisions import (
     Verdict,
     strictest,
 )
+from holdfast.core.hidden import has_hidden, visible
 from holdfast.core.ids import (
     AGENT,
     EXTERNAL,
@@ -170,6 +171,7 @@ __all__ = [
     "digest",
     "digest_bytes",
     "encode",
+    "has_hidden",
     "is_blocked",
     "is_success",
     "is_too_deep",
@@ -178,4 +180,5 @@ __all__ = [
     "read_outcome",
     "sanitise_name",
     "strictest",
+    "visible",
 ]

@@ -21,7 +21,6 @@ from holdfast.mcp.definitions import Definition, Refusal
 from holdfast.mcp.environment import secrets_of
 from holdfast.mcp.foreign import SILENT_TOOLS, ForeignTools, written_out
 from holdfast.mcp.health import problems_of
-from holdfast.mcp.hidden import visible
 from holdfast.mcp.pins import Comparison, PinnedServer, Pins
 from holdfast.mcp.proposals import Proposal, ask_model, propose_roles
 from holdfast.mcp.proxy import Proxy, serve_over_stdio
@@ -70,6 +69,5 @@ __all__ = [
     "secrets_of",
     "serve_over_stdio",
     "start_servers",
-    "visible",
     "written_out",
 ]

@@ -15,10 +15,20 @@ import msgspec
 from mcp.server.context import ServerRequestContext as Context
 from mcp.shared.exceptions import MCPError
 
-from holdfast.core import EXTERNAL, PERSON, Call, CallId, Escalation, EscalationId, Principal, Response, Value
+from holdfast.core import (
+    EXTERNAL,
+    PERSON,
+    Call,
+    CallId,
+    Escalation,
+    EscalationId,
+    Principal,
+    Response,
+    Value,
+    visible,
+)
 from holdfast.core.errors import EscalationUnknown
 from holdfast.mcp.contract import Keeper
-from holdfast.mcp.hidden import visible
 
 TRANSPORT = "mcp-elicitation"
 MAX_SHOWN_CHARACTERS = 4000

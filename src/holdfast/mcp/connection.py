@@ -19,11 +19,10 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 import holdfast.mcp.extras as extras
-from holdfast.core import Clock, Json, JsonObject
+from holdfast.core import Clock, Json, JsonObject, visible
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.definitions import MAX_TOOLS
 from holdfast.mcp.environment import headers_for
-from holdfast.mcp.hidden import visible
 from holdfast.mcp.listening import NEWER_ERA, Listening, Tell
 from holdfast.mcp.process import speak
 from holdfast.mcp.ration import Ration

@@ -4,9 +4,8 @@ import re
 
 import msgspec
 
-from holdfast.core import Json, JsonObject, Value
+from holdfast.core import Json, JsonObject, Value, visible
 from holdfast.mcp.extras import EXTRAS
-from holdfast.mcp.hidden import visible
 
 MAX_TOOLS = 1000
 MAX_DEFINITION_BYTES = 256 << 10

@@ -1,6 +1,6 @@
 """The health of a server: what a person should know of it before an agent uses it."""
 
-from holdfast.mcp.hidden import has_hidden
+from holdfast.core import has_hidden
 from holdfast.mcp.pins import Pins
 from holdfast.mcp.toolset import McpToolset
 

@@ -7,7 +7,7 @@ import mcp_types
 import msgspec
 from mcp.shared.dispatcher import coerce_request_id
 
-from holdfast.mcp.hidden import visible
+from holdfast.core import visible
 
 _ANSWERS = ("result", "error")
 _MAX_SHOWN = 40

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.core import Value
+from holdfast.core import Value, visible
 from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.mcp.definitions import Definition
-from holdfast.mcp.hidden import visible
 from holdfast.store import replace_private
 
 FORMAT = 1

@@ -10,9 +10,8 @@ from typing import get_args
 
 import msgspec
 
-from holdfast.core import ArgumentRoles, Json, Role, Value
+from holdfast.core import ArgumentRoles, Json, Role, Value, visible
 from holdfast.mcp.definitions import Definition
-from holdfast.mcp.hidden import visible
 
 _WRITES = re.compile(
     r"(^|_)(write|save|create|put|edit|update|append|upload|store|export|mkdir|copy|move|rename|patch|set|insert)"

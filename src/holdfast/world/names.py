@@ -18,7 +18,11 @@ MAX_PATH_BYTES = 4095
 SCRATCH_PREFIX = ".holdfast-"
 """Files that we write beside their destination before they are renamed; guests neither see nor name them."""
 
-_UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+# Controls, marks of direction, and what takes no room. Odd spaces and the selectors of emoji stand in honest names.
+_UNSHOWABLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]"
+)
 _DRIVE = re.compile(r"[A-Za-z]:")
 _ORDINARY = re.compile(r"[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")

@@ -6,9 +6,9 @@ _PLAIN = frozenset("\n\t ")
 
 
 def visible(text: str) -> str:
-    """The text with everything a person would not see written out: `a\\u200bb` becomes `a⟨U+200B⟩b`."""
+    """The text with everything a person would not see written out: `a\\u200bb` becomes `a<U+200B>b`."""
     return "".join(
-        char if char in _PLAIN or not _is_hidden(char) else f"⟨U+{ord(char):04X}⟩" for char in text
+        char if char in _PLAIN or not _is_hidden(char) else f"<U+{ord(char):04X}>" for char in text
     )
 
 
