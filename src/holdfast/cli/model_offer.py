@@ -1,7 +1,7 @@
 """No model is configured, but a server on this machine has one: offer it."""
 
+from holdfast.cli.confirming import says_yes
 from holdfast.cli.console import Console
-from holdfast.cli.keyboard import LineKeyboard
 from holdfast.core.errors import ModelMissing
 from holdfast.models import local_servers
 
@@ -22,12 +22,6 @@ async def offered_model(missing: ModelMissing, console: Console) -> str:
     others = f" (and {len(found) - 1} more: holdfast model list)" if len(found) > 1 else ""
     console.say(f"  model   {title} on this machine has {model}{others}", "ask")
     console.say("          There is no key of a provider here. What you write would not leave this machine.")
-    keyboard = LineKeyboard(write=lambda text: console.say(text, "ask", end=""))
-    keyboard.open()
-    try:
-        answer = await keyboard.line("Use it for this session? [y/N] ")
-    finally:
-        keyboard.close()
-    if answer is None or answer.lower() not in ("y", "yes"):
+    if not await says_yes("Use it for this session?", console):
         raise declined
     return model

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
+from holdfast.cli.confirming import says_yes
 from holdfast.cli.console import Console, visible
-from holdfast.cli.keyboard import LineKeyboard
 from holdfast.core.errors import InvalidInput
 from holdfast.store import Home
 from holdfast.world import TrustBook, open_folder
@@ -42,10 +42,4 @@ async def _asked(folder: Path, console: Console) -> bool:
         "configuration and policy are taken up. You are asked this once.",
         folds=True,
     )
-    keyboard = LineKeyboard(write=lambda text: console.say(text, "ask", end=""))
-    keyboard.open()
-    try:
-        answer = await keyboard.line("Do you trust this folder? [y/N] ")
-    finally:
-        keyboard.close()
-    return answer is not None and answer.lower() in ("y", "yes")
+    return await says_yes("Do you trust this folder?", console)
