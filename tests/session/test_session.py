@@ -159,25 +159,6 @@ async def test_a_no_reaches_the_code_as_a_refusal() -> None:
     assert "keep it" in last.returns[0].content
 
 
-async def test_a_second_message_during_a_turn_is_refused() -> None:
-    policy = FixedPolicy(default="allow", verdicts={"world.write": "escalate"})
-    async with memory_session([WRITE, "Done."], policy=policy) as session:
-        asked = asyncio.Event()
-        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-
-        async def approver(escalation: Escalation) -> Response:
-            asked.set()
-            return await answer
-
-        session.approver = approver
-        turn = asyncio.create_task(session.send("Write it."))
-        await asked.wait()
-        with pytest.raises(SessionNotReady):
-            await session.send("Another")
-        answer.set_result(Response(verdict="approve"))
-        assert await turn == Ok(value="Done.")
-
-
 async def test_cancelling_ends_the_turn_and_the_session_is_ready_with_what_was_done() -> None:
     policy = FixedPolicy(default="allow", verdicts={"world.write": "escalate"})
     heard: list[Prompt] = []

@@ -132,17 +132,17 @@ class ProviderModel:
             asked["thinking"] = ours.thinking
         return asked
 
-    def _usage(self, counted: RequestUsage, prompt: Prompt, size: int) -> Usage:
-        if not counted.input_tokens and not counted.output_tokens:
+    def _usage(self, told: RequestUsage, prompt: Prompt, size: int) -> Usage:
+        if not told.input_tokens and not told.output_tokens:
             # A stream that broke off before it was counted was paid for as well: better too much than nothing.
-            counted = RequestUsage(
+            told = RequestUsage(
                 input_tokens=prompt.size_bytes // _BYTES_PER_TOKEN, output_tokens=size // _BYTES_PER_TOKEN
             )
         return Usage(
-            input_tokens=counted.input_tokens,
-            output_tokens=counted.output_tokens,
-            cached_tokens=counted.cache_read_tokens,
-            cost_usd=price_of_request(self._spec, counted),
+            input_tokens=told.input_tokens,
+            output_tokens=told.output_tokens,
+            cached_tokens=told.cache_read_tokens,
+            cost_usd=price_of_request(self._spec, told),
         )
 
 

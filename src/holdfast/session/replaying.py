@@ -44,11 +44,11 @@ class _Past:
 
 async def replay(recorded: Iterable[Recorded], *, guest: Guest, tools: tuple[Tool, ...]) -> Replay:
     """Run every recorded run of the guest's engine again. Nothing is performed and nothing is written."""
-    counted = effective(recorded)
-    starts = [entry.event for entry in counted if isinstance(entry.event, RunStarted)]
-    ends = {(e.event.turn, e.event.run): e.event for e in counted if isinstance(e.event, RunEnded)}
-    calls = [e.event.call for e in counted if isinstance(e.event, CallIntended | CallRefused)]
-    again = _Again(guest, Calls(_Past(counted)), _with_called(tools, calls))
+    standing = effective(recorded)
+    starts = [entry.event for entry in standing if isinstance(entry.event, RunStarted)]
+    ends = {(e.event.turn, e.event.run): e.event for e in standing if isinstance(e.event, RunEnded)}
+    calls = [e.event.call for e in standing if isinstance(e.event, CallIntended | CallRefused)]
+    again = _Again(guest, Calls(_Past(standing)), _with_called(tools, calls))
     found: list[Divergence] = []
     runs = skipped = 0
     for started in starts:

@@ -149,9 +149,9 @@ class _Growing:
         return said if isinstance(said, dict) else {}
 
 
-def _usage(counted: JsonObject) -> Usage:
-    details = counted.get("prompt_tokens_details")
+def _usage(told: JsonObject) -> Usage:
+    details = told.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else 0
-    numbers = [counted.get("prompt_tokens"), counted.get("completion_tokens"), cached]
+    numbers = [told.get("prompt_tokens"), told.get("completion_tokens"), cached]
     given, made, kept = (number if isinstance(number, int) else 0 for number in numbers)
     return Usage(input_tokens=given, output_tokens=made, cached_tokens=kept, cost_usd=Decimal(0))
