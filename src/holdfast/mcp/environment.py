@@ -10,7 +10,7 @@ BASE = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM"
 """What a program needs to start at all. Nothing in it is a secret."""
 
 _OURS = re.compile(
-    r"HOLDFAST_.*|(ANTHROPIC|OPENAI|GEMINI|GOOGLE|MISTRAL|GROQ|OPENROUTER)_(API_KEY|AUTH_TOKEN)"
+    r"HOLDFAST_.*|(ANTHROPIC|OPENAI|GEMINI|GOOGLE|MISTRAL|GROQ|OPENROUTER|OLLAMA)_(API_KEY|AUTH_TOKEN)"
 )
 """Keys that pay for the model. A server that wants one is to be given one of its own."""
 
