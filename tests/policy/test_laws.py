@@ -9,7 +9,8 @@ from tests.policy.naive import judge
 from tests.policy.random_policies import random_document, random_request, random_rule
 
 from holdfast.core import STRICTNESS
-from holdfast.policy import PolicyDocument, Request, RulePolicy, loosest, tighten
+from holdfast.policy import PolicyDocument, Request, RulePolicy, lint, loosest, tighten
+from holdfast.policy.covering import Covering, covers
 
 CALLS_A_POLICY = 20
 
@@ -124,3 +125,29 @@ def test_an_empty_policy_denies_everything() -> None:
     policy = RulePolicy(PolicyDocument(name="empty"))
     rng = random.Random(12)
     assert {policy.judge(random_request(rng)).verdict for _ in range(500)} == {"deny"}
+
+
+def test_rules_found_to_be_covered_are_those_that_an_earlier_one_covers() -> None:
+    found = 0
+    for document, _ in pairs(17, 400):
+        earlier = Covering()
+        for number, rule in enumerate(document.rules):
+            if number:
+                earlier.add(document.rules[number - 1])
+            paths = rule.paths
+            if paths is not None and not (paths.globs or paths.folders or paths.inside or paths.outside):
+                continue  # names no place at all, which no file can say
+            expected = next((one for one in document.rules[:number] if covers(one, rule)), None)
+            assert earlier.cover_of(rule) == expected, (rule, document.rules[:number])
+            found += expected is not None
+    assert found > 50
+
+
+def test_a_rule_that_is_called_unreachable_never_decides() -> None:
+    found = 0
+    for document, requests in pairs(18, 400):
+        policy = RulePolicy(document)
+        unreachable = {finding.rule for finding in lint(policy) if finding.code == "unreachable"}
+        found += len(unreachable)
+        assert not unreachable & {policy.judge(request).rule for request in requests}
+    assert found > 50

@@ -1,6 +1,7 @@
 """Policies in YAML: what they say, and errors that name the place."""
 
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,16 @@ from hypothesis import strategies as st
 
 from holdfast.core import Call, Decision, JsonObject, call_id
 from holdfast.core.errors import InvalidPolicy
-from holdfast.policy import KNOWN_TOOLS, LexicalPaths, Request, RulePolicy, load_policy, targets_of
+from holdfast.policy import (
+    KNOWN_TOOLS,
+    PROJECT_POLICY,
+    LexicalPaths,
+    Request,
+    RulePolicy,
+    load_policy,
+    narrowed_by_project,
+    targets_of,
+)
 from holdfast.policy.parse import parse_policy
 
 
@@ -289,3 +299,42 @@ def test_a_pattern_without_end_is_refused_at_once() -> None:
     pattern = "*a" * 100_000
     with pytest.raises(InvalidPolicy, match="at most 1,000 characters"):
         parse_policy(f"policy: p\nrules: [{{name: r, allow: '*', paths: ['{pattern}']}}]", source="p.yaml")
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (b"policy: x\nrules: [\xff]\n", "2:9"),
+        (b"policy: x\nrules: [\0]\n", "2:9"),
+        ("policy: ä\nrules: [\x07]\n".encode(), "2:9"),
+    ],
+)
+def test_bytes_that_are_no_text_are_named_by_line_and_column(
+    content: bytes, place: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_bytes(content)
+    with pytest.raises(InvalidPolicy, match=f"p.yaml:{place}: "):
+        load_policy(str(file))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_plain_file_is_no_policy_and_not_waited_for(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / PROJECT_POLICY
+    file.parent.mkdir()
+    match kind:
+        case "pipe":
+            os.mkfifo(file)
+        case "device":
+            file.symlink_to("/dev/zero")
+        case _:
+            file.mkdir()
+    with pytest.raises(InvalidPolicy, match="cannot be read"):
+        load_policy(str(file))
+    with pytest.raises(InvalidPolicy, match="cannot be read"):
+        narrowed_by_project(load_policy("project"), tmp_path)
+
+
+def test_a_project_that_says_nothing_narrows_nothing(tmp_path: Path) -> None:
+    policy = load_policy("project")
+    assert narrowed_by_project(policy, tmp_path) is policy

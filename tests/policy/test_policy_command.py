@@ -231,3 +231,16 @@ def test_a_broken_policy_is_a_usage_error_that_names_the_place(
 
 def test_the_cases_are_all_there() -> None:
     assert len([case for case in DATA["cases"] if case["kind"] == "policy"]) >= 40
+
+
+def test_no_name_in_a_policy_commands_the_terminal(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        'policy: p\nrules:\n  - name: "a\\e]0;x\\a"\n    allow: world.read\n    examples:\n'
+        '      matches: [{world.write: {path: "\\e[2J", content: x}}]\n'
+    )
+    for words in (["lint", str(file)], ["test", str(file)], ["diff", "project", str(file)]):
+        main(["policy", *words])
+        assert "\x1b" not in capsys.readouterr().out

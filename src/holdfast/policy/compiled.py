@@ -25,6 +25,7 @@ from holdfast.policy.compiled_forms import (
 from holdfast.policy.folders import resolve_folder
 from holdfast.policy.hosts import canonical_pattern
 from holdfast.policy.nodes import Node, read_nodes
+from holdfast.policy.plain_yaml import place_in
 from holdfast.policy.rules import HostTest, NameTest, PathTest, PolicyDocument, Rule
 
 _CONTAINED: tuple[Role, ...] = ("read-path", "write-path", "delete-path", "write-history")
@@ -112,9 +113,10 @@ def _decode(text: str, form: type[_Form], source: str) -> _Form:
         message, _, path = str(error).partition(" - at `$")
         _node_at(text, source, path.rstrip("`")).fail(message)
     except msgspec.DecodeError as error:
-        found = re.search(r"byte (\d+)", str(error))
-        before = text.encode()[: int(found[1]) if found else 0].decode(errors="replace")
-        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        found, content = re.search(r"byte (\d+)", str(error)), text.encode()
+        line, column = place_in(
+            content, int(found[1]) if found else len(content)
+        )  # what is cut off, at its end
         raise InvalidPolicy(f"is no JSON: {error}", source=source, line=line, column=column) from None
 
 

@@ -1,6 +1,7 @@
 """From a name or a file to a policy."""
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -11,12 +12,14 @@ import msgspec
 from holdfast.core.errors import InvalidPolicy
 from holdfast.policy.contract import Policy
 from holdfast.policy.examples import check_examples
+from holdfast.policy.plain_yaml import place_in
 from holdfast.policy.rule_policy import RulePolicy
 from holdfast.policy.rules import PolicyDocument
 from holdfast.policy.tiers import tighten
 
 PROJECT_POLICY = Path(".holdfast") / "policy.yaml"
 """What a project asks for, in its own folder; agents cannot write there."""
+MAX_BYTES = 16 << 20
 _NAMES = ("ask-always", "project", "safe-analysis", "safe-edit")
 
 
@@ -60,7 +63,7 @@ def load_policy(
 def narrowed_by_project(policy: Policy, folder: Path) -> Policy:
     """The policy, tightened by what the project in this folder asks for. It comes with the files and can widen nothing."""
     path = folder / PROJECT_POLICY
-    if not path.is_file():
+    if not os.path.lexists(path):
         return policy
     return tighten(policy, load_policy(str(path)))
 
@@ -113,8 +116,20 @@ def _find(reference: str, search: Sequence[Path]) -> Path | None:
 
 
 def _read(path: Path) -> str:
+    """The text of a plain file: one that comes with a project may be anything, also a pipe without end."""
     try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8"
-        raise InvalidPolicy(f"cannot be read: {reason}", source=str(path)) from None
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InvalidPolicy("cannot be read: it is no plain file", source=str(path))
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InvalidPolicy(f"cannot be read: {error.strerror}", source=str(path)) from None
+    if len(content) > MAX_BYTES:
+        raise InvalidPolicy(f"has more than {MAX_BYTES:,} bytes", source=str(path))
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line, column = place_in(content, error.start)
+        raise InvalidPolicy(
+            "cannot be read: is not UTF-8", source=str(path), line=line, column=column
+        ) from None

@@ -34,11 +34,20 @@ def compose_plain(text: str, *, max_characters: int) -> "yaml.Node":
         raise UnreadableYaml(
             f"is no YAML: {error.problem or error.context}", line=line, column=column
         ) from None
+    except yaml.reader.ReaderError as error:
+        line, column = place_in(text.encode("utf-8", "surrogatepass"), error.position)
+        raise UnreadableYaml(f"is no YAML: {str(error).splitlines()[0]}", line=line, column=column) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise UnreadableYaml(f"is no YAML: {str(error).splitlines()[0]}") from None
     if root is None:
         raise UnreadableYaml("is empty", line=1, column=1)
     return root
+
+
+def place_in(content: bytes, position: int) -> tuple[int, int]:
+    """Line and column, from 1, of a byte in a text of UTF-8."""
+    before = content[:position].decode("utf-8", "replace").split("\n")
+    return len(before), len(before[-1]) + 1
 
 
 def _refuse_surprises(text: str, loader: Any) -> None:

@@ -7,7 +7,7 @@ holdfast grants revoke ID         live sessions heed it at their next call
 import argparse
 
 from holdfast.cli import exits
-from holdfast.cli.console import Console
+from holdfast.cli.console import Console, visible
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core import Grant, GrantId, Limits, SessionId, SystemClock
 from holdfast.core.errors import InvalidInput, SessionHeld, SessionNotFound
@@ -45,7 +45,7 @@ async def run(arguments: argparse.Namespace) -> int:
     elif not standing:
         console.say("no grants stand")
     for grant in standing if not arguments.json else ():
-        console.print(f"{grant.id}  {describe_grant(grant)}")
+        console.print(visible(f"{grant.id}  {describe_grant(grant)}"))
     return exits.OK
 
 

@@ -164,10 +164,13 @@ def _test(arguments: argparse.Namespace, console: Console) -> int:
         return exits.ERROR if failed else exits.OK
     for result in failed:
         what = "is not decided" if result.is_match_expected else "is decided"
-        call = visible(f"{result.example.operation} {encode(result.example.arguments).decode()}")
+        call = f"{result.example.operation} {encode(result.example.arguments).decode()}"
+        place = f"{policy.document.source}:{result.example.line}:{result.example.column}"
         console.print(
-            f"{policy.document.source}:{result.example.line}: {call} {what} by {result.rule}, "
-            f"but {result.decision.verdict} by {result.decision.rule}"
+            visible(
+                f"{place}: {call} {what} by {result.rule}, "
+                f"but {result.decision.verdict} by {result.decision.rule}"
+            )
         )
     console.print(f"{counted(len(results), 'example')}, {len(failed)} not met")
     return exits.ERROR if failed else exits.OK
@@ -194,7 +197,7 @@ def _diff(arguments: argparse.Namespace, console: Console) -> int:
         return exits.OK
     for sign, names in (("+", told.added), ("-", told.removed), ("~", told.altered)):
         for name in names:
-            console.print(f"{sign} rule {name}")
+            console.print(visible(f"{sign} rule {name}"))
     for one in told.changed:
         mark = "looser  " if one.is_looser else "stricter"
         call = visible(f"{one.operation} {encode(one.arguments).decode()}")
@@ -227,7 +230,7 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
         console.json(told)
         return exits.OK
     for shift in told.shifts:
-        console.print(f"{shift.count:>6}  {shift.before} -> {shift.after}  {shift.operation}")
+        console.print(visible(f"{shift.count:>6}  {shift.before} -> {shift.after}  {shift.operation}"))
     console.print(
         f"{counted(told.calls, 'call')} of {counted(len(sessions), 'session')}: {told.changed} otherwise, {told.looser} looser"
     )

@@ -46,12 +46,12 @@ def explain(entry: AuditEntry) -> list[str]:
     call = Call(id=entry.call, operation=entry.operation, arguments=entry.arguments)
     lines = [
         f"{describe(call)}: {entry.result}",
-        f"{decision.verdict} by rule {decision.rule} ({decision.source or 'built-in'}): {visible(decision.reason)}",
+        f"{decision.verdict} by rule {decision.rule} ({decision.source or 'built-in'}): {decision.reason}",
     ]
     if entry.response is not None:
         said = "yes" if entry.response.verdict == "approve" else "no"
-        why = f": {visible(entry.response.reason)}" if entry.response.reason else ""
+        why = f": {entry.response.reason}" if entry.response.reason else ""
         lines.append(f"{entry.approver} said {said} ({entry.response.scope}) by {entry.transport}{why}")
     elif entry.error:
-        lines.append(visible(entry.error))
-    return [" ".join(line.split("\n")) for line in lines]
+        lines.append(entry.error)
+    return [visible(" ".join(line.split("\n"))) for line in lines]
