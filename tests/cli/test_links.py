@@ -1,5 +1,6 @@
-"""Every link in the documentation leads to something that is there, and every page is reached by one."""
+"""Every link and every name in the documentation leads to something that is there, and every page is reached by one."""
 
+import builtins
 import re
 from pathlib import Path
 
@@ -7,6 +8,18 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PACKAGE = ROOT / "src" / "holdfast"
+DESIGN = [ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs" / "design").glob("*.md"))]
+DEFINED = {
+    name
+    for module in PACKAGE.rglob("*.py")
+    for name in re.findall(
+        r"(?:class|def) (\w+)|^ *(\w+)\b[^=\n(]*[:=]", module.read_text(encoding="utf-8"), re.M
+    )
+    for name in name
+}
+_FILE = re.compile(r"[\w/]+\.py\b")
+_NAME = re.compile(r"(?:[a-z_]+[.:] ?)*([A-Z][a-z]+[A-Z]\w*|[A-Z][a-z]+(?=\.))(?:\.(\w+))?(?:\(.*\))?")
 _LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
 
 
@@ -26,3 +39,15 @@ def test_every_page_is_listed_in_an_index() -> None:
         for link in _LINK.findall(index.read_text(encoding="utf-8"))
     }
     assert {*docs.rglob("*.md")} - {*indexes} - listed == set()
+
+
+@pytest.mark.parametrize("page", DESIGN, ids=lambda page: page.stem)
+def test_what_a_page_of_the_design_names_is_there(page: Path) -> None:
+    words = re.findall(
+        r"`([^`\n]+)`", re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    )
+    folders = [ROOT, PACKAGE, PACKAGE / page.stem]
+    files = {name for word in words for name in _FILE.findall(word)}
+    assert [name for name in files if not any((folder / name).exists() for folder in folders)] == []
+    names = {name for word in words if (found := _NAME.fullmatch(word)) for name in found.groups() if name}
+    assert names - DEFINED - set(dir(builtins)) == set()
