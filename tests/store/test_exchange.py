@@ -23,10 +23,11 @@ from holdfast.core.events import (
     GrantGiven,
     GrantRevoked,
     RestorePointMade,
+    SessionRenamed,
     chain,
     encode_event,
 )
-from holdfast.store import EmbeddedStore, Home, export_session, import_session, verify
+from holdfast.store import EmbeddedStore, Home, export_session, import_session, rebuild_index, verify
 from holdfast.store.inspection import Line
 from holdfast.store.portable import Manifest, Portable, pack
 
@@ -337,6 +338,39 @@ def forged(path: Path, *events: AnyEvent, at_ms: int) -> None:
     )
     with path.open("w+b") as file:
         pack(file, manifest, lines, [])
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("\x1b[31mred", "31mred"),
+        ("\u202egnp.exe", "gnp.exe"),
+        ("..", None),
+        ("", None),
+        ("index", None),
+        ("x" * 9000, "x" * 64),
+        ("日本語", "日本語"),
+    ],
+    ids=ascii,
+)
+async def test_a_name_comes_in_as_a_name_or_not_at_all(
+    disk: EmbeddedStore, tmp_path: Path, given: str, kept: str | None
+) -> None:
+    forged(tmp_path / "forged.zip", SessionRenamed(name=given), at_ms=1)
+    session = await import_session(disk, tmp_path / "forged.zip", now_ms=5)
+    assert (await disk.summary(session)).name == kept
+    await rebuild_index(disk)
+    assert (await disk.summary(session)).name == kept
+    assert (await verify(disk, session)).is_sound
+
+
+async def test_an_export_says_what_the_session_is_called(disk: EmbeddedStore, tmp_path: Path) -> None:
+    journal = await disk.create(opened(name="first"))
+    names = []
+    for number, event in enumerate((said(1), SessionRenamed(name="second"), SessionRenamed(name=None))):
+        await journal.append(event)
+        names.append((await export_session(disk, journal.session, tmp_path / f"{number}.zip", now_ms=0)).name)
+    assert names == ["first", "second", None]
 
 
 IMPLAUSIBLE: dict[str, tuple[AnyEvent, int]] = {

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.core import EscalationId, GrantId, SessionId, check_session_id, encode
-from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists
+from holdfast.core.errors import InvalidInput, InvalidName, JournalDamaged, SessionExists
 from holdfast.core.events import (
     AnyEvent,
     CallIntended,
@@ -28,11 +28,12 @@ from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.fold import fold
 from holdfast.store.home import Home, sync_folder
 from holdfast.store.inspection import Line, inspect, read_lines
+from holdfast.store.naming import alias
 from holdfast.store.pen import Transaction
 from holdfast.store.portable import Manifest, Portable, pack, segments
 from holdfast.store.records import chained, encode_entry
 from holdfast.store.references import mentioned
-from holdfast.store.rows import append_records
+from holdfast.store.rows import append_records, read_tally
 
 
 async def export_session(store: EmbeddedStore, session: SessionId, path: Path, *, now_ms: int) -> Manifest:
@@ -71,7 +72,7 @@ def _export(
         events=lines[-1].seq if lines else 0,
         last_hash=lines[-1].hash.hex() if lines else "",
         exported_ms=now_ms,
-        name=next((e.name for e in _namings(readable)), None),
+        name=read_tally(connection, session).summary.name,
         problems=found.problems,
     )
     digests = mentioned(connection, blobs, (line.body for line in lines))
@@ -108,10 +109,6 @@ def _put_in_place(draft: Path, path: Path) -> None:
     except PermissionError:  # what file systems of memory sticks say, which know no second name of a file
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         draft.replace(path)
-
-
-def _namings(readable: Sequence[Recorded]) -> Iterator[SessionRenamed]:
-    return (one.event for one in reversed(readable) if isinstance(one.event, SessionRenamed))
 
 
 def _arrive(
@@ -191,9 +188,10 @@ def _settle(
         for id in _approved(one.event for one in recorded)
     ]
     arrival.append(SessionReconfigured(workspace=str(home.workspace(session))))
-    name = tally.summary.name
-    if name is not None and transaction.execute(SQL["session_named"], (name,)).fetchone():
-        arrival.append(SessionRenamed(name=None))
+    given = tally.summary.name
+    kept = _name_here(transaction, given) if given is not None else None
+    if kept != given:
+        arrival.append(SessionRenamed(name=kept))
     arrival.append(Noted(code="imported", text="imported from a file; its grants were revoked"))
     entries = [encode_entry(event, bytes) for event in arrival]
     last = recorded[-1]
@@ -204,6 +202,15 @@ def _settle(
     (rank,) = transaction.execute(SQL["rank_of"], (session, added[-1].seq)).fetchone()
     parent = (line.parent.session, line.parent.seq) if line.parent else (None, None)
     transaction.execute(SQL["claim_session"], (session, line.name, line.folder, rank, *parent, encode(tally)))
+
+
+def _name_here(transaction: Transaction, given: str) -> str | None:
+    """The name in the form in which names are kept; None where it may be none, or is another's here."""
+    try:
+        kept = alias(given)
+    except InvalidName:
+        return None
+    return None if transaction.execute(SQL["session_named"], (kept,)).fetchone() else kept
 
 
 def _grants(events: Iterator[AnyEvent]) -> list[GrantId]:
