@@ -227,6 +227,19 @@ def test_deleting_needs_a_yes(run: Run) -> None:
     assert [line["id"] for line in data(run("sessions", "--json"))] == ["s-1"]
 
 
+def test_nothing_is_left_of_a_deleted_session_but_its_tombstone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("open('canary-file.txt', 'w').write('canary-content')")
+    assert run("exec", "code.py")[0] == 0
+    assert run("proposals", "commit")[0] == 0
+    (session,) = (path.name for path in (tmp_path / "home" / "sessions").iterdir())
+    assert run("search", "canary")[0] == 0
+    assert run("delete", session, "--yes")[0] == 0
+    left = [path for path in (tmp_path / "home").rglob("*") if session in str(path)]
+    assert left == []
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
+    assert b"canary-file" not in kept
+
+
 def test_verify_and_rebuild_find_everything_sound(run: Run) -> None:
     assert [found["session"] for found in data(run("verify", "--all", "--json"))] == ["s-2", "s-1"]
     assert data(run("rebuild-index", "--json")) == {"sessions": 2}

@@ -1,6 +1,8 @@
 """The home as others may leave it: what is not ours in it neither keeps us waiting nor keeps us out."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,3 +73,30 @@ async def test_a_database_of_a_newer_version_is_left_to_it(home: Home, clock: Fa
     with pytest.raises(StoreUnavailable, match="newer Holdfast"):
         await EmbeddedStore.start(home, clock=clock)
     assert home.database.read_bytes() == content
+
+
+def test_whatever_a_person_does_the_home_is_theirs_alone(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("open('a.txt', 'w').write('x')")
+    (tmp_path / "script.json").write_text('["Hello."]')
+
+    def holdfast(*words: str) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", *words],
+            env={**os.environ, "HOME": str(tmp_path), "HOLDFAST_HOME": str(tmp_path / "home")},
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            umask=0,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    holdfast("init")
+    holdfast("exec", "code.py")
+    holdfast("-m", "scripted:script.json", "-n", "one", "hello")
+    holdfast("fork", "one", "-n", "two")
+    holdfast("search", "hello")
+    left = [tmp_path / "home", *(tmp_path / "home").rglob("*")]
+    open_to_others = [path for path in left if path.lstat().st_mode & 0o077]
+    assert open_to_others == []
+    assert {"mine.yaml", "signs", "search.db", "key"} <= {path.name for path in left}

@@ -10,7 +10,7 @@ from holdfast.gate import Tree
 from holdfast.guests import Engines
 from holdfast.mcp import McpToolset, ServerSpec, Shelf
 from holdfast.policy import narrowed_by_project
-from holdfast.session import Parts, Place, Settings, Terms, signs_file, workspace_of
+from holdfast.session import Parts, Place, Settings, Terms, workspace_of
 from holdfast.store import Home, Journal, Store
 from holdfast.world import FolderWorld, Quota, RestorePoints, StagedWorld, UndoJournal, WorldPaths
 
@@ -74,7 +74,7 @@ class Ground:
         """Fill a session's own folder with the files of a restore point."""
         root = self.home.workspace(session)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        points = RestorePoints(root, store=self.store, cache=signs_file(self.home, session))
+        points = RestorePoints(root, store=self.store, cache=self.home.signs(session))
         await points.fill(manifest)
         points.save()
 

@@ -8,7 +8,6 @@ from holdfast.session.host import Host
 from holdfast.session.keeper import Gatekeeper
 from holdfast.session.parts import Parts, Place
 from holdfast.session.person import ASK_PERSON
-from holdfast.session.points import signs_file
 from holdfast.session.replaying import Divergence, Replay, replay
 from holdfast.session.rewinding import RewindPlan, last_point, plan_rewind
 from holdfast.session.session import Session
@@ -47,7 +46,6 @@ __all__ = [
     "record_changes",
     "replay",
     "settle",
-    "signs_file",
     "staged_changes",
     "workspace_of",
 ]

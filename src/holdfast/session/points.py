@@ -5,7 +5,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from holdfast.core import Change, SessionId
+from holdfast.core import Change
 from holdfast.core.events import AnyEvent, Noted, Recorded, RestorePointMade, TurnEnded
 from holdfast.core.fold import Fold
 from holdfast.session.rewinding import RewindPlan, last_point
@@ -83,12 +83,7 @@ async def restore_points(
         await journal.append(Noted(code="no-restore-points", text=text))
         return None
     manifest = last.event.manifest if last is not None and isinstance(last.event, RestorePointMade) else None
-    return RestorePoints(root, store=store, last=manifest, cache=signs_file(home, journal.session))
-
-
-def signs_file(home: Home, session: SessionId) -> Path:
-    """Where it is remembered what a session's files looked like at their last reading."""
-    return home.cache / "signs" / session
+    return RestorePoints(root, store=store, last=manifest, cache=home.signs(journal.session))
 
 
 def _is_large(root: Path) -> bool:

@@ -15,7 +15,7 @@ from holdfast.store.contract import (
 )
 from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.exchange import export_session, import_session
-from holdfast.store.home import Home, private_folder, replace_private
+from holdfast.store.home import Home, private_folder, replace_private, write_private
 from holdfast.store.inspection import Inspection, Problem
 from holdfast.store.memory import MemoryStore
 from holdfast.store.naming import chosen_name
@@ -64,4 +64,5 @@ __all__ = [
     "until_free",
     "verify",
     "verify_all",
+    "write_private",
 ]

@@ -93,6 +93,10 @@ class Home:
         """What a session and all its forks may spend together; lies with the first of them."""
         return self.session_folder(session) / "purse.json"
 
+    def signs(self, session: SessionId) -> Path:
+        """What a session's files looked like when they were last read, to be thrown away at any time."""
+        return self.cache / "signs" / check_session_id(session)
+
     def audit(self, session: SessionId) -> Path:
         """The derived record of a session, for `tail -f`."""
         return self.session_folder(session) / "audit.jsonl"

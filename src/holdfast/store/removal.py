@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from contextlib import suppress
 from functools import partial
 
 import holdfast.store.wordfile as wordfile
@@ -43,15 +44,21 @@ def bury(transaction: Transaction, line: SessionSummary, *, reason: str, now_ms:
 
 
 def remove_files(home: Home, session: SessionId) -> None:
-    """Remove what lies in files: the session's folder, and its words in the search."""
-    shutil.rmtree(home.session_folder(session), ignore_errors=True)
+    """Remove what lies in files: the session's folder, the signs of its files, and its words in the search."""
+    _remove_own(home, session)
     wordfile.discard(home.search)
 
 
 def remove_leftovers(home: Home, connection: sqlite3.Connection) -> None:
-    """Remove the folders of sessions that are buried: a crash or a failing disk may have left some."""
+    """Remove the files of sessions that are buried: a crash or a failing disk may have left some."""
     for (session,) in connection.execute(SQL["buried_sessions"]):
-        shutil.rmtree(home.session_folder(session), ignore_errors=True)
+        _remove_own(home, session)
+
+
+def _remove_own(home: Home, session: SessionId) -> None:
+    shutil.rmtree(home.session_folder(session), ignore_errors=True)
+    with suppress(OSError):
+        home.signs(session).unlink()
 
 
 def remove_strays(blobs: Blobs, now_ms: int, connection: sqlite3.Connection) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.store import private_folder
 from holdfast.world.manifests import Entry, escape, unescape
 from holdfast.world.scan import Look, Sign
 
@@ -37,12 +38,18 @@ class Signs:
         """Remember for the next process."""
         if self._file is None:
             return
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(self._file.parent)
         fresh = self._file.with_name(f"{self._file.name}.{os.getpid()}")
-        fresh.write_bytes(
-            msgspec.msgpack.encode({escape(path): known for path, known in self._known.items()})
-        )
+        with open(fresh, "wb", opener=_private) as file:
+            file.write(msgspec.msgpack.encode({escape(path): known for path, known in self._known.items()}))
         os.replace(fresh, self._file)
+
+
+def _private(path: str, flags: int) -> int:
+    # Names of files are nobody else's business, whatever the umask. Not synced: it may be lost.
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
 
 
 def _load(file: Path) -> dict[str, _Known]:

@@ -21,7 +21,7 @@ from holdfast.config import (
 )
 from holdfast.core.errors import InvalidInput
 from holdfast.policy import PROJECT_POLICY, policy_text
-from holdfast.store import Home
+from holdfast.store import Home, write_private
 
 _POLICY = "mine"
 
@@ -59,13 +59,13 @@ async def run(arguments: argparse.Namespace) -> int:
         if not arguments.dry_run:
             home.prepare()
     for path, text in drafts.items():
-        _offer(console, path, text, is_shown=arguments.dry_run)
+        _offer(console, path, text, is_shown=arguments.dry_run, is_own=arguments.project is None)
     if not arguments.dry_run:
         console.say("next: edit them, then holdfast config and holdfast doctor look at what you wrote")
     return exits.OK
 
 
-def _offer(console: Console, path: Path, text: str, *, is_shown: bool) -> None:
+def _offer(console: Console, path: Path, text: str, *, is_shown: bool, is_own: bool) -> None:
     if path.exists():
         console.say(f"is there already, left as it is: {path}", "ask")
     elif is_shown:
@@ -73,6 +73,9 @@ def _offer(console: Console, path: Path, text: str, *, is_shown: bool) -> None:
         console.print(text)
     else:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(path, "x", encoding="utf-8") as draft:
-            draft.write(text)
+        if is_own:
+            write_private(path, text.encode())
+        else:
+            with open(path, "x", encoding="utf-8") as draft:
+                draft.write(text)
         console.print(str(path))
