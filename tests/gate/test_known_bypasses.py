@@ -9,9 +9,11 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.gate.scene import ASKS, READ, YES, Scene, read, record
 
+from holdfast.cli.commands.why import explain
 from holdfast.core import (
     PERSON,
     Call,
@@ -29,13 +31,14 @@ from holdfast.core import (
     SystemClock,
     Tool,
     call_id,
+    encode,
 )
 from holdfast.core.errors import EscalationUnknown
 from holdfast.core.events import (
     CallIntended,
     CodePosted,
 )
-from holdfast.gate import GateSettings, GrantBook, Rendezvous, audit_view, describe_grant
+from holdfast.gate import AuditEntry, GateSettings, GrantBook, Rendezvous, audit_view, describe_grant
 from holdfast.policy import FixedPolicy
 from holdfast.session import Settings
 from holdfast.store import EmbeddedStore, Home
@@ -239,3 +242,20 @@ async def test_w22_the_record_says_who_approved_by_which_way_and_that_it_was_ask
     assert entry.escalation is not None
     hashes = [(each.previous, each.hash) for each in scene.journal.recorded]
     assert all(later[0] == earlier[1] for earlier, later in pairwise(hashes))
+
+
+async def test_w22_a_call_that_a_standing_yes_let_pass_names_it_and_who_gave_it() -> None:
+    scene = Scene(await record())
+    parked = await scene.asked(read("a.txt"))
+    await scene.answer(parked, Response(verdict="approve", scope="session"))
+    [grant] = scene.gate.grants.standing()
+    await scene.gate.submit(read("a.txt", number=2))
+    entry = audit_view(scene.journal.recorded)[-1]
+    assert (entry.decision.verdict, entry.result) == ("escalate", "ok")
+    assert (entry.grant, entry.approver, entry.transport) == (grant.id, PERSON, "grant")
+    told = explain(entry)
+    assert len(told) <= 3
+    assert f"grant {grant.id}, given by person" in told[-1]
+    assert set(msgspec.json.decode(encode(entry))) == set(AuditEntry.__struct_fields__), (
+        "in each line the same"
+    )

@@ -15,6 +15,8 @@ def audit_table(entries: Iterable[AuditEntry], width: int = 96) -> Iterator[str]
         said = ""
         if entry.approver is not None and entry.response is not None:
             said = f"  [{entry.response.verdict} by {entry.approver}]"
+        elif entry.grant is not None:
+            said = f"  [by grant {entry.grant}]"
         took = f"{entry.duration_ms:.1f}" if entry.result not in ("refused", "waiting") else "-"
         line = f"{entry.call:<6}{entry.decision.verdict:<10}{entry.result:<9}{took:>7}  {what}"
         # What was said is kept whole: who decided matters more than the end of the call.

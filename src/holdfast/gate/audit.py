@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.core import CallId, Decision, EscalationId, JsonObject, Principal, Response, Value
+from holdfast.core import CallId, Decision, EscalationId, GrantId, JsonObject, Principal, Response, Value
 from holdfast.core.events import (
     CallIntended,
     CallRefused,
@@ -14,6 +14,7 @@ from holdfast.core.events import (
     EscalationAnswered,
     EscalationExpired,
     EscalationOpened,
+    GrantGiven,
     HistoryCompacted,
     ModelFailed,
     ModelReplied,
@@ -26,8 +27,8 @@ Result = Literal["ok", "refused", "error", "timeout", "cancelled", "unknown", "w
 """What became of a call; `waiting` and `begun` are not over yet."""
 
 
-class AuditEntry(Value):
-    """One call on the record."""
+class AuditEntry(Value, omit_defaults=False):
+    """One call on the record; every field is written, so that a reader finds the same ones in each line."""
 
     call: CallId
     turn: int
@@ -39,8 +40,12 @@ class AuditEntry(Value):
     error: str = ""
     escalation: EscalationId | None = None
     response: Response | None = None
+    grant: GrantId | None = None
+    """The standing yes that let it pass, where nobody was asked."""
     approver: Principal | None = None
+    """Who said yes or no, or gave the grant; None where nobody did, or the grant was given in another session."""
     transport: str = ""
+    """How the answer came; `grant` for a standing one."""
     tokens: int = 0
     duration_ms: float = 0.0
 
@@ -66,6 +71,7 @@ class AuditTrail:
         self.entries: dict[CallId, AuditEntry] = {}
         self.model_tokens = 0
         self._call_of: dict[EscalationId, CallId] = {}
+        self._givers: dict[GrantId, Principal] = {}
 
     def take(self, entry: Recorded) -> tuple[AuditEntry, ...]:
         """Take in one event; the calls it ended."""
@@ -94,6 +100,8 @@ class AuditTrail:
                 )
             case EscalationExpired() if event.escalation in self._call_of:
                 self._change(self._call_of[event.escalation], error=event.reason)
+            case GrantGiven():
+                self._givers[event.grant.id] = event.grant.given_by
             case CallRefused() | CallIntended():
                 return self._judged(entry.at_ms, event)
             case CallSettled() if event.call in self.entries:
@@ -150,6 +158,9 @@ class AuditTrail:
                     result=result,
                 )
             )
+        if isinstance(event, CallIntended) and event.grant is not None:
+            giver = self._givers.get(event.grant)
+            made = self._change(call.id, grant=event.grant, approver=giver, transport="grant")
         return (made,) if made.is_over else ()
 
     def _put(self, entry: AuditEntry) -> AuditEntry:

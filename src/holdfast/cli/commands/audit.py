@@ -63,6 +63,7 @@ _COLUMNS: dict[str, Callable[[AuditEntry], object]] = {
     "reason": lambda entry: entry.decision.reason,
     "result": lambda entry: entry.result,
     "error": lambda entry: entry.error,
+    "grant": lambda entry: entry.grant or "",
     "approver": lambda entry: entry.approver or "",
     "transport": lambda entry: entry.transport,
     "tokens": lambda entry: entry.tokens,

@@ -52,6 +52,9 @@ def explain(entry: AuditEntry) -> list[str]:
         said = "yes" if entry.response.verdict == "approve" else "no"
         why = f": {entry.response.reason}" if entry.response.reason else ""
         lines.append(f"{entry.approver} said {said} ({entry.response.scope}) by {entry.transport}{why}")
+    elif entry.grant is not None:
+        giver = f"given by {entry.approver}" if entry.approver is not None else "given in another session"
+        lines.append(f"a standing yes covers it (grant {entry.grant}, {giver}); see: holdfast grants")
     elif entry.error:
         lines.append(entry.error)
     return [visible(" ".join(line.split("\n"))) for line in lines]
