@@ -178,6 +178,7 @@ def test_search_names_session_and_turn(run: Run) -> None:
     shown = run("search", "docs", "--show")[1]
     assert "[2] you: and now the docs" in shown
     assert "failing" not in shown
+    assert "\x02" not in run("search", "docs", "--json")[1]
     assert run("search", "nowhere")[0] == 1
     assert run("search", "!")[0] == 2
 
@@ -207,6 +208,10 @@ def test_prune_says_what_it_would_do_and_does_it(run: Run) -> None:
     assert run("prune", "--older-than", "soon")[0] == 2
     code, out, err = run("prune", "--keep", "0", "--dry-run")
     assert (code, out.split()[:3]) == (0, ["would", "go", "s-2"])
+    assert (out.endswith("1 turn) remove it<U+001B>[31m\n"), "1 session would go, 1 would stay" in err) == (
+        True,
+        True,
+    )
     assert "stays (named)  s-1" in err
     report = data(run("prune", "--keep", "0", "--json"))
     assert ([one["session"] for one in report["pruned"]], report["kept"]) == (["s-2"], 1)

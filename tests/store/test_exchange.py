@@ -367,7 +367,8 @@ async def test_a_name_comes_in_as_a_name_or_not_at_all(
 async def test_an_export_says_what_the_session_is_called(disk: EmbeddedStore, tmp_path: Path) -> None:
     journal = await disk.create(opened(name="first"))
     names = []
-    for number, event in enumerate((said(1), SessionRenamed(name="second"), SessionRenamed(name=None))):
+    happened: list[AnyEvent] = [said(1), SessionRenamed(name="second"), SessionRenamed(name=None)]
+    for number, event in enumerate(happened):
         await journal.append(event)
         names.append((await export_session(disk, journal.session, tmp_path / f"{number}.zip", now_ms=0)).name)
     assert names == ["first", "second", None]

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.store.stories import ended, opened, replied, said, turn
 
-from holdfast.core import FakeClock, SessionId, digest_bytes
+from holdfast.core import FakeClock, Ok, SessionId, digest_bytes
 from holdfast.core.errors import InvalidInput, JournalDamaged, SessionNotFound
-from holdfast.core.events import MessagePosted, Noted, RestorePointMade, SessionPinned
+from holdfast.core.events import MessagePosted, Noted, RestorePointMade, SessionPinned, TurnEnded
 from holdfast.store import EmbeddedStore, Home, Redactor, prune, search
 from holdfast.store.records import encode_entry
 
@@ -63,6 +63,14 @@ async def test_signs_between_words_mean_nothing(disk: EmbeddedStore, text: str) 
     journal = await disk.create(opened())
     await journal.append(said(1, "a b"))
     assert [hit.session for hit in await search(disk, text)] == [journal.session]
+
+
+async def test_an_answer_that_is_the_outcome_too_is_found_once(disk: EmbeddedStore) -> None:
+    journal = await disk.create(opened())
+    for number in (1, 2):
+        ending = TurnEnded(turn=number, outcome=Ok(value="it was the comma"))
+        await journal.append(said(number), replied(number, "it was the comma"), ending)
+    assert [hit.turn for hit in await search(disk, "comma")] == [2, 1]
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"half a file", b"\0" * 40_000])

@@ -18,6 +18,7 @@ class Pruned(Value):
     name: str | None
     active_ms: int
     turns: int
+    first_words: str = ""
 
 
 class Spared(Value):
@@ -61,7 +62,7 @@ async def prune(
                 spared.append(Spared(session=line.id, name=line.name, why="failed", detail=str(problem)))
                 continue
         if reason is None:
-            pruned.append(Pruned(session=line.id, name=line.name, active_ms=line.active_ms, turns=line.turns))
+            pruned.append(_gone(line))
         else:
             spared.append(Spared(session=line.id, name=line.name, why=reason))
     if not is_dry_run:
@@ -94,6 +95,16 @@ def _honest_times(newest_first: Sequence[SessionSummary]) -> dict[SessionId, int
         latest = max(latest, line.active_ms)
         times[line.id] = latest
     return times
+
+
+def _gone(line: SessionSummary) -> Pruned:
+    return Pruned(
+        session=line.id,
+        name=line.name,
+        active_ms=line.active_ms,
+        turns=line.turns,
+        first_words=line.first_words,
+    )
 
 
 async def _exemption(

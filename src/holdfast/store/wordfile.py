@@ -109,9 +109,14 @@ class _opened:
 
 def _catch_up(connection: sqlite3.Connection, words: sqlite3.Connection) -> None:
     seen = _progress(connection, words)
+    before: dict[str, int] = {}
     while portion := connection.execute(SQL["events_since"], (seen,)).fetchall():
         for _, session, seq, at_ms, _, body in portion:
             for turn, text in _texts(body):
+                mark = hash((turn, text))
+                if before.get(session) == mark:
+                    continue  # what was posted and then run, or said and then the outcome, is one passage
+                before[session] = mark
                 words.execute(SQL["add_passage"], (text, session, seq, turn, at_ms))
         seen, link = portion[-1][0], portion[-1][4]
         words.execute(SQL["forget_progress"])

@@ -12,12 +12,14 @@ import argparse
 import re
 
 from holdfast.cli import exits
-from holdfast.cli.console import Console
+from holdfast.cli.cells import shortened
+from holdfast.cli.console import Console, visible
 from holdfast.cli.session_table import span
 from holdfast.cli.storage import opened_store
-from holdfast.core import SystemClock
+from holdfast.core import SystemClock, counted
 from holdfast.store import prune
 
+_WORDS = 48
 _UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 WORKING = "removes sessions"
@@ -53,10 +55,14 @@ async def run(arguments: argparse.Namespace) -> int:
         return exits.ERROR if has_failed else exits.OK
     verb = "would go" if report.is_dry_run else "removed"
     for gone in report.pruned:
-        console.print(f"{verb}  {gone.session} {gone.name or '-'} ({span(now_ms - gone.active_ms)} old)")
+        age, turns = span(now_ms - gone.active_ms), counted(gone.turns, "turn")
+        words = shortened(" ".join(visible(gone.first_words).split()), _WORDS)
+        console.print(f"{verb}  {gone.session} {gone.name or '-'} ({age} old, {turns}) {words}".rstrip())
     for spared in report.spared:
         console.say(f"stays ({spared.why})  {spared.session} {spared.name or '-'} {spared.detail}".rstrip())
-    console.say(f"{len(report.pruned)} {verb}, {report.kept} {'would stay' if report.is_dry_run else 'left'}")
+    console.say(
+        f"{counted(len(report.pruned), 'session')} {verb}, {report.kept} {'would stay' if report.is_dry_run else 'left'}"
+    )
     return exits.ERROR if has_failed else exits.OK
 
 

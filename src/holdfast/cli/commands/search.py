@@ -10,6 +10,8 @@ A hit names the session and the turn; `holdfast show SESSION --turn N` goes ther
 import argparse
 import sys
 
+import msgspec
+
 import holdfast.cli.commands.show as show
 from holdfast.cli import exits
 from holdfast.cli.amounts import at_least_one
@@ -37,7 +39,7 @@ async def run(arguments: argparse.Namespace) -> int:
         found = await search(store, " ".join(arguments.text), limit=arguments.limit)
         names = {hit.session: (await store.summary(hit.session)).name for hit in found}
     if arguments.json:
-        console.json(found)
+        console.json([msgspec.structs.replace(hit, snippet=_unmarked(hit.snippet)) for hit in found])
         return exits.OK if found else exits.ERROR
     if not found:
         console.say("nothing found")
@@ -57,6 +59,10 @@ async def run(arguments: argparse.Namespace) -> int:
     name = names[newest.session] or newest.session
     console.say(f"show a turn with: holdfast show {name} --turn {newest.turn}", "dim")
     return exits.OK
+
+
+def _unmarked(snippet: str) -> str:
+    return snippet.replace(MATCH_BEGINS, "").replace(MATCH_ENDS, "")
 
 
 def _marked(snippet: str) -> str:
