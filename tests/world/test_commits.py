@@ -55,6 +55,23 @@ def test_what_somebody_else_changed_since_is_left_and_named(tmp_path: Path) -> N
     assert (world.read("a"), world.read("b")) == (b"old a", b"somebody else")
 
 
+def test_what_somebody_else_deleted_since_is_left_and_named(tmp_path: Path) -> None:
+    world, undo = cut_off(tmp_path)
+    world.delete("b")
+    recovered = undo.recover(world)
+    assert recovered is not None
+    assert (recovered.restored, recovered.left) == (("a",), ("b",))
+    assert not world.exists("b")
+
+
+def test_an_undo_journal_that_was_never_whole_is_cleared_away(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "undo").mkdir()
+    (tmp_path / "undo" / ".commit.undo-0123abcd").write_bytes(b"half")
+    assert UndoJournal(tmp_path / "undo").recover(FolderWorld(tmp_path / "base")) is None
+    assert list((tmp_path / "undo").iterdir()) == []
+
+
 def test_a_damaged_undo_journal_is_said_and_kept(tmp_path: Path) -> None:
     world, undo = cut_off(tmp_path)
     file = tmp_path / "undo" / "commit.undo"

@@ -15,7 +15,7 @@ from holdfast.store.contract import (
 )
 from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.exchange import export_session, import_session
-from holdfast.store.home import Home, private_folder, replace_private, write_private
+from holdfast.store.home import Home, private_folder, replace_private, sync_folder, write_private
 from holdfast.store.inspection import Inspection, Problem
 from holdfast.store.memory import MemoryStore
 from holdfast.store.naming import chosen_name
@@ -61,6 +61,7 @@ __all__ = [
     "replace_private",
     "resume_notice",
     "search",
+    "sync_folder",
     "until_free",
     "verify",
     "verify_all",

@@ -184,6 +184,7 @@ def replace_private(path: Path, content: bytes) -> None:
     try:
         write_private(draft, content)
         draft.replace(path)
+        sync_folder(path.parent)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise

@@ -5,7 +5,6 @@ undo journal that is found at start belongs to a commit that was cut off, and is
 because the record of the commit is written after it: what has no record must not have happened.
 """
 
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 
 from holdfast.core import Change, Value
 from holdfast.core.errors import CommitConflict, HoldfastError, JournalDamaged, PathRefused
+from holdfast.store import replace_private, sync_folder
 from holdfast.world.contract import World
 from holdfast.world.fingerprints import NOTHING, fingerprint_of
 from holdfast.world.names import folders_above
@@ -93,22 +93,17 @@ class UndoJournal:
             checksum=fingerprint_of(body),
         )
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = self._file.with_suffix(".new")
-        with open(fresh, "wb", opener=_private) as file:
-            file.write(msgspec.json.encode(head) + b"\n" + body)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, self._file)
-        _sync(self._file.parent)
+        replace_private(self._file, msgspec.json.encode(head) + b"\n" + body)
 
     def end(self) -> None:
         """The commit is whole, or undone."""
         self._file.unlink(missing_ok=True)
-        _sync(self._file.parent)
+        sync_folder(self._file.parent)
 
     def recover(self, base: World) -> Recovered | None:
         """Undo a commit that was cut off, None where there was none. To be called before the world is used."""
-        self._file.with_suffix(".new").unlink(missing_ok=True)
+        for draft in self._file.parent.glob(f".{self._file.name}-*"):
+            draft.unlink(missing_ok=True)  # nothing was changed before it was whole
         if not self._file.exists():
             return None
         line, _, body = self._file.read_bytes().partition(b"\n")
@@ -212,15 +207,3 @@ def remove_empty(base: World, folders: Iterable[str]) -> None:
         with suppress(OSError, HoldfastError):
             remove_empty(base, [each.path for each in base.entries(folder) if each.kind == "folder"])
             base.delete(folder)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def _sync(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
