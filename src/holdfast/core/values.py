@@ -19,12 +19,17 @@ JsonObject = dict[str, Json]
 MAX_DEPTH = 64
 """How deep lists and objects may lie in each other: far deeper than honest ones, far from what breaks who reads them."""
 
+_NESTING = (dict, list)
+
 
 class _ValueMeta(msgspec.StructMeta):
-    """Makes every value frozen and its fields keyword-only; msgspec does not hand kw_only down by itself."""
+    """Makes every value frozen and its fields keyword-only; msgspec does not hand kw_only down by itself.
+
+    Values are data and cannot lie in a circle, so the cycle collector need not visit them: a long history is many.
+    """
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
-        options: dict[str, Any] = {"frozen": True, "kw_only": True, "omit_defaults": True}
+        options: dict[str, Any] = {"frozen": True, "kw_only": True, "omit_defaults": True, "gc": False}
         return super().__new__(cls, name, bases, namespace, **(options | config))
 
 
@@ -40,13 +45,13 @@ def encode(value: object) -> bytes:
 
 def is_too_deep(value: Json) -> bool:
     """Whether lists and objects lie in each other deeper than `MAX_DEPTH`; found without recursion, for it is hostile."""
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    level = [value] if isinstance(value, _NESTING) else []
+    for _ in range(MAX_DEPTH):
         level = [
             inner
             for outer in level
-            if isinstance(outer, dict | list)
             for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, _NESTING)
         ]
         if not level:
             return False

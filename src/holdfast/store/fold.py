@@ -79,12 +79,24 @@ def advance(tally: Tally, recorded: Iterable[Recorded]) -> Tally:
     return folding.tally()
 
 
+class _Changes(dict[str, Any]):
+    """The fields of a summary that become others, by name; those that do not are as they were."""
+
+    # Any: `_Folding.tally` gives the fields their types back.
+    def __init__(self, before: SessionSummary) -> None:
+        super().__init__()
+        self._before = before
+
+    def __missing__(self, field: str) -> Any:
+        return getattr(self._before, field)
+
+
 class _Folding:
     """A fold under way. Changed in place, since a value a step would be most of the cost of a fold."""
 
     def __init__(self, tally: Tally) -> None:
-        # Any: the fields of a summary by name; `tally` gives them their types back.
-        self._line: dict[str, Any] = msgspec.structs.asdict(tally.summary)
+        self._before = tally.summary
+        self._line = _Changes(tally.summary)
         self._open_turn = tally.open_turn
         self._waiting = tally.waiting
 
@@ -95,7 +107,8 @@ class _Folding:
             "waiting" if self._waiting else "ready" if self._open_turn is None else "processing"
         )
         line["waiting_since_ms"] = self._waiting[0].since_ms if self._waiting else None
-        return Tally(summary=SessionSummary(**line), open_turn=self._open_turn, waiting=self._waiting)
+        summary = msgspec.structs.replace(self._before, **line)
+        return Tally(summary=summary, open_turn=self._open_turn, waiting=self._waiting)
 
     def take(self, record: Recorded) -> None:
         """One event further."""
