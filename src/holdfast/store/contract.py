@@ -1,7 +1,7 @@
 """What every store promises. Above it lies everything that wants to survive a crash; below it, a disk.
 
 A store holds journals. A journal has one writer at a time, proven by a lease whose fencing number every append carries;
-reading needs no lease. An append is durable when it returns, and appends are committed in the order of the calls,
+reading needs no lease. An append is durable when it returns, and events are committed in the order of the calls,
 awaited or not. Whatever else a store keeps (index, last pointer, search) is derived from the journals.
 """
 
@@ -70,6 +70,14 @@ class Journal(Protocol):
 
     async def append(self, *events: AnyEvent, blobs: Sequence[bytes] = ()) -> None:
         """Record events, with the blobs they name, all or none; durable when it returns. Raises LeaseLost."""
+        ...
+
+    def leave(self, event: AnyEvent) -> None:
+        """Have an event recorded together with whatever is appended next, or by itself in a moment.
+
+        For what nobody outside hears of before something else was appended: that is durable with it or not at all. An event
+        that could not be recorded by itself fails the next append.
+        """
         ...
 
     async def release(self) -> None:

@@ -53,6 +53,10 @@ class EmbeddedJournal:
         self._clock = clock
         self._redact = redact
         self._latest: asyncio.Future[None] | None = None
+        self._left: list[Entry] = []
+        """Events that go with the next append."""
+        self._lost: BaseException | None = None
+        """Why events that were left could not be recorded; told once."""
         self._released: asyncio.Future[None] | None = None
 
     @property
@@ -68,11 +72,34 @@ class EmbeddedJournal:
 
     def append(self, *events: AnyEvent, blobs: Sequence[bytes] = ()) -> Coroutine[Any, Any, None]:
         # Encoded here and now: what the caller changes afterwards is not what is recorded.
-        at_ms = self._clock.now_ms()
         try:
             entries = [encode_entry(event, self._redact) for event in events]
         except InvalidInput as refusal:
             return Pending.failed(refusal)
+        if self._left and (blobs or names_in(entry.event for entry in entries)):
+            self._write_left()  # what may be refused takes nothing along
+        if self._lost is not None:
+            problem, self._lost = self._lost, None
+            return Pending.failed(problem)
+        return Pending(self._write(entries, blobs))
+
+    def leave(self, event: AnyEvent) -> None:
+        if not self._left:
+            self._writer.reminder.remind(self._write_left)
+        self._left.append(encode_entry(event, self._redact))
+
+    def _write_left(self) -> None:
+        if self._left:
+            self._write([]).add_done_callback(self._hear)
+
+    def _hear(self, written: "asyncio.Future[None]") -> None:
+        if not written.cancelled():
+            self._lost = self._lost or written.exception()
+
+    def _write(self, new: Sequence[Entry], blobs: Sequence[bytes] = ()) -> "asyncio.Future[None]":
+        """Hand in what was left and what is new; all of it is recorded or nothing."""
+        entries, self._left = [*self._left, *new], []
+        at_ms = self._clock.now_ms()
         drafts = [self._blobs.draft(content) for content in blobs]
         foreseen = None
         if self._latest is None or self._latest.done():  # else the end of the journal is not known yet
@@ -87,10 +114,11 @@ class EmbeddedJournal:
         self._latest = self._writer.submit(
             work, tell=lambda _: self._tape.extend(records), is_brief=is_small and not is_rewind
         )
-        return Pending(self._latest)
+        return self._latest
 
     async def release(self) -> None:
         if self._released is None:
+            self._write_left()
             self._released = self._writer.submit(
                 lambda transaction: self._leases.give_back(transaction, self._session, self._fence),
                 is_brief=True,
@@ -196,7 +224,7 @@ def next_head(transaction: Transaction, session: SessionId, head: Head, records:
 
 
 def _has_rewind(records: Sequence[Recorded] | Sequence[Entry]) -> bool:
-    return any(isinstance(record.event, SessionRewound) for record in records)
+    return SessionRewound in [type(record.event) for record in records]
 
 
 def _advanced(head: Head, records: Sequence[Recorded]) -> Head:
@@ -205,7 +233,7 @@ def _advanced(head: Head, records: Sequence[Recorded]) -> Head:
 
 def check_names(transaction: Transaction, session: SessionId, records: Sequence[Recorded]) -> None:
     """Refuse a name that another session has."""
-    for name in names_in(records):
+    for name in names_in(record.event for record in records):
         row = transaction.execute(SQL["session_named"], (name,)).fetchone()
         if row is not None and row[0] != session:
             raise SessionExists(f"another session is named {name!r}", hint="choose another name")

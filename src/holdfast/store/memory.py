@@ -81,6 +81,10 @@ class MemoryJournal:
         done.set_result(None)
         return Pending(done)
 
+    def leave(self, event: AnyEvent) -> None:
+        if self._held.fence == self._fence:  # else the next append says so
+            self._tape.extend(self._store._record(self._held, (event,), ()))
+
     async def release(self) -> None:
         if self._held.fence == self._fence:
             self._held.fence += 1
@@ -215,7 +219,7 @@ class MemoryStore:
         entries = [encode_entry(event, bytes) for event in events]
         previous = session.recorded[-1].hash if session.recorded else GENESIS
         records = chained(session.id, entries, at_ms=now_ms, seq=len(session.recorded), previous=previous)
-        for name in names_in(records):
+        for name in names_in(entry.event for entry in entries):
             taken = {other.tally.summary.name for other in self._sessions.values() if other is not session}
             if name in taken:
                 raise SessionExists(f"another session is named {name!r}", hint="choose another name")

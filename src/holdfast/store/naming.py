@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.core import MAX_NAME_LENGTH, SessionId, sanitise_name
 from holdfast.core.errors import InvalidName, SessionAmbiguous, SessionNotFound
-from holdfast.core.events import AnyEvent, Recorded, SessionOpened, SessionRenamed
+from holdfast.core.events import AnyEvent, SessionOpened, SessionRenamed
 
 
 def alias(name: str) -> str:
@@ -50,10 +50,9 @@ def named(event: AnyEvent) -> AnyEvent:
     return event
 
 
-def names_in(recorded: Iterable[Recorded]) -> list[str]:
+def names_in(events: Iterable[AnyEvent]) -> list[str]:
     """The names that these events give."""
-    events = (record.event for record in recorded)
-    return [e.name for e in events if isinstance(e, _NAMING) and e.name is not None]
+    return [event.name for event in events if isinstance(event, _NAMING) and event.name is not None]
 
 
 def possible_names(reference: str) -> tuple[str, ...]:

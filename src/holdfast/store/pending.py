@@ -20,7 +20,7 @@ class Pending(Coroutine[Any, Any, Result]):
         self._waiting: Generator[Any, Any, Result] | None = None
 
     @classmethod
-    def failed(cls, problem: Exception) -> "Pending[Result]":
+    def failed(cls, problem: BaseException) -> "Pending[Result]":
         """A write that was refused at once; who awaits it hears why."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         future.set_exception(problem)

@@ -20,8 +20,11 @@ from typing import Any, TypeVar
 
 from holdfast.core.errors import HoldfastError, StoreUnavailable
 from holdfast.store.pen import LARGEST_GROUP, Job, Pen, Work
+from holdfast.store.reminder import Reminder
 
 Result = TypeVar("Result")
+LEFT_SECONDS = 0.002
+"""How long something that was left waits for something else to go with."""
 
 
 class Writer:
@@ -41,6 +44,7 @@ class Writer:
         """Held by the thread that holds the pen. Only that one takes jobs out, so they are done in their order."""
         self._calls: queue.SimpleQueue[bool] = queue.SimpleQueue()
         """For the thread: True for jobs that wait, False to end."""
+        self.reminder = Reminder(LEFT_SECONDS)
         self._done = 0
         self._leeway = 0
         self._is_closed = False
