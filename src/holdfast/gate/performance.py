@@ -9,6 +9,7 @@ from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.core.events import CallSettled
 from holdfast.gate.clearance import Cleared
 from holdfast.gate.judgement import Judge
+from holdfast.gate.patience import Patience
 from holdfast.gate.results import Results
 from holdfast.gate.sight import in_sight
 from holdfast.store import Journal
@@ -32,7 +33,7 @@ class Performance:
         self._paths = paths
         self._clock = clock
         self._results = results
-        self._call_seconds = call_seconds
+        self._patience = Patience(call_seconds)
 
     async def of(self, cleared: Cleared, reserved: Amount) -> CallSettled:
         """Carry it out. Cancelled, it is on record as that before the cancellation goes on."""
@@ -42,12 +43,11 @@ class Performance:
         result, error = None, ""
         status: CallStatus = "ok"
         try:
-            async with asyncio.timeout(self._call_seconds):
-                performed = await self._dispatch(cleared)
+            performed = await self._patience.wait(self._dispatch(cleared))
             seen = in_sight(call.operation, performed.result, self._judge.policy, self._paths)
             result = self._results.clean(seen)
         except (TimeoutError, ToolTimeout):
-            status, error = "timeout", f"no answer within {self._call_seconds:g} seconds"
+            status, error = "timeout", f"no answer within {self._patience.seconds:g} seconds"
             performed = Performed(amount=at_most(reserved))
         except asyncio.CancelledError:
             settled = CallSettled(
