@@ -105,7 +105,7 @@ async def _one(made: tuple[Gate, object]) -> float:
     times = []
     for number in range(1, CALLS + 1):
         begun = time.perf_counter()
-        await gate.submit(_call(number))
+        await gate.submit(_call(number), is_followed=True)
         times.append(time.perf_counter() - begun)
     return statistics.median(times) * 1000
 
@@ -115,7 +115,7 @@ async def _many(made: list[tuple[Gate, object]]) -> float:
 
     async def work(gate: Gate) -> None:
         for number in range(1, each + 1):
-            await gate.submit(_call(number))
+            await gate.submit(_call(number), is_followed=True)
 
     begun = time.perf_counter()
     await asyncio.gather(*(work(gate) for gate, _ in made))
@@ -128,14 +128,14 @@ async def _answers(store: EmbeddedStore, folder: Path) -> float:
     await meeting.open()
     times = []
     for number in range(1, ANSWERS + 1):
-        parked = await gate.submit(_call(number))
+        parked = await gate.submit(_call(number), is_followed=True)
         assert isinstance(parked, Parked)
         draft = folder / "draft"
         draft.write_text('{"decision": "approved"}')
         begun = time.perf_counter()
         draft.rename(folder / f"response-{parked.escalation}.json")
         await gate.wait(parked.escalation)
-        await gate.submit(_call(number))
+        await gate.submit(_call(number), is_followed=True)
         times.append(time.perf_counter() - begun)
     await meeting.close()
     return statistics.median(times) * 1000

@@ -98,7 +98,9 @@ class CodeRun:
         assert started is not None, "go_on is only called while a run is open"
         if parked is None or parked.snapshot is None:
             return await self._run(started)
-        answer = explained(within_budget(await self._gate.submit(self._waiting_call(parked.call))))
+        answer = explained(
+            within_budget(await self._gate.submit(self._waiting_call(parked.call), is_followed=True))
+        )
         if isinstance(answer, Parked):
             return None
         self._state = _UNKNOWN
@@ -186,7 +188,7 @@ class CodeRun:
             nonlocal number
             number += 1
             call = Call(id=call_id(turn, number), operation=operation, arguments=arguments)
-            answer = await self._gate.submit(call)
+            answer = await self._gate.submit(call, is_followed=True)
             if isinstance(answer, Parked):
                 self._waits_for = call.id, answer.escalation
             if isinstance(answer, Refused) and answer.ran_out is not None:

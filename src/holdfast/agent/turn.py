@@ -129,7 +129,7 @@ class Turn:
             operation=operation_name(part.tool),
             arguments=part.arguments,
         )
-        answer = explained(within_budget(await self._gate.submit(call)))
+        answer = explained(within_budget(await self._gate.submit(call, is_followed=True)))
         if isinstance(answer, Parked):
             return self._waits()
         await self._journal.append(call_returned(state.turn, part, answer))

@@ -7,7 +7,7 @@ pass a limit that each alone would keep.
 import math
 from decimal import Decimal
 
-from holdfast.core import DIMENSIONS, Amount, Dimension, Limits, Value
+from holdfast.core import DIMENSIONS, Amount, CallId, Dimension, Limits, Value
 from holdfast.core.errors import BudgetExceeded
 from holdfast.core.events import (
     AnyEvent,
@@ -35,6 +35,7 @@ class Reservation(Value):
 
     number: int
     amount: Amount
+    call: CallId | None = None
     tree: int | None = None
 
 
@@ -58,6 +59,10 @@ class Budget(Fold):
         """Requests to raise a limit that were heeded."""
         self._held: dict[int, Amount] = {}
         self._next = 0
+        self._of_calls: dict[CallId, Reservation] = {}
+        """What calls hold that have no recorded outcome yet."""
+        self._noted: dict[CallId, Amount] = {}
+        """What calls spent whose outcome is on its way to the disk."""
         self._time: list[Reservation] = []
         """What the turn at work holds of its time."""
         self._warned: set[Dimension] = set()
@@ -79,6 +84,10 @@ class Budget(Fold):
                 self.turn_limits = self._configured
             case BudgetWarned():
                 self._warned.update(each for each in DIMENSIONS if each == event.dimension)
+            case CallSettled():
+                self._noted.pop(event.call, None)
+                if (held := self._of_calls.get(event.call)) is not None:
+                    self.release(held)
             case _:
                 pass
         amount = cost_of(event)
@@ -111,8 +120,11 @@ class Budget(Fold):
         if self._tree is not None:
             self._tree.check()
 
-    def reserve(self, amount: Amount) -> Reservation:
-        """Hold room for something about to happen. Raises BudgetExceeded, naming the dimension without room."""
+    def reserve(self, amount: Amount, *, call: CallId | None = None) -> Reservation:
+        """Hold room for something about to happen. Raises BudgetExceeded, naming the dimension without room.
+
+        What a call holds is given back by the event that records its outcome.
+        """
         for dimension in self._bounded:
             room = self._own_room(dimension)
             wanted = getattr(amount, dimension)
@@ -125,13 +137,22 @@ class Budget(Fold):
         held = self._tree.reserve(amount) if self._tree is not None else None
         self._next += 1
         self._held[self._next] = amount
-        return Reservation(number=self._next, amount=amount, tree=held)
+        reservation = Reservation(number=self._next, amount=amount, call=call, tree=held)
+        if call is not None:
+            self._of_calls[call] = reservation
+        return reservation
 
     def release(self, reservation: Reservation) -> None:
         """Give the room back; what was really spent comes with the event that records it."""
         self._held.pop(reservation.number, None)
+        if reservation.call is not None:
+            self._of_calls.pop(reservation.call, None)
         if self._tree is not None and reservation.tree is not None:
             self._tree.release(reservation.tree)
+
+    def note(self, settled: CallSettled) -> None:
+        """Take notice of an outcome whose record is on its way."""
+        self._noted[settled.call] = _cost_of_call(settled)
 
     def hold_time(self) -> float | None:
         """Hold a part of the time that is left for the turn at work, and say how long it is; None without a limit.
@@ -182,13 +203,19 @@ class Budget(Fold):
         """Dimensions that passed four fifths of their limit since last asked: name, spent, limit."""
         found: list[tuple[Dimension, str, str]] = []
         for dimension in self._bounded:
-            bound, spent = getattr(self.limits, dimension), getattr(self.spent, dimension)
+            bound, spent = getattr(self.limits, dimension), getattr(self._known_spent(), dimension)
             if not bound or spent is None or dimension in self._warned:
                 continue
             if float(spent) >= WARN_AT * float(bound):
                 self._warned.add(dimension)
                 found.append((dimension, plain(spent), plain(bound)))
         return found
+
+    def _known_spent(self) -> Amount:
+        spent = self.spent
+        for amount in self._noted.values():
+            spent = spent.plus(amount)
+        return spent
 
 
 _NOTHING, _ONE_CALL = Amount(), Amount(calls=1)
@@ -211,8 +238,12 @@ def cost_of(event: AnyEvent) -> Amount | None:
         case ModelReplied() | ModelFailed() | HistoryCompacted():
             return Amount.of(event.usage)
         case CallSettled():
-            return _ONE_CALL if event.amount == _NOTHING else event.amount.plus(_ONE_CALL)
+            return _cost_of_call(event)
         case TurnEnded() | TurnParked():
             return Amount(wall_seconds=event.wall_seconds)
         case _:
             return None
+
+
+def _cost_of_call(settled: CallSettled) -> Amount:
+    return _ONE_CALL if settled.amount == _NOTHING else settled.amount.plus(_ONE_CALL)

@@ -43,6 +43,10 @@ class Calls(Fold):
             case _:
                 pass
 
+    def note(self, settled: CallSettled) -> None:
+        """Take notice of an outcome whose record is on its way: asked again, the call has been made."""
+        self._settled[settled.call] = settled
+
     def answer(self, call: Call) -> Answer | None:
         """The recorded answer of this call, None where it has none yet. Raises Diverged when it was another call."""
         if refused := self._refused.get(call.id):

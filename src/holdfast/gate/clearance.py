@@ -82,10 +82,11 @@ class Clearance:
         return await self._ask(judged, offer)
 
     async def _ask(self, judged: Judged, offer: Offer) -> Parked:
-        call, now_ms = judged.request.call, self._clock.now_ms()
+        call = judged.request.call
+        origins, now_ms = await self._origins.of(call), self._clock.now_ms()
         escalation = Escalation(
             id=EscalationId(new_token()),
-            call=msgspec.structs.replace(call, labels=(*call.labels, *self._origins.of(call))),
+            call=msgspec.structs.replace(call, labels=(*call.labels, *origins)),
             decision=judged.decision,
             digest=judged.digest,
             tool_digest=offer.digest,

@@ -37,7 +37,7 @@ from holdfast.core.events import (
     GrantGiven,
     GrantRevoked,
 )
-from holdfast.gate.budget import Budget
+from holdfast.gate.budget import Budget, cost_of
 from holdfast.gate.calls import Calls, answer_of
 from holdfast.gate.clearance import Clearance, Cleared
 from holdfast.gate.consultation import Consultation, Summary
@@ -144,12 +144,16 @@ class Gate:
         offer = self._offers.get(operation)
         return offer.tool if offer is not None else None
 
-    async def submit(self, call: Call) -> Answer:
-        """Turn a wish into an answer. Asked again under the same id, a call gets the answer it got before."""
-        async with self._under_way.setdefault(call.id, asyncio.Lock()):
-            return await self._submit(call)
+    async def submit(self, call: Call, *, is_followed: bool = False) -> Answer:
+        """Turn a wish into an answer. Asked again under the same id, a call gets the answer it got before.
 
-    async def _submit(self, call: Call) -> Answer:
+        Everything about it is on disk by then. Where it is followed by a record of the asker's own before anybody outside can
+        hear of the answer, the outcome goes to the disk together with the next record, be it that one or another intent.
+        """
+        async with self._under_way.setdefault(call.id, asyncio.Lock()):
+            return await self._submit(call, is_followed)
+
+    async def _submit(self, call: Call, is_followed: bool) -> Answer:
         problem = unrecordable(call)
         call = stripped(call) if problem else call
         recorded = self.calls.answer(call)
@@ -167,7 +171,7 @@ class Gate:
         if isinstance(cleared, Decision):
             return await self._refuse(call, cleared)
         try:
-            reservation = self.budget.reserve(_most(cleared))
+            reservation = self.budget.reserve(_most(cleared), call=call.id)
         except BudgetExceeded as error:
             return await self._refuse(call, over_budget(error))
         try:
@@ -186,9 +190,16 @@ class Gate:
                     )
                 )
             settled = await self._performance.of(cleared, reservation.amount)
-            await self._journal.append(settled)
-        finally:
+            # What was reserved is held until the outcome is recorded, which is exact where all of it was spent.
+            if is_followed and cost_of(settled) == reservation.amount:
+                self.calls.note(settled)
+                self.budget.note(settled)
+                self._journal.leave(settled)
+            else:
+                await self._journal.append(settled)
+        except BaseException:
             self.budget.release(reservation)
+            raise
         await self._warn()
         return answer_of(settled)
 

@@ -26,8 +26,9 @@ class Origins:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    def of(self, call: Call) -> tuple[Label, ...]:
+    async def of(self, call: Call) -> tuple[Label, ...]:
         """One label for each argument and place it was seen in, newest first."""
+        await self._journal.append()  # an outcome that is on its way may be where it came from
         wanted = {name: _pieces(value) for name, value in call.arguments.items()}
         found: dict[str, list[Label]] = {name: [] for name in wanted}
         for text, source, is_trusted in self._texts():

@@ -1,0 +1,191 @@
+"""An outcome that the asker's own record follows goes to the disk with the next record; and nothing can tell the difference."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.core import (
+    PERSON,
+    Amount,
+    Call,
+    FakeClock,
+    FunctionToolset,
+    Json,
+    JsonObject,
+    Limits,
+    Parked,
+    Performed,
+    Refused,
+    Returned,
+    Tool,
+    call_id,
+)
+from holdfast.core.errors import LeaseLost
+from holdfast.core.events import BudgetWarned, CallIntended, CallSettled, MessagePosted, SessionOpened
+from holdfast.gate import Gate, TreeBudget
+from holdfast.policy import FixedPolicy, LexicalPaths
+from holdfast.store import EmbeddedStore, Home, Journal
+
+PUT = Tool(name="box.put", parameters={"type": "object"}, roles={})
+MAIL = Tool(name="mail.send", parameters={"type": "object"}, roles={})
+
+
+def put(number: int, **arguments: Json) -> Call:
+    return Call(id=call_id(1, number), operation=PUT.name, arguments=dict(arguments))
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[EmbeddedStore]:
+    store = await EmbeddedStore.start(Home(tmp_path / "home"), clock=FakeClock())
+    yield store
+    await store.close()
+
+
+async def record(store: EmbeddedStore, limits: Limits | None = None) -> Journal:
+    opened = SessionOpened(
+        principal=PERSON,
+        folder="/",
+        workspace="",
+        policy="",
+        policy_digest="",
+        model="",
+        limits=limits or Limits(),
+    )
+    journal = await store.create(opened)
+    await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
+    return journal
+
+
+def gate_over(journal: Journal, toolset: FunctionToolset, *, tree: TreeBudget | None = None) -> Gate:
+    return Gate(
+        journal=journal,
+        policy=FixedPolicy(default="allow", verdicts={MAIL.name: "escalate"}),
+        toolsets=[toolset],
+        paths=LexicalPaths(),
+        clock=FakeClock(),
+        tree=tree,
+    )
+
+
+def settled(journal: Journal) -> list[str]:
+    return [entry.event.call for entry in journal.recorded if isinstance(entry.event, CallSettled)]
+
+
+def intended(journal: Journal) -> list[str]:
+    return [entry.event.call.id for entry in journal.recorded if isinstance(entry.event, CallIntended)]
+
+
+async def test_no_effect_happens_before_the_outcome_of_the_one_before_is_on_disk(
+    store: EmbeddedStore,
+) -> None:
+    journal = await record(store)
+    seen: list[tuple[list[str], list[str]]] = []
+
+    def look(_: JsonObject) -> Json:
+        seen.append((intended(journal), settled(journal)))
+        return "done"
+
+    gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, look)}))
+    for number in (1, 2, 3):
+        await gate.submit(put(number), is_followed=True)
+    assert seen == [
+        (["1.1"], []),
+        (["1.1", "1.2"], ["1.1"]),
+        (["1.1", "1.2", "1.3"], ["1.1", "1.2"]),
+    ]
+    await journal.append()
+    assert settled(journal) == ["1.1", "1.2", "1.3"]
+
+
+async def test_without_a_record_that_follows_it_is_on_disk_when_the_answer_comes(
+    store: EmbeddedStore,
+) -> None:
+    journal = await record(store)
+    gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}))
+    assert await gate.submit(put(1)) == Returned(value="done")
+    assert settled(journal) == ["1.1"]
+
+
+async def test_asked_again_before_it_is_on_disk_the_call_is_not_made_again(store: EmbeddedStore) -> None:
+    journal = await record(store)
+    toolset = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
+    gate = gate_over(journal, toolset)
+    first = await gate.submit(put(1), is_followed=True)
+    again = await gate.submit(put(1), is_followed=True)
+    assert (first, again) == (Returned(value="done"), Returned(value="done"))
+    assert len(toolset.performed) == 1
+    await journal.append()
+    assert settled(journal) == ["1.1"]
+
+
+@pytest.mark.parametrize("has_tree", [False, True])
+async def test_every_call_of_a_budget_is_usable_and_none_more(store: EmbeddedStore, has_tree: bool) -> None:
+    limits = Limits(calls=5)
+    journal = await record(store, None if has_tree else limits)
+    tree = TreeBudget(limits) if has_tree else None
+    gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}), tree=tree)
+    answers = [await gate.submit(put(number, n=number), is_followed=True) for number in range(1, 8)]
+    assert [type(answer) for answer in answers] == [Returned] * 5 + [Refused] * 2
+    await journal.append()
+    assert gate.budget.spent.calls == 5
+
+
+class Estimated(FunctionToolset):
+    """Holds a hundred bytes for each call and writes ten."""
+
+    def most(self, call: Call) -> Amount:
+        return Amount(bytes_written=100)
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        self.performed.append(call)
+        return Performed(result="done", amount=Amount(bytes_written=10))
+
+
+async def test_what_was_reserved_and_not_spent_is_there_for_the_next_call(store: EmbeddedStore) -> None:
+    journal = await record(store, Limits(bytes_written=120))
+    gate = gate_over(journal, Estimated({PUT.name: (PUT, lambda _: "done")}))
+    answers = [await gate.submit(put(number, n=number), is_followed=True) for number in (1, 2, 3, 4)]
+    assert [type(answer) for answer in answers] == [Returned, Returned, Returned, Refused]
+    assert gate.budget.spent.bytes_written == 30
+
+
+async def test_the_warning_does_not_wait_for_a_further_call(store: EmbeddedStore) -> None:
+    journal = await record(store, Limits(calls=5))
+    gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}))
+    for number in range(1, 5):
+        await gate.submit(put(number, n=number), is_followed=True)
+    warned = [entry.event for entry in journal.recorded if isinstance(entry.event, BudgetWarned)]
+    assert [(one.dimension, one.spent, one.limit) for one in warned] == [("calls", "4", "5")]
+
+
+async def test_what_the_last_call_returned_is_known_as_an_origin(store: EmbeddedStore) -> None:
+    journal = await record(store)
+    found = FunctionToolset(
+        {PUT.name: (PUT, lambda _: "attacker@example.org"), MAIL.name: (MAIL, lambda _: "")}
+    )
+    gate = gate_over(journal, found)
+    await gate.submit(put(1), is_followed=True)
+    mail = Call(id=call_id(1, 2), operation=MAIL.name, arguments={"to": "attacker@example.org"})
+    assert isinstance(await gate.submit(mail, is_followed=True), Parked)
+    (waiting,) = gate.escalations.waiting()
+    assert [label.source for label in waiting.call.labels] == ["to: what box.put returned in call 1.1"]
+
+
+async def test_an_outcome_that_cannot_be_recorded_stops_the_next_effect(store: EmbeddedStore) -> None:
+    journal = await record(store)
+    toolset = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
+    gate = gate_over(journal, toolset)
+    await gate.submit(put(1), is_followed=True)
+    other = await take_over(store, journal)
+    with pytest.raises(LeaseLost):
+        await gate.submit(put(2), is_followed=True)
+    assert [call.id for call in toolset.performed] == ["1.1"]
+    assert settled(other) == []
+
+
+async def take_over(store: EmbeddedStore, journal: Journal) -> Journal:
+    """Whoever takes a session from a process that seems dead has another lease from then on."""
+    await store.writing(lambda transaction: store._leases.grant(transaction, journal.session))
+    store._leases.disown(journal.session)
+    return await store.open(journal.session)
