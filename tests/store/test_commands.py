@@ -232,6 +232,27 @@ def test_deleting_needs_a_yes(run: Run) -> None:
     assert [line["id"] for line in data(run("sessions", "--json"))] == ["s-1"]
 
 
+def test_a_session_that_went_on_purpose_is_told_from_one_that_never_was(run: Run) -> None:
+    run("delete", "first", "--yes")
+    run("prune", "--keep", "0")
+    for reference, told in (
+        ("first", "'s-1' was deleted on 20"),
+        ("s-1", "deleted on"),
+        ("s-2", "pruned on"),
+    ):
+        code, _, words = run("show", reference)
+        assert (code, told in words, "holdfast import" in words) == (1, True, True)
+    assert "no session is called" in run("show", "s-3")[2]
+
+
+def test_where_there_are_no_sessions_that_is_said(run: Run, tmp_path: Path) -> None:
+    run("prune", "--keep", "0", "--named-too")
+    assert "no sessions" in run("verify", "--all")[2]
+    assert data(run("verify", "--all", "--json")) == []
+    code, _, told = run("export", "--all", "-o", "backup")
+    assert (code, "no sessions" in told, (tmp_path / "backup").exists()) == (1, True, False)
+
+
 def test_nothing_is_left_of_a_deleted_session_but_its_tombstone(run: Run, tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("open('canary-file.txt', 'w').write('canary-content')")
     assert run("exec", "code.py")[0] == 0

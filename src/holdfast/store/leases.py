@@ -40,7 +40,8 @@ class Leases:
         time = f"for {minutes} min" if minutes else "for less than a minute"
         raise SessionHeld(
             f"{session!r} is held by process {holder.pid} on {holder.host}, {time}",
-            hint=f"close it there, wait with --wait SECONDS, or read along: holdfast show {session} --follow",
+            hint=f"close it there; wait for it with holdfast -r {session} --wait SECONDS, or read along with "
+            f"holdfast show {session} --follow",
         )
 
     def take(self, transaction: Transaction, session: SessionId) -> int:

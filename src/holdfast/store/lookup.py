@@ -1,7 +1,7 @@
 """Looking things up: a session by what a person calls it, its line, its journal. Reads only; runs in the reader's thread."""
 
 from holdfast.core import SessionId
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.events import Recorded
 from holdfast.store.contract import SessionSummary
 from holdfast.store.database import SQL
@@ -64,4 +64,19 @@ def find(connection: Connection, reference: str) -> SessionId:
             return SessionId(row[0])
     require_listed(connection, reference)
     rows = connection.execute(SQL["sessions_beginning"], (reference, reference + "\U0010ffff"))
-    return the_only(reference, [SessionId(id) for (id,) in rows])
+    fitting = [SessionId(id) for (id,) in rows]
+    if not fitting:
+        _tell_removed(connection, reference)
+    return the_only(reference, fitting)
+
+
+def _tell_removed(connection: Connection, reference: str) -> None:
+    """Raises SessionNotFound where the session is not there because somebody removed it."""
+    for name in possible_names(reference):
+        row = connection.execute(SQL["removal_of"], (name,)).fetchone()
+        if row is not None:
+            session, reason, day = row
+            raise SessionNotFound(
+                f"{session!r} was {reason}{day}",
+                hint="where there is an export of it, holdfast import FILE brings it back",
+            )

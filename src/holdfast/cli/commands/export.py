@@ -16,7 +16,7 @@ from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core import SessionId, SystemClock, counted
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.store import EmbeddedStore, export_session, private_folder
 
 WORKING = "writes the session"
@@ -70,5 +70,8 @@ async def _targets(store: EmbeddedStore, arguments: argparse.Namespace) -> list[
     folder: Path = arguments.output or Path("holdfast-backup")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInput(f"{str(folder)!r} holds something already", hint="choose a new folder with -o")
+    sessions = await store.sessions()
+    if not sessions:
+        raise SessionNotFound("there are no sessions yet", hint="start one with: holdfast")
     private_folder(folder)
-    return [(line.id, folder / f"{line.id}.zip") for line in await store.sessions()]
+    return [(line.id, folder / f"{line.id}.zip") for line in sessions]

@@ -50,8 +50,8 @@ async def run(arguments: argparse.Namespace) -> int:
             summaries.append(await store.summary(session))
             if not arguments.json:
                 console.print(session)
-                turns = summaries[-1].turns
-                console.say(f"imported, with {counted(turns, 'turn')}; go on with: holdfast -r {session}")
+                turns, name = summaries[-1].turns, summaries[-1].name or session
+                console.say(f"imported, with {counted(turns, 'turn')}; go on with: holdfast -r {name}")
                 console.say("it goes on under the policy of this home; choose another with -p")
     if arguments.json:
         console.json(summaries[0] if len(arguments.file) == 1 else summaries)

@@ -7,12 +7,13 @@ Exit codes: 0 when everything is sound; 1 when something is not.
 """
 
 import argparse
+from collections.abc import Sequence
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core import counted
-from holdfast.store import verify, verify_all
+from holdfast.store import Inspection, verify, verify_all
 
 WORKING = "checks the journals"
 
@@ -34,7 +35,10 @@ async def run(arguments: argparse.Namespace) -> int:
             found = [await verify(store, await chosen_session(store, arguments.session))]
     if arguments.json:
         console.json(found)
-    for one in found if not arguments.json else ():
+        return _code(found)
+    if not found:
+        console.say("there are no sessions yet")
+    for one in found:
         if one.is_sound:
             console.tell(
                 f"sound    {one.session}  {counted(one.events, 'event')}, last hash {one.last_hash}",
@@ -43,4 +47,8 @@ async def run(arguments: argparse.Namespace) -> int:
         for problem in one.problems:
             through = f" to {problem.seq + problem.count - 1}" if problem.count > 1 else ""
             console.print(f"{problem.what:<8} {one.session}  event {problem.seq}{through}")
+    return _code(found)
+
+
+def _code(found: Sequence[Inspection]) -> int:
     return exits.OK if all(one.is_sound for one in found) else exits.ERROR

@@ -142,6 +142,11 @@ SELECT kept_seq, parent FROM tombstone WHERE session = ?;
 -- Whose id nobody has taken since.
 SELECT session FROM tombstone WHERE session NOT IN (SELECT id FROM session);
 
+-- name: removal_of
+-- For whoever asks for a session that went on purpose, by its id or the name it had.
+SELECT session, reason, ifnull(' on ' || date(deleted_ms / 1000, 'unixepoch'), '') FROM tombstone
+WHERE (session = ?1 OR name = ?1) AND reason IN ('deleted', 'pruned') ORDER BY deleted_ms DESC LIMIT 1;
+
 -- name: shrink_tombstone
 -- When a fork goes, less of its parent has to stay.
 UPDATE tombstone SET kept_seq = ? WHERE session = ?;
