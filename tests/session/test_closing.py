@@ -8,12 +8,28 @@ import pytest
 
 from holdfast.app import Runtime
 from holdfast.core import Call, Escalation, FunctionToolset, Nonconverged, Performed, Response, Tool
-from holdfast.core.events import TurnEnded
+from holdfast.core.events import CallSettled, TurnEnded, TurnParked
 from holdfast.models import ScriptedModel
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session
 
 STAY = Tool(name="bench.stay", parameters={"type": "object", "properties": {}}, roles={})
+
+
+LEAVE = Tool(name="door.leave", parameters={"type": "object", "properties": {}}, roles={})
+
+
+class Door(FunctionToolset):
+    """A tool that closes the session it is called from."""
+
+    def __init__(self) -> None:
+        super().__init__({LEAVE.name: (LEAVE, lambda _: None)})
+        self.session: Session | None = None
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        assert self.session is not None
+        await self.session.close()
+        return Performed()
 
 
 class Bench(FunctionToolset):
@@ -139,3 +155,19 @@ async def test_a_person_may_close_the_session_from_within_a_question(runtime: Ru
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(sit(session), 30)
     assert not bench.is_sat_on.is_set()
+
+
+async def test_a_session_that_is_closed_by_its_own_call_settles_it_and_can_be_taken_up(
+    runtime: Runtime,
+) -> None:
+    door = Door()
+    session = door.session = await runtime.create(
+        policy=FixedPolicy(default="allow"), toolsets=[door], needs_model=False, sandbox="lisp"
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(session.execute("(door/leave)", language="lisp"), 30)
+    recorded = [type(entry.event) for entry in await runtime.store.read(session.id)]
+    assert recorded[-2:] == [CallSettled, TurnParked]
+    again = await runtime.resume(session.id, needs_model=False, policy=FixedPolicy(default="allow"))
+    assert again.status.has_open_turn
+    assert again.unknown_calls() == ()

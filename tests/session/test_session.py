@@ -220,10 +220,14 @@ async def test_an_aborted_session_drops_its_proposals_and_takes_no_more_turns() 
     files = world(a_txt="old")
     policy = FixedPolicy(default="allow", verdicts={"world.write": "stage"})
     async with memory_session([WRITE, "Done."], world=files, policy=policy) as session:
+        recorded: list[str] = []
+        session.follow(lambda entry: recorded.append(type(entry.event).__name__))
         await session.send("Write it.")
         await session.abort()
         assert session.status.lifecycle == "aborted"
         assert files.read("a.txt") == b"old"
+        assert session.proposals() == ()
+        assert "ProposalsRejected" in recorded
         with pytest.raises(SessionClosed):
             await session.send("Hi")
 

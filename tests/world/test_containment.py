@@ -166,6 +166,20 @@ def test_deleting_or_moving_around_a_protected_name_is_refused(inside: Path, ope
     assert world.files() == ()
 
 
+@pytest.mark.parametrize(
+    "name", [".git/hooks/pre-commit", ".GIT/config", "lib/.git/hooks/x", "way/hooks/x", ".git"]
+)
+def test_nothing_is_moved_onto_a_protected_name(inside: Path, opener: Opener, name: str) -> None:
+    (inside / ".git").mkdir()
+    (inside / "way").symlink_to(".git")
+    world = FolderWorld(inside, opener=opener)
+    world.write("mine", b"#!/bin/sh")
+    with pytest.raises(PathRefused):
+        world.move("mine", name)
+    assert world.read("mine") == b"#!/bin/sh"
+    assert os.listdir(inside / ".git") == []
+
+
 def test_a_hard_link_is_refused_and_its_other_name_untouched(
     inside: Path, outside: Path, opener: Opener
 ) -> None:

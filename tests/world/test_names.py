@@ -109,6 +109,14 @@ def test_an_unusual_but_plain_name_is_taken_at_its_word(given: str, expected: st
     assert relative(given) == expected
 
 
+def test_a_path_of_the_greatest_length_is_one_and_a_longer_one_is_refused() -> None:
+    parts = "/".join(["x" * 255] * 15)
+    longest = f"{parts}/{'y' * (4095 - len(parts) - 1)}"
+    assert relative(longest) == longest
+    with pytest.raises(PathRefused, match="at most 4095 bytes"):
+        relative(f"{longest}y")
+
+
 def test_the_longest_root_decides() -> None:
     assert relative("/app/project/x", ("/app", "/app/project")) == "x"
     assert relative("/app/x", ("/app", "/app/project")) == "x"

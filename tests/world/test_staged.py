@@ -214,6 +214,9 @@ def test_what_is_staged_has_a_limit(base: World) -> None:
     with pytest.raises(QuotaExceeded):
         staged.write("b", b"12345678")
     staged.write("a", b"1234567890")
+    with pytest.raises(QuotaExceeded):
+        staged.write("a", b"12345678901")
+    assert staged.read("a") == b"1234567890"
 
 
 def test_the_overlay_is_built_again_from_recorded_changes(base: World, staged: StagedWorld) -> None:

@@ -324,15 +324,13 @@ class Session:
         """
         if self._closing is None:
             self._turnstile.is_closed = True
-            is_inside = self._turnstile.holder is asyncio.current_task()
-            self._closing = asyncio.create_task(self._let_go(is_inside))
+            self._closing = asyncio.create_task(self._let_go())
         await asyncio.shield(self._closing)
 
     # -- inside
 
-    async def _let_go(self, is_inside: bool) -> None:
-        if not is_inside:
-            await self._turnstile.clear()
+    async def _let_go(self) -> None:
+        await self._turnstile.clear()
         self._turnstile.dissolve()
         self._feed.end()
         await self._resources.aclose()
