@@ -82,6 +82,17 @@ def test_only_what_is_held_can_be_trusted() -> None:
         pins.trust("nobody")
 
 
+def test_another_program_is_trusted_whole_or_not_at_all() -> None:
+    pins = Pins()
+    pins.compare("files", "source", [READ])
+    pins.compare("files", "another", [READ, WRITE])
+    with pytest.raises(InvalidInput, match="whole or not at all"):
+        pins.trust("files", ["write"])
+    assert pins.compare("files", "another", [READ, WRITE]).offered == ()
+    assert pins.trust("files") == ("read", "write")
+    assert pins.compare("files", "another", [READ, WRITE]).offered == (READ, WRITE)
+
+
 def test_the_difference_shows_what_was_meant_to_be_hidden() -> None:
     pins = Pins()
     pins.compare("files", "source", [READ])

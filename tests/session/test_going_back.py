@@ -119,6 +119,17 @@ async def test_a_turn_that_was_cancelled_can_be_gone_back_to(runtime: Runtime) -
     assert files(session) == {"a.txt": b"one"}
 
 
+async def test_a_fork_has_the_limits_of_the_turn_it_begins_at(runtime: Runtime) -> None:
+    policy = FixedPolicy(default="allow")
+    session = await runtime.create(policy=policy, needs_model=False, limits=Limits(calls=3))
+    await session.execute("1")
+    await session.raise_budget(Limits(calls=50))
+    await session.execute("2")
+    early = await runtime.fork(session.id, at=1, policy=policy, needs_model=False)
+    late = await runtime.fork(session.id, at=2, policy=policy, needs_model=False)
+    assert (early.budget.limits.calls, late.budget.limits.calls) == (3, 50)
+
+
 async def test_a_session_whose_last_turn_was_cancelled_can_be_forked_and_rewound(runtime: Runtime) -> None:
     policy = FixedPolicy(default="allow", verdicts={"world.delete": "escalate"})
     session = await runtime.create(policy=policy, needs_model=False)
