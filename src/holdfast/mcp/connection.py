@@ -10,19 +10,18 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import anyio
 import mcp_types
 from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
-from pydantic import ValidationError
 
 import holdfast.mcp.extras as extras
-from holdfast.core import Clock, Json, JsonObject, visible
+from holdfast.core import Clock, Json, JsonObject
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.definitions import MAX_TOOLS
 from holdfast.mcp.environment import headers_for
+from holdfast.mcp.failures import explained, is_ending, start_failure
 from holdfast.mcp.listening import NEWER_ERA, Listening, Tell
 from holdfast.mcp.process import speak
 from holdfast.mcp.ration import Ration
@@ -159,28 +158,10 @@ class Connection:
 
     def explain(self, error: Exception) -> HoldfastError:
         """What the library raised, in our words."""
-        match error:
-            case MCPError(code=mcp_types.REQUEST_TIMEOUT):
-                return ToolTimeout(
-                    f"server {self._spec.name!r} did not answer within {self._spec.call_seconds:g} s",
-                    hint="'callSeconds' of the entry sets the limit",
-                )
-            case MCPError(code=mcp_types.CONNECTION_CLOSED):
-                self._is_lost = True
-                return self.ending()
-            case MCPError(code=mcp_types.PARSE_ERROR):
-                # Only its first line: the library goes on with what was sent.
-                return _broken(self._spec, ValueError(error.message.partition("\n")[0]))
-            case MCPError():
-                return ToolFailed(
-                    f"server {self._spec.name!r} answered with an error: {error.message[:2000]}"
-                )
-            case HoldfastError():
-                return error
-            case ExceptionGroup():
-                return self.explain(error.exceptions[0])
-            case _:
-                return _broken(self._spec, error)
+        if is_ending(error):
+            self._is_lost = True
+            return self.ending()
+        return explained(error, self._spec)
 
     def ending(self) -> ToolFailed:
         """Why it no longer answers; the exit code is known once the connection is closed."""
@@ -225,28 +206,7 @@ async def connect(
             yield Connection(spec, client, ward, ration=ration, listening=listening, wishes=wishes)
     except Exception as error:
         ending = ward.ending if ward is not None else ""
-        raise _start_error(spec, error, ending) from error
-
-
-def _start_error(spec: ServerSpec, error: BaseException, ending: str) -> HoldfastError:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, HoldfastError):
-        return error
-    if ending and isinstance(error, MCPError | anyio.ClosedResourceError):
-        return ToolFailed(f"server {spec.name!r} {ending[:1000]}")
-    if isinstance(error, ValueError):
-        return _broken(spec, error)
-    return ToolFailed(f"server {spec.name!r} {(str(error) or type(error).__name__)[:1000]}")
-
-
-def _broken(spec: ServerSpec, error: BaseException) -> ToolFailed:
-    """A server that answered what the protocol does not allow: where, and what was wrong, but not what it sent."""
-    how = str(error)
-    if isinstance(error, ValidationError):
-        wrong = error.errors(include_url=False, include_input=False, include_context=False)
-        how = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in wrong[:3])
-    return ToolFailed(f"server {spec.name!r} broke the protocol: {visible(how)[:500]}")
+        raise start_failure(error, spec, ending) from error
 
 
 def _words(arguments: JsonObject, name: str) -> dict[str, str]:
