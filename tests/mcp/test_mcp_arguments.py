@@ -6,7 +6,9 @@ from holdfast.core import ArgumentRoles, Json, Location, Tool
 from holdfast.core.errors import PathRefused
 from holdfast.mcp.arguments import for_server
 from holdfast.mcp.definitions import read_definitions
+from holdfast.mcp.environment import environment_for
 from holdfast.mcp.extras import EXTRAS
+from holdfast.mcp.specs import ServerSpec
 
 PUT = Tool(
     name="files.put",
@@ -44,3 +46,11 @@ def test_a_tool_cannot_pass_for_an_operation_of_ours(name: str) -> None:
     offered, refused = read_definitions([{"name": name}, {"name": "mine"}])
     assert [each.name for each in offered] == ["mine"]
     assert [(each.name, each.reason) for each in refused] == [(name, "this name is ours")]
+
+
+def test_a_function_of_the_shell_is_no_variable_for_a_server() -> None:
+    given = {"HOME": "() { :; }; touch /tmp/owned", "PATH": "/bin", "OTHER": "x"}
+    assert environment_for(ServerSpec(name="files", command="x"), given) == {
+        "PATH": "/bin",
+        "PYTHONSAFEPATH": "1",
+    }

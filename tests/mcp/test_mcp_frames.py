@@ -1,5 +1,6 @@
 """Whatever a server puts on the wire: it is a message, or it is nothing."""
 
+import asyncio
 import json
 
 import pytest
@@ -13,6 +14,7 @@ from holdfast.mcp.definitions import read_definitions
 from holdfast.mcp.ledger import Ledger, ProtocolBroken
 from holdfast.mcp.process import parse
 from holdfast.mcp.ration import Ration
+from holdfast.mcp.ward import BadLine, read_lines
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -84,3 +86,24 @@ def test_a_ration_fills_with_time_and_never_above_its_size() -> None:
     clock.advance(3600.0)
     assert [ration.take() for _ in range(4)] == [True, True, True, False]
     assert ration.dropped == 4
+
+
+@pytest.mark.parametrize(
+    "pieces", [[b"x" * 11 + b"\n"], [b"x" * 10, b"x\n"], [b"x" * 11], [b"ok\n" + b"x" * 11 + b"\n"]]
+)
+async def test_a_line_that_is_too_long_ends_the_listening_however_it_comes(pieces: list[bytes]) -> None:
+    stream = asyncio.StreamReader()
+    for piece in pieces:
+        stream.feed_data(piece)
+    stream.feed_eof()
+    heard: list[bytes] = []
+    with pytest.raises(BadLine, match="a message of more than"):
+        heard += [line async for line in read_lines(stream, most_bytes=10)]
+    assert b"x" * 11 not in heard
+
+
+async def test_a_line_of_the_greatest_length_is_heard() -> None:
+    stream = asyncio.StreamReader()
+    stream.feed_data(b"\n" + b"x" * 10 + b"\n \n")
+    stream.feed_eof()
+    assert [line async for line in read_lines(stream, most_bytes=10)] == [b"x" * 10]

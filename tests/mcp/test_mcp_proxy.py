@@ -272,6 +272,27 @@ async def test_a_forged_ticket_approves_nothing(stand: Stander) -> None:
     assert len(it.recorded(CallIntended)) == 1
 
 
+async def test_a_ticket_in_the_hands_of_a_client_that_is_not_marked_is_a_no(stand: Stander) -> None:
+    it = await stand({"friendly.echo": "escalate"}, trusted_clients=frozenset(["desk"]))
+    answer, _ = answering("accept", True)
+    yes: dict[str, Any] = {"approval": mcp_types.ElicitResult(action="accept", content={"approve": True})}
+    server = it.proxy.front().server
+
+    def client(name: str) -> Client:
+        info = mcp_types.Implementation(name=name, version="1")
+        return Client(server, mode="2026-07-28", client_info=info, elicitation_callback=answer)
+
+    async with client("desk") as trusted, client("thief") as thief:
+        first = await trusted.session.call_tool("friendly__echo", {"text": "x"}, allow_input_required=True)
+        assert isinstance(first, mcp_types.InputRequiredResult)
+        stolen = await thief.session.call_tool(
+            "friendly__echo", {"text": "x"}, request_state=first.request_state, input_responses=yes
+        )
+    assert stolen.is_error
+    assert it.recorded(CallIntended) == []
+    assert [each.principal for each in it.recorded(EscalationAnswered)] == ["external"]
+
+
 @era
 async def test_progress_passes_through(stand: Stander, era: str) -> None:
     it = await stand()
