@@ -1,8 +1,10 @@
 """Damage to the files: derived things are made anew, and what can be read of the truth is saved and told."""
 
+import os
 import random
 import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -385,6 +387,75 @@ async def test_commits_behind_a_damaged_place_in_the_log_are_saved_and_told(
     assert "1 session saved" in notice
     assert await texts(store, journal.session) == [f"text {number}" for number in range(20)]
     await store.close()
+
+
+GONE: dict[str, Callable[[Path], None]] = {
+    "removed": Path.unlink,
+    "cut to nothing": lambda path: os.truncate(path, 0),
+}
+
+
+@pytest.mark.parametrize("way", GONE)
+async def test_commits_in_the_log_outlive_the_file_beside_it(
+    home: Home, clock: FakeClock, tmp_path: Path, way: str
+) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    journal = await store.create(opened())
+    await journal.append(said(1, "acknowledged"))
+    killed = shutil.copytree(home.root, tmp_path / "killed", ignore=shutil.ignore_patterns("holders"))
+    await store.close()
+    GONE[way](killed / "holdfast.db")
+    store = await EmbeddedStore.start(Home(killed), clock=clock)
+    assert "the database was gone: 1 session saved, 0 damaged" in store.notices[0]
+    assert await texts(store, journal.session) == ["acknowledged"]
+    assert (await verify(store, journal.session)).is_sound
+    await store.close()
+
+
+@pytest.mark.parametrize("way", GONE)
+async def test_sessions_of_which_only_the_folder_is_left_are_listed_as_damaged(
+    home: Home, clock: FakeClock, way: str
+) -> None:
+    told = await fill(home, clock, sessions=2)
+    for session in told:
+        home.prepare_session(session)
+    (home.root / "sessions" / "index").mkdir()
+    GONE[way](home.database)
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert "the database was gone: 0 sessions saved, 2 damaged" in store.notices[0]
+    await rebuild_index(store)
+    assert {(line.id, line.is_damaged) for line in await store.sessions()} == {(id, True) for id in told}
+    assert [found.problems for found in await verify_all(store)] == [(Problem(seq=1, what="missing"),)] * 2
+    for session in told:
+        await store.delete(session)
+    await store.close()
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert (list(await store.sessions()), store.notices) == ([], ())
+    await store.close()
+
+
+async def test_a_link_to_a_disk_that_is_not_there_is_no_database_that_is_gone(
+    home: Home, clock: FakeClock
+) -> None:
+    (session,) = await fill(home, clock, sessions=1)
+    home.prepare_session(session)
+    home.database.unlink()
+    home.database.symlink_to("/not/mounted/holdfast.db")
+    with pytest.raises(StoreUnavailable):
+        await EmbeddedStore.start(home, clock=clock)
+    assert home.database.is_symlink()
+
+
+async def test_what_nothing_can_be_read_of_is_left_and_no_draft_beside_it(
+    home: Home, clock: FakeClock
+) -> None:
+    home.prepare()
+    garbage = random.Random(7).randbytes(100_000)
+    home.database.write_bytes(garbage)
+    with pytest.raises(JournalDamaged):
+        await EmbeddedStore.start(home, clock=clock)
+    assert home.database.read_bytes() == garbage
+    assert list(home.root.glob("holdfast.db-*")) == []
 
 
 async def test_a_schema_that_cannot_even_be_quoted_is_salvaged(home: Home, clock: FakeClock) -> None:

@@ -15,15 +15,17 @@ from holdfast.store.lookup import newest
 from holdfast.store.pages import rows
 from holdfast.store.pen import Transaction
 from holdfast.store.remains import Remains, gather
+from holdfast.store.traces import traced
 
 _BESIDE = ("", "-wal", "-shm")
 
 
 def needs_salvage(home: Home) -> bool:
-    """Whether the database is damaged. A thorough look only where something went wrong before."""
+    """Whether the database is damaged or gone. A thorough look only where something went wrong before."""
     path = home.database
-    if not path.exists():
-        return False
+    if not _has_content(path):
+        # SQLite would begin anew, and throw a log that is left away together with the commits in it.
+        return _has_content(Path(f"{path}-wal")) or bool(traced(home))
     if has_lost_commits(Path(f"{path}-wal")):  # before SQLite opens it, and forgets them
         return True
     try:
@@ -53,16 +55,20 @@ def suspicion(home: Home) -> Path:
 def salvage(home: Home, *, now_ms: int) -> str:
     """Save what can be read; the line for the person. The caller made sure that nobody has the store open."""
     fresh, ready = home.root / "holdfast.db-new", _ready(home)
-    for suffix in _BESIDE:
-        Path(f"{fresh}{suffix}").unlink(missing_ok=True)
-    kept, damaged = _refill(home.database, fresh)
-    os.replace(fresh, ready)
+    _remove(fresh)
+    what = "damaged" if _has_content(home.database) else "gone"
+    try:
+        kept, damaged = _refill(home, fresh)
+        os.replace(fresh, ready)
+    except BaseException:
+        _remove(fresh)
+        raise
     sync_folder(home.root)
     aside = finish(home, now_ms=now_ms)
     suspicion(home).unlink(missing_ok=True)
-    listed = f" ({damaged} damaged)" if damaged else ""
+    sound = counted(kept - damaged, "session")
     return (
-        f"the database was damaged: {counted(kept, 'session')} saved{listed}; the old file is in {str(aside)!r}. "
+        f"the database was {what}: {sound} saved, {damaged} damaged; what was there is in {str(aside)!r}. "
         "`holdfast verify --all` says what is missing"
     )
 
@@ -97,8 +103,26 @@ def _is_truncated(connection: sqlite3.Connection, path: Path) -> bool:
     return bool(path.stat().st_size < count * size)
 
 
-def _refill(old: Path, fresh: Path) -> tuple[int, int]:
+def _remove(path: Path) -> None:
+    for suffix in _BESIDE:
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def _has_content(path: Path) -> bool:
+    return os.path.lexists(path) and (not path.is_file() or path.stat().st_size > 0)
+
+
+def _refill(home: Home, fresh: Path) -> tuple[int, int]:
+    old = home.database
     remains = gather(rows(old, Path(f"{old}-wal")))
+    if not remains.events and not remains.lines and old.exists() and old.stat().st_size > 65536:
+        raise JournalDamaged(
+            f"nothing in {str(old)!r} can be read, so it was left as it is",
+            hint="bring it back from a backup, or move it away to begin with an empty store",
+        )
+    for session, line in traced(home).items():
+        if session not in remains.graves:
+            remains.lines.setdefault(session, line)
     database.prepare(fresh)
     connection = database.connect(fresh)
     try:
@@ -110,11 +134,6 @@ def _refill(old: Path, fresh: Path) -> tuple[int, int]:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         connection.close()
-    if not kept and old.stat().st_size > 65536:
-        raise JournalDamaged(
-            f"nothing in {str(old)!r} can be read, so it was left as it is",
-            hint="bring it back from a backup, or move it away to begin with an empty store",
-        )
     return kept, damaged
 
 

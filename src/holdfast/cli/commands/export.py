@@ -48,7 +48,8 @@ async def run(arguments: argparse.Namespace) -> int:
             if not arguments.json:
                 console.print(str(path))
                 console.say(
-                    f"{counted(manifest.events, 'event')}, last hash {manifest.last_hash}", folds=True
+                    f"{counted(manifest.events, 'event')}, last hash {manifest.last_hash or 'none'}",
+                    folds=True,
                 )
             if manifest.problems:
                 is_whole = False
