@@ -1,7 +1,7 @@
 """Compaction: older turns as a summary, as an event of its own. The originals stay in the journal."""
 
 from holdfast.agent.conversation import Conversation
-from holdfast.core import Message, ModelMessage, ToolMessage, UserMessage
+from holdfast.core import Message, ModelMessage, ToolMessage, UserMessage, counted
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import HistoryCompacted
 from holdfast.gate import Gate
@@ -23,7 +23,7 @@ async def compact(
     older = conversation.messages_through(through)
     if not older:
         raise InvalidInput(
-            f"there is nothing older than the last {keep_turns} turns to summarise",
+            f"there is nothing older than the last {counted(keep_turns, 'turn')} to summarise",
             hint="start a new session, or fork an earlier turn",
         )
     transcript = "\n\n".join(filter(None, map(_told, older)))
