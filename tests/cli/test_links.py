@@ -51,3 +51,10 @@ def test_what_a_page_of_the_design_names_is_there(page: Path) -> None:
     assert [name for name in files if not any((folder / name).exists() for folder in folders)] == []
     names = {name for word in words if (found := _NAME.fullmatch(word)) for name in found.groups() if name}
     assert names - DEFINED - set(dir(builtins)) == set()
+
+
+def test_every_test_that_a_page_names_is_there() -> None:
+    named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))}
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    assert named
+    assert named - set(re.findall(r"def (test_\w+)", tests)) == set()
