@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -361,3 +362,50 @@ def worker_pids() -> list[int]:
             if int(status[1]) == os.getpid() and status[0] != "Z" and b"monty" in name:
                 pids.append(int(folder.name))
     return pids
+
+
+async def test_code_that_takes_long_to_check_does_not_hold_up_sessions_with_the_same_tools(
+    engine: Engine,
+) -> None:
+    slow = "if len(''): pass\n" + "".join(f"elif len('') == {number}: pass\n" for number in range(5000))
+    assert (await run(engine.guest(), "1")).value == 1
+    checked = asyncio.create_task(run(engine.guest(), slow))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    for _ in range(5):
+        assert (await run(engine.guest(), "6 * 7")).value == 42
+    assert not checked.done()
+    checked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await checked
+
+
+SHARED = "x = 'x' * 10**6\nclass Box:\n    def __init__(self): self.all = [x] * 3000\n"
+
+
+@pytest.mark.parametrize(
+    "value", ["[x] * 3000", "{x + str(i): x for i in range(40)}", "{(x,) * 3000}", "{(x,) * 3000: 1}", "Box()", "[x.encode()] * 3000"]
+)  # fmt: skip
+async def test_text_that_a_value_shares_is_not_written_out(guest: Guest, value: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ended = await run(guest, SHARED + value)
+    assert "too large to show: more than 16777216 characters" in str(ended.value)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000, "kilobytes"
+
+
+@pytest.mark.parametrize(
+    "call", ["echo.say([x] * 3000)", "echo.say('', **{'k' + str(i): x for i in range(3000)})"]
+)
+async def test_text_that_arguments_share_is_not_written_out(guest: Guest, call: str) -> None:
+    echo = Echo()
+    ended = await run(
+        guest, f"exec({SHARED + call!r})", echo
+    )  # as text: the check would stop it for its types
+    assert "must be plain data: more than 16777216 characters" in ended.error
+    assert echo.calls == []
+
+
+async def test_what_code_hands_out_for_a_variable_does_not_come_back_larger(guest: Guest) -> None:
+    ended = await run(guest, SHARED + "import os\nos.getenv('A', [x] * 3000)")
+    assert "the default of os.getenv is a string or None here" in ended.error
+    assert (await run(guest, "os.getenv('A', 'b'), os.getenv('A')")).value == ["b", None]

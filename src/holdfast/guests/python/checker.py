@@ -9,7 +9,6 @@ import asyncio
 import builtins
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -71,11 +70,12 @@ class Complaint(Value):
 
 
 class Checker:
-    """Checks code for all guests of an engine; keeps a few sessions, one a set of tools."""
+    """Checks code for all guests of an engine; keeps a few sessions, each for a set of tools."""
 
     def __init__(self, open_worker: Open) -> None:
         self._open = open_worker
-        self._desks: OrderedDict[str, _Desk] = OrderedDict()
+        self._desks: list[_Desk] = []
+        """The least recently used first."""
 
     async def complaint(self, code: str, tools: tuple[Tool, ...], names: frozenset[str]) -> Complaint | None:
         """Why this code is not to run, in words that a model can act on; None where nothing speaks against it."""
@@ -109,26 +109,31 @@ class Checker:
 
     async def close(self) -> None:
         """Give all workers back."""
-        for desk in list(self._desks.values()):
+        for desk in list(self._desks):
             await self._drop(desk)
 
     async def _desk(self, tools: tuple[Tool, ...]) -> "_Desk":
+        """One that is free: code that takes long to check is not to hold up other sessions, which have the same tools."""
         key = digest([tool.digest for tool in tools])
-        desk = self._desks.get(key)
-        if desk is not None and desk.uses >= _MAX_USES and not desk.lock.locked():
-            await self._drop(desk)
-            desk = None
+        for worn in [each for each in self._desks if each.uses >= _MAX_USES and not each.lock.locked()]:
+            await self._drop(worn)
+        fitting = [each for each in self._desks if each.key == key]
+        desk = next((each for each in fitting if not each.lock.locked()), None)
+        if desk is None and sum(each.lock.locked() for each in self._desks) >= _MAX_SESSIONS:
+            desk = next(iter(fitting), None)  # as many work as there may be
         if desk is None:
-            desk = self._desks[key] = _Desk(self._open, key, tools)
-        self._desks.move_to_end(key)
-        idle = [each for each in self._desks.values() if not each.lock.locked() and each is not desk]
+            desk = _Desk(self._open, key, tools)
+        else:
+            self._desks.remove(desk)
+        self._desks.append(desk)
+        idle = [each for each in self._desks if not each.lock.locked() and each is not desk]
         for each in idle[: max(0, len(self._desks) - _MAX_SESSIONS)]:
             await self._drop(each)
         return desk
 
     async def _drop(self, desk: "_Desk") -> None:
-        if self._desks.get(desk.key) is desk:
-            del self._desks[desk.key]
+        if desk in self._desks:
+            self._desks.remove(desk)
         await desk.close()
 
 

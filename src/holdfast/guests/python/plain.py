@@ -5,10 +5,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import pydantic_monty as monty
+
 from holdfast.core import Json
 
 MAX_DEPTH = 64
-MAX_ITEMS = 200_000
+MAX_ITEMS = 100_000
+MAX_CHARACTERS = 16 << 20
 _MAX_TEXT = 2_000
 
 
@@ -16,57 +19,79 @@ class NotPlain(Exception):
     """A value that has no JSON form; the message says which part."""
 
 
-def plain(value: Any, *, is_strict: bool = False) -> Json:
-    """The JSON form of a value. What has none is shown as its repr, or raises NotPlain if strict."""
-    return _Plainer(is_strict).convert(value, 0)
+class Plainer:
+    """Converts values that go out together; counts what it has seen, because a guest may share one text a million times.
 
+    What has no JSON form is shown in words, or raises NotPlain if strict.
+    """
 
-class _Plainer:
-    """Converts one value; counts what it has seen, because a guest may share one list a million times."""
-
-    def __init__(self, is_strict: bool) -> None:
+    def __init__(self, *, is_strict: bool = False) -> None:
         self._is_strict = is_strict
         self._items = 0
+        self._characters = 0
 
-    def convert(self, value: Any, depth: int) -> Json:
+    def convert(self, value: Any, depth: int = 0) -> Json:
+        """The JSON form of a value. Raises NotPlain."""
         self._items += 1
         if self._items > MAX_ITEMS:
             raise NotPlain(f"more than {MAX_ITEMS} items")
-        if value is None or isinstance(value, (bool, str)):
+        if value is None or isinstance(value, bool):
             return value
+        if isinstance(value, str):
+            return self._counted(value)
         if isinstance(value, int):
             return self._integer(value)
         if isinstance(value, float):
-            return value if math.isfinite(value) else self._other(value)
+            return value if math.isfinite(value) else self._other(value, depth)
         if depth >= MAX_DEPTH:
             raise NotPlain(f"nested deeper than {MAX_DEPTH}")
         if isinstance(value, Mapping):
-            return {self._key(key): self.convert(item, depth + 1) for key, item in value.items()}
+            return {self._key(key, depth): self.convert(item, depth + 1) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.convert(item, depth + 1) for item in value]
         if isinstance(value, (set, frozenset)) and not self._is_strict:
-            return [self.convert(item, depth + 1) for item in sorted(value, key=repr)]
-        return self._other(value)
+            return sorted((self.convert(item, depth + 1) for item in value), key=repr)
+        return self._other(value, depth)
+
+    def _counted(self, text: str) -> str:
+        self._characters += len(text)
+        if self._characters > MAX_CHARACTERS:
+            raise NotPlain(f"more than {MAX_CHARACTERS} characters")
+        return text
 
     def _integer(self, value: int) -> Json:
         # JSON readers agree on integers of 64 bits only.
-        return value if -(2**63) <= value < 2**64 else self._other(value)
+        return value if -(2**63) <= value < 2**64 else self._other(value, 0)
 
-    def _key(self, key: Any) -> str:
+    def _key(self, key: Any, depth: int) -> str:
         if isinstance(key, str):
-            return key
+            return self._counted(key)
         if self._is_strict:
             raise NotPlain(f"a key is of type {type(key).__name__}, not str")
-        return str(key)[:_MAX_TEXT]
+        self.convert(key, depth + 1)  # counts what it would show
+        try:
+            return str(key)[:_MAX_TEXT]
+        except (ValueError, RecursionError):
+            return f"<{type(key).__name__}>"
 
-    def _other(self, value: Any) -> Json:
+    def _other(self, value: Any, depth: int) -> Json:
         if self._is_strict:
             raise NotPlain(f"a value of type {type(value).__name__}")
         if isinstance(value, bytes):
-            return base64.b64encode(value).decode()
+            return self._counted(base64.b64encode(value).decode())
+        if isinstance(value, monty.MontyClassProxy):
+            # Not by its own repr: that writes out whatever its attributes share.
+            attributes = self.convert(value.attributes, depth + 1)
+            assert isinstance(attributes, dict)
+            inside = ", ".join(f"{name}={attribute!r}" for name, attribute in attributes.items())
+            return _short(f"{value.name}({inside})")
         try:
-            text = repr(value)
+            text = self._counted(repr(value))
         except (ValueError, RecursionError):
             # An integer of more than 4,300 digits has no repr.
             return f"<{type(value).__name__}>"
-        return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
+        return _short(text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"

@@ -3,7 +3,7 @@
 import pydantic_monty as monty
 
 from holdfast.core import Json, encode
-from holdfast.guests.python.plain import NotPlain, plain
+from holdfast.guests.python.plain import NotPlain, Plainer
 from holdfast.guests.python.steps import as_written
 
 _MAX_ERROR = 16_000
@@ -13,7 +13,7 @@ _DISPLAYED = monty.MontyRuntimeError | monty.MontySyntaxError | monty.MontyTypin
 def shown_value(complete: monty.MontyComplete, *, max_bytes: int) -> Json:
     """The value of a run that came to its end, or its size in words."""
     try:
-        value = plain(complete.output)
+        value = Plainer().convert(complete.output)
         size = len(encode(value))
     except NotPlain as error:
         return f"<a value that is too large to show: {error}>"

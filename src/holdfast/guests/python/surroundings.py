@@ -46,7 +46,7 @@ class Surroundings:
             case "os.urandom":
                 return self._random(args[0])
             case "os.getenv":
-                return args[1] if len(args) > 1 else None
+                return _default(args[1] if len(args) > 1 else None)
             case "os.environ":
                 return {}
             case "time.sleep" | "asyncio.sleep" | "system.sleep" | "system.async_sleep":
@@ -174,6 +174,13 @@ class Surroundings:
             raise GuestException("ValueError", f"at most {_MAX_RANDOM_BYTES} random bytes at once")
         self._progress.draws += 1
         return hashlib.shake_256(f"{self._request.seed}:{self._progress.draws}".encode()).digest(count)
+
+
+def _default(value: Any) -> str | None:
+    """What a variable that is not set reads as. Only text goes back: a list may share one text a million times."""
+    if value is None or isinstance(value, str):
+        return value
+    raise GuestException("TypeError", "the default of os.getenv is a string or None here")
 
 
 def _path(value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pydantic_monty as monty
 
 from holdfast.core import Json, JsonObject, Tool, counted
-from holdfast.guests.python.plain import NotPlain, plain
+from holdfast.guests.python.plain import NotPlain, Plainer
 from holdfast.guests.stubs import parameters, python_name
 
 _NAMESPACE = uuid.UUID("6f2c1f0a-3c67-5f5e-9d0a-7d1f5a0b9c11")
@@ -73,12 +73,13 @@ def _bound(tool: Tool, names: dict[str, str], args: tuple[Any, ...], kwargs: dic
         if name in given:
             raise TypeError(f"{tool.name}() got multiple values for argument {keyword!r}")
         given[name] = value
-    return {name: _argument(tool, name, value) for name, value in given.items()}
+    together = Plainer(is_strict=True)
+    return {name: _argument(tool, name, value, together) for name, value in given.items()}
 
 
-def _argument(tool: Tool, name: str, value: Any) -> Json:
+def _argument(tool: Tool, name: str, value: Any, together: Plainer) -> Json:
     try:
-        return plain(value, is_strict=True)
+        return together.convert(value)
     except NotPlain as error:
         raise TypeError(f"{tool.name}() argument {name!r} must be plain data: {error}") from None
 
