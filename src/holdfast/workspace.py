@@ -7,12 +7,11 @@
 The same on a live session: `session.workspace`. To run code there: `Runtime.sandbox(session)`.
 """
 
-import shutil
 from pathlib import Path
 
 from holdfast.core import Change, Clock, SessionId, SystemClock, Value, check_session_id, new_session_id
 from holdfast.core.errors import SessionNotFound
-from holdfast.store import Home
+from holdfast.store import Home, remove_tree
 from holdfast.world import FolderWorld
 
 __all__ = [
@@ -97,7 +96,7 @@ def delete(session: str, *, home: Home | None = None) -> None:
     """Remove the whole workspace of a session. A second time is no error; an id that is none always is."""
     path = (home or Home.default()).workspace(check_session_id(session))
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        remove_tree(path)
 
 
 def _world(session: str, home: Home | None) -> FolderWorld:

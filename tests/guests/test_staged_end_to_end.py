@@ -134,3 +134,18 @@ async def test_files_and_folders_may_change_places(runtime: Runtime, workspace: 
     assert [proposal.path for proposal in session.proposals()] == ["src/a.txt", "src/a.txt/b"]
     await session.commit()
     assert (workspace / "src" / "a.txt" / "b").read_text() == "x"
+
+
+async def test_folders_deeper_than_any_path_cost_a_session_nothing(runtime: Runtime, workspace: Path) -> None:
+    session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
+    dig = "import os\ntry:\n    while True:\n        os.mkdir('d')\n        os.chdir('d')\nexcept OSError:\n    pass\n"
+    assert isinstance(await session.execute(dig), Ok)
+    assert await session.execute("sorted(os.listdir('/workspace'))") == Ok(value=["src"])
+    assert isinstance(await session.execute(dig), Ok)
+    await session.close()
+    again = await runtime.resume(session.id, policy=STAGING, sandbox="wasi", needs_model=False)
+    assert await again.execute("sorted(os.listdir('/workspace'))") == Ok(value=["src"])
+    await again.execute(dig)
+    await again.close()
+    await runtime.store.delete(session.id)
+    assert not (runtime.home.root / "sessions" / session.id).exists()

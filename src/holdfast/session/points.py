@@ -89,11 +89,18 @@ async def restore_points(
 def _is_large(root: Path) -> bool:
     """Whether reading every file once would keep a person waiting: a look that stops as soon as it is clear."""
     files = size = 0
-    for folder, _, names in os.walk(root):
-        for name in names:
-            files += 1
-            with contextlib.suppress(OSError):
-                size += os.lstat(os.path.join(folder, name)).st_size
-            if files > MAX_QUICK_FILES or size > MAX_QUICK_BYTES:
-                return True
+    waiting: list[str | Path] = [
+        root
+    ]  # not os.walk: before Python 3.12 it recurses, and a folder may be deeper than that
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                    continue
+                files += 1
+                with contextlib.suppress(OSError):
+                    size += entry.stat(follow_symlinks=False).st_size
+                if files > MAX_QUICK_FILES or size > MAX_QUICK_BYTES:
+                    return True
     return False

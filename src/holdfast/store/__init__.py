@@ -24,6 +24,7 @@ from holdfast.store.passages import search
 from holdfast.store.pruning import PruneReport, prune
 from holdfast.store.redaction import SHORTEST_SECRET, Redactor
 from holdfast.store.spans import read_span
+from holdfast.store.trees import remove_tree
 from holdfast.store.upkeep import rebuild_index, verify, verify_all
 from holdfast.store.wordfile import MATCH_BEGINS, MATCH_ENDS, Passage
 
@@ -58,6 +59,7 @@ __all__ = [
     "read_along",
     "read_span",
     "rebuild_index",
+    "remove_tree",
     "replace_private",
     "resume_notice",
     "search",

@@ -1,6 +1,5 @@
 """Removing sessions: what goes, what stays because others stand on it, and the sign that it went on purpose."""
 
-import shutil
 import sqlite3
 from contextlib import suppress
 from functools import partial
@@ -13,6 +12,7 @@ from holdfast.store.database import SQL
 from holdfast.store.home import Home
 from holdfast.store.pen import Transaction
 from holdfast.store.references import digests_in, mentioned
+from holdfast.store.trees import remove_tree
 
 FRESH_MS = 60 * 60 * 1000
 """So long a content that nothing mentions is left alone: who put it may be about to mention it."""
@@ -56,7 +56,8 @@ def remove_leftovers(home: Home, connection: sqlite3.Connection) -> None:
 
 
 def _remove_own(home: Home, session: SessionId) -> None:
-    shutil.rmtree(home.session_folder(session), ignore_errors=True)
+    with suppress(OSError):
+        remove_tree(home.session_folder(session))
     with suppress(OSError):
         home.signs(session).unlink()
 

@@ -47,8 +47,8 @@ def look(folder: Path) -> Marks:
                     continue
                 try:
                     marks[path] = _mark(entry.stat(follow_symlinks=False))
-                except FileNotFoundError:
-                    continue
+                except OSError:
+                    continue  # gone in the meantime, or too deep for a path
     return marks
 
 

@@ -4,7 +4,6 @@ A copy and not an overlay mount, because mounting needs privileges; a clone of t
 (btrfs, XFS), plain bytes elsewhere; never a hard link, through which a guest would write into the workspace itself.
 """
 
-import contextlib
 import fcntl
 import os
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from holdfast.core import digest_bytes
 from holdfast.guests.contract import StagedContents
 from holdfast.guests.wasi.changes import Mark, Marks, digest_of, look, mark_of
+from holdfast.store import remove_tree
 
 CHANGED_MEANWHILE = "changed-meanwhile"
 """Stands for the content of a file that somebody changed while the guest worked on its copy: no commit may match it."""
@@ -85,20 +85,29 @@ class StagedView:
         wanted = {path: None for path in _folders(self.base) if path not in written}
         for path in written:
             wanted |= {str(parent): None for parent in reversed(PurePosixPath(path).parents)}
-        for path in reversed(_folders(self.folder)):
-            if path not in wanted:
-                with contextlib.suppress(OSError):  # not empty: a file in it could not be removed
-                    (self.folder / path).rmdir()
+        for path in _folders(self.folder):
+            around, _, _ = path.rpartition("/")
+            if path not in wanted and (not around or around in wanted):  # others go with the one they lie in
+                remove_tree(self.folder / path)
         for path in wanted:
             (self.folder / path).mkdir(parents=True, exist_ok=True)
 
 
 def _folders(root: Path) -> dict[str, None]:
-    """All folders below, parents first; symlinks are none."""
+    """All folders below, parents first, as deep as a path can say; symlinks are none."""
     found: dict[str, None] = {}
-    for place, folders, _ in os.walk(root):
-        inside = Path(place).relative_to(root)
-        found |= {str(inside / name): None for name in folders if not (Path(place) / name).is_symlink()}
+    waiting = [""]
+    while waiting:
+        prefix = waiting.pop()
+        try:
+            entries = os.scandir(root / prefix)
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    found[f"{prefix}{entry.name}"] = None
+                    waiting.append(f"{prefix}{entry.name}/")
     return found
 
 
@@ -106,7 +115,7 @@ def _empty(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for entry in os.scandir(folder):
         if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path)
+            remove_tree(Path(entry.path))
         else:
             os.unlink(entry.path)
 
