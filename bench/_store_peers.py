@@ -84,7 +84,7 @@ class OpenAIAgents:
 
 
 class LangGraph:
-    """AsyncSqliteSaver of langgraph: a checkpoint of the whole state each turn, as its graphs write it."""
+    """AsyncSqliteSaver of langgraph: a checkpoint of the whole state each turn, with the messages that its graphs keep."""
 
     name = "langgraph"
     longest = 10_000
@@ -101,7 +101,7 @@ class LangGraph:
             AsyncSqliteSaver.from_conn_string(str(folder / "graph.db"))
         )
         await self._saver.conn.execute("PRAGMA busy_timeout = 60000")
-        self._state: dict[str, list[dict[str, Any]]] = {}
+        self._state: dict[str, list[Any]] = {}
         self._forks = 0
 
     async def create(self, session: str) -> None:
@@ -109,7 +109,7 @@ class LangGraph:
         await self._put(session)
 
     async def append(self, session: str, turns: int = 1) -> None:
-        self._state[session] = self._state[session] + messages(turns)
+        self._state[session] = self._state[session] + _graph_messages(turns)
         await self._put(session)
 
     async def load(self, session: str) -> int:
@@ -192,6 +192,24 @@ class GoogleADK:
             await self._service.append_event(
                 self._sessions[session], Event(author=item["role"], content=content)
             )
+
+
+def _graph_messages(turns: int) -> list[Any]:
+    """Turns as the messages of langchain: what a graph's state holds, whatever form they were handed in."""
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+    question, call, result, answer = TURN
+    asked = {"name": "read", "args": {"path": call}, "id": "1"}
+    return [
+        message
+        for _ in range(turns)
+        for message in (
+            HumanMessage(content=question),
+            AIMessage(content="", tool_calls=[asked]),
+            ToolMessage(content=result, tool_call_id="1"),
+            AIMessage(content=answer),
+        )
+    ]
 
 
 def _thread(session: str) -> dict[str, Any]:

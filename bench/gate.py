@@ -1,7 +1,10 @@
 """The gate: judging at 10 to 10,000 rules, a call with its durable record, and a person's answer to the call going on.
 
-Peers: none records durably before the effect, so the limit is a raw append with fdatasync in the same run; answers by file
+Peers: none records durably before the effect, so the limit is a raw append with fsync in the same run; answers by file
 are read elsewhere by looking every 500 ms, which is measured beside ours. Other judges are in bench/policy.
+
+A call of our own agent or its code waits for its intent only, and its outcome goes to the disk with the next record; a call
+of another agent, behind the proxy, waits for both.
 """
 
 import asyncio
@@ -17,7 +20,7 @@ from holdfast.core import PERSON, Call, FunctionToolset, Parked, SystemClock, To
 from holdfast.core.events import MessagePosted, SessionOpened
 from holdfast.gate import Gate, GateSettings, Rendezvous
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import EmbeddedStore, Home, Journal
 
 CALLS = 400
 SESSIONS = 50
@@ -36,17 +39,20 @@ def main() -> None:
     """Run it all and print the table."""
     with tempfile.TemporaryDirectory() as folder:
         raw = raw_append(Path(folder))
-        one, many, answer, polled = asyncio.run(_measure(Path(folder)))
+        figures = asyncio.run(_measure(Path(folder)))
     for title, engines in (("a path", WITH_PATHS), ("no path", WITHOUT_PATHS)):
         judged = (f"{median(engines['Holdfast'](size)):>9.1f}" for size in SIZES)
         print(f"{f'judge a call with {title}, us of CPU at {_sizes()} rules':<70}" + "".join(judged))
-    print(f"{'raw append with fdatasync, ms':<52}{raw:>9.3f}")
-    print(
-        f"{'one call through the gate, two durable records, ms':<52}{one:>9.3f}  {one / raw:.1f} x raw (goal 2)"
-    )
-    print(f"{f'a call amortised over {SESSIONS} sessions, ms':<52}{many:>9.3f}  (goal 0.15)")
-    print(f"{'answer by file to the call going on, ms':<52}{answer:>9.3f}  (goal 10)")
-    print(f"{'the same by looking every 500 ms':<52}{polled:>9.3f}  {polled / answer:.0f} x ours")
+    one, both, many, answer, polled = figures
+    for line, figure, remark in (
+        ("raw append with fsync, ms", raw, ""),
+        ("one call of our agent with its durable record, ms", one, f"{one / raw:.1f} x raw (goal 2)"),
+        ("one call of another agent, both records awaited, ms", both, f"{both / raw:.1f} x raw"),
+        (f"a call amortised over {SESSIONS} sessions, ms", many, "(goal 0.15)"),
+        ("answer by file to the call going on, ms", answer, "(goal 10)"),
+        ("the same by looking every 500 ms", polled, f"{polled / answer:.0f} x ours"),
+    ):
+        print(f"{line:<54}{figure:>9.3f}  {remark}")
 
 
 def _sizes() -> str:
@@ -61,27 +67,28 @@ def raw_append(folder: Path) -> float:
     for _ in range(CALLS):
         begun = time.perf_counter()
         os.write(descriptor, line)
-        os.fdatasync(descriptor)
+        os.fsync(descriptor)
         times.append(time.perf_counter() - begun)
     os.close(descriptor)
     return statistics.median(times) * 1000
 
 
-async def _measure(folder: Path) -> tuple[float, float, float, float]:
+async def _measure(folder: Path) -> tuple[float, float, float, float, float]:
     home = Home(folder / "home")
     home.prepare()
     store = await EmbeddedStore.start(home, clock=SystemClock())
     try:
-        one = await _one(await _gate(store))
+        one = await _one(await _gate(store), is_followed=True)
+        both = await _one(await _gate(store), is_followed=False)
         many = await _many([await _gate(store) for _ in range(SESSIONS)])
         answer = await _answers(store, folder / "escalations")
         polled = await _polled(folder)
     finally:
         await store.close()
-    return one, many, answer, polled
+    return one, both, many, answer, polled
 
 
-async def _gate(store: EmbeddedStore, verdict: Verdict = "allow") -> tuple[Gate, object]:
+async def _gate(store: EmbeddedStore, verdict: Verdict = "allow") -> tuple[Gate, Journal]:
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     journal = await store.create(opened)
     await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
@@ -100,42 +107,44 @@ def _call(number: int) -> Call:
     return Call(id=call_id(1, number), operation=TOOL.name, arguments={"what": f"thing {number}"})
 
 
-async def _one(made: tuple[Gate, object]) -> float:
-    gate, _ = made
+async def _one(made: tuple[Gate, Journal], *, is_followed: bool) -> float:
+    gate, journal = made
     times = []
     for number in range(1, CALLS + 1):
         begun = time.perf_counter()
-        await gate.submit(_call(number), is_followed=True)
+        await gate.submit(_call(number), is_followed=is_followed)
         times.append(time.perf_counter() - begun)
+    await journal.append()
     return statistics.median(times) * 1000
 
 
-async def _many(made: list[tuple[Gate, object]]) -> float:
+async def _many(made: list[tuple[Gate, Journal]]) -> float:
     each = CALLS // 4
 
-    async def work(gate: Gate) -> None:
+    async def work(gate: Gate, journal: Journal) -> None:
         for number in range(1, each + 1):
             await gate.submit(_call(number), is_followed=True)
+        await journal.append()
 
     begun = time.perf_counter()
-    await asyncio.gather(*(work(gate) for gate, _ in made))
+    await asyncio.gather(*(work(gate, journal) for gate, journal in made))
     return (time.perf_counter() - begun) / (each * len(made)) * 1000
 
 
 async def _answers(store: EmbeddedStore, folder: Path) -> float:
     gate, journal = await _gate(store, "escalate")
-    meeting = Rendezvous(folder, gate=gate, journal=journal)  # type: ignore[arg-type]
+    meeting = Rendezvous(folder, gate=gate, journal=journal)
     await meeting.open()
     times = []
     for number in range(1, ANSWERS + 1):
-        parked = await gate.submit(_call(number), is_followed=True)
+        parked = await gate.submit(_call(number))
         assert isinstance(parked, Parked)
         draft = folder / "draft"
         draft.write_text('{"decision": "approved"}')
         begun = time.perf_counter()
         draft.rename(folder / f"response-{parked.escalation}.json")
         await gate.wait(parked.escalation)
-        await gate.submit(_call(number), is_followed=True)
+        await gate.submit(_call(number))
         times.append(time.perf_counter() - begun)
     await meeting.close()
     return statistics.median(times) * 1000

@@ -149,13 +149,23 @@ async def _measure(folder: Path, table: Table) -> list[Subject]:
     await _medians([ours], "search, ms", 5, table, lambda _, n: ours.search("quartz"))
     for subject in subjects:
         await subject.close()
-        size = _size(folder / subject.name / "lengths") / 1e6
-        table.setdefault("MB on disk for all of this", {})[subject.name] = f"{size:.0f}"
+    for subject in subjects:
+        line = table.setdefault("MB on disk for 1000 messages", {})
+        line[subject.name] = await _bytes(subject, folder / subject.name / "bytes", messages)
     await _lists(creating, folder, table)
     for subject in subjects:
         line = table.setdefault("turns/s, 50 sessions, 1 process", {})
         line[subject.name] = await _at_once(subject, folder / subject.name / "once")
     return subjects
+
+
+async def _bytes(subject: Subject, folder: Path, messages: int) -> str:
+    await subject.start(folder)
+    await subject.create("counted")
+    for _ in range(max(messages // 4, 1)):
+        await subject.append("counted")
+    await subject.close()
+    return f"{_size(folder) / 1e6:.2f}"
 
 
 async def _load(session: str, subject: Subject, _: int) -> None:
