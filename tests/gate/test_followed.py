@@ -1,5 +1,8 @@
 """An outcome that the asker's own record follows goes to the disk with the next record; and nothing can tell the difference."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -189,3 +192,54 @@ async def take_over(store: EmbeddedStore, journal: Journal) -> Journal:
     await store.writing(lambda transaction: store._leases.grant(transaction, journal.session))
     store._leases.disown(journal.session)
     return await store.open(journal.session)
+
+
+CHILD = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from tests.gate.test_followed import PUT, gate_over, put, record
+from holdfast.core import FunctionToolset, SystemClock
+from holdfast.store import EmbeddedStore, Home
+
+async def main(folder, last):
+    store = await EmbeddedStore.start(Home(folder), clock=SystemClock())
+    journal = await record(store)
+    effects = os.open(folder / "effects", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def act(arguments):
+        os.write(effects, f"{arguments['n']} ".encode())
+        if arguments["n"] == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, act)}))
+    for number in range(1, 8):
+        await gate.submit(put(number, n=number), is_followed=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+"""
+
+
+def die(folder: Path, last: int) -> list[str]:
+    """Have a process make calls and die in the middle of the last, or right after it; the effects it had."""
+    died = subprocess.run(
+        [sys.executable, "-c", CHILD, str(folder), str(last)],
+        cwd=Path(__file__).parents[2],
+        check=False,
+        timeout=60,
+    )
+    assert died.returncode == -signal.SIGKILL
+    return (folder / "effects").read_text().split()
+
+
+@pytest.mark.parametrize("last", [1, 4, 0])
+async def test_a_process_that_dies_leaves_at_most_one_call_that_nobody_knows_the_end_of(
+    tmp_path: Path, last: int
+) -> None:
+    made = die(tmp_path, last)
+    store = await EmbeddedStore.start(Home(tmp_path), clock=FakeClock())
+    (session,) = await store.sessions()
+    journal = await store.open(session.id)
+    assert len(intended(journal)) == len(made) == (last or 7)
+    assert settled(journal) == intended(journal)[:-1]
+    await store.close()
