@@ -1,15 +1,16 @@
 """The matrix of who talks to whom: cases M1 to M14, and who looks after it."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tests.teams.companies import company, roster
 
 from holdfast.core import PERSON, Error, FakeClock, Limits, Refused, is_success
-from holdfast.core.errors import InvalidInput, SessionExists
+from holdfast.core.errors import InvalidInput, SessionExists, StoreUnavailable
 from holdfast.core.events import Noted, SessionOpened
-from holdfast.store import MemoryStore
+from holdfast.store import MemoryStore, SessionSummary
 from holdfast.teams import (
     OUTSIDE,
     Caller,
@@ -258,3 +259,26 @@ def _opened() -> SessionOpened:
     return SessionOpened(
         principal=PERSON, folder="", workspace="", policy="", policy_digest="", model="", description=""
     )
+
+
+async def test_a_store_that_fails_once_does_not_end_the_housekeeping(tmp_path: Path) -> None:
+    class Failing(MemoryStore):
+        """A store whose list cannot be read; it tells when it was asked for it a second time."""
+
+        def __init__(self) -> None:
+            super().__init__(clock=FakeClock())
+            self.asked = 0
+            self.is_asked_again = asyncio.Event()
+
+        async def sessions(
+            self, *, limit: int | None = None, folder: str | None = None
+        ) -> Sequence[SessionSummary]:
+            self.asked += 1
+            if self.asked == 2:
+                self.is_asked_again.set()
+            raise StoreUnavailable("the disk does not answer")
+
+    store = Failing()
+    async with company(tmp_path, teams(tmp_path, health_seconds=0.01), store=store), asyncio.timeout(50):
+        await store.is_asked_again.wait()
+    await store.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from holdfast.core import Clock
 from holdfast.core.errors import HoldfastError, SessionHeld
@@ -31,8 +32,10 @@ class Housekeeping:
         settings = self._roster.settings
         while True:
             await asyncio.sleep(min(settings.health_seconds, settings.idle_seconds))
-            await self._pool.sweep()
-            await self.archive()
+            # What goes wrong this time may go well the next: a disk that is full, a member that does not end.
+            with suppress(HoldfastError, OSError):
+                await self._pool.sweep()
+                await self.archive()
 
     async def archive(self) -> list[Pair]:
         """Mark as at rest what was not used for the days that the roster says; returns what was."""
