@@ -1,5 +1,8 @@
 """Which files a restore point need not read again: only those whose every later change would show."""
 
+import os
+from pathlib import Path
+
 from holdfast.world.manifests import Entry
 from holdfast.world.scan import Look
 from holdfast.world.signs import Signs
@@ -23,3 +26,26 @@ def test_a_file_that_changed_right_before_it_was_read_is_read_again() -> None:
     signs.note(Look("a", SIGN, is_settled=True), ENTRY)
     signs.note(Look("a", SIGN, is_settled=False), ENTRY)
     assert not signs.vouch_for(Look("a", SIGN, is_settled=True), ENTRY)
+
+
+def test_what_was_read_is_remembered_for_the_next_process_and_for_nobody_else(tmp_path: Path) -> None:
+    file, look = tmp_path / "signs" / "s", Look("a", SIGN, is_settled=True)
+    signs = Signs(file)
+    signs.note(look, ENTRY)
+    before = os.umask(0)
+    try:
+        signs.save()
+    finally:
+        os.umask(before)
+    assert Signs(file).vouch_for(look, ENTRY)
+    assert (file.parent.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+
+
+def test_a_disk_that_takes_nothing_more_costs_only_what_was_remembered(tmp_path: Path) -> None:
+    (tmp_path / "no folder").touch()
+    (tmp_path / "taken").mkdir()
+    for file in (tmp_path / "no folder" / "s", tmp_path / "taken"):
+        signs = Signs(file)
+        signs.note(Look("a", SIGN, is_settled=True), ENTRY)
+        signs.save()
+    assert {path.name for path in tmp_path.iterdir()} == {"no folder", "taken"}

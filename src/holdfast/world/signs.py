@@ -4,10 +4,12 @@ It may be lost at any time; then everything is read once more. A file to remembe
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from holdfast.core.errors import StoreUnavailable
 from holdfast.store import private_folder
 from holdfast.world.manifests import Entry, escape, unescape
 from holdfast.world.scan import Look, Sign
@@ -35,14 +37,19 @@ class Signs:
             self._known.pop(look.path, None)
 
     def save(self) -> None:
-        """Remember for the next process."""
+        """Remember for the next process. A disk that takes nothing more is no reason to fail: it may be lost."""
         if self._file is None:
             return
-        private_folder(self._file.parent)
         fresh = self._file.with_name(f"{self._file.name}.{os.getpid()}")
-        with open(fresh, "wb", opener=_private) as file:
-            file.write(msgspec.msgpack.encode({escape(path): known for path, known in self._known.items()}))
-        os.replace(fresh, self._file)
+        content = msgspec.msgpack.encode({escape(path): known for path, known in self._known.items()})
+        with suppress(OSError, StoreUnavailable):
+            private_folder(self._file.parent)
+            try:
+                with open(fresh, "wb", opener=_private) as file:
+                    file.write(content)
+                os.replace(fresh, self._file)
+            finally:
+                fresh.unlink(missing_ok=True)
 
 
 def _private(path: str, flags: int) -> int:
