@@ -15,6 +15,7 @@ from tests.mcp.installed import filesystem_server, python_server
 from tests.mcp.keeping import OpenKeeper, keeper_for
 
 from holdfast.core import PERSON, Response, Verdict
+from holdfast.core.errors import InvalidInput
 from holdfast.core.events import CallIntended, CallRefused, EscalationAnswered, EscalationOpened, Recorded
 from holdfast.mcp import McpToolset, Proxy, ServerSpec, present_wholly
 from holdfast.world import WorldPaths
@@ -384,6 +385,15 @@ async def test_calls_of_one_client_do_not_wait_for_each_other(
         assert not slow.done()
         slow.cancel()
         await asyncio.gather(slow, return_exceptions=True)
+
+
+async def test_a_token_that_could_be_guessed_is_not_served_with(stand: Stander) -> None:
+    it = await stand()
+    with pytest.raises(InvalidInput, match="at least 20 characters"):
+        async with it.proxy.serving_http(token="x" * 19):
+            pass
+    async with it.proxy.serving_http(token="x" * 20) as (_, token):
+        assert token == "x" * 20
 
 
 async def test_http_answers_only_with_the_token(stand: Stander) -> None:
