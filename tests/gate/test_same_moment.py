@@ -3,14 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from tests.gate.scene import Scene, read
+from tests.gate.scene import ASKS, Scene, read
 
-from holdfast.core import PERSON, FakeClock, Parked, Response, Returned
+from holdfast.core import PERSON, FakeClock, Needs, Parked, Response, Returned
 from holdfast.core.errors import EscalationUnknown
-from holdfast.core.events import EscalationAnswered, MessagePosted, SessionOpened
+from holdfast.core.events import EscalationAnswered, EscalationOpened, MessagePosted, SessionOpened
+from holdfast.guests import OnCall, Run, RunRequest, ScriptedEngine, script
+from holdfast.guests.scripted import ScriptedGuest
+from holdfast.policy import FixedPolicy
 from holdfast.store import EmbeddedStore, Home, Journal
+from holdfast.testing import memory_session
 
 
 @pytest.fixture
@@ -57,3 +62,47 @@ async def test_an_approved_call_that_is_asked_for_twice_at_the_same_time_is_made
     answers = await asyncio.gather(*(scene.gate.submit(read("/w/a")) for _ in range(3)))
     assert answers == [Returned(value="read")] * 3
     assert len(scene.tools.performed) == 1
+
+
+class Dawdling(ScriptedEngine):
+    """Its guests lie down slowly: not before somebody has answered what they wait for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answered = asyncio.Event()
+
+    def guest(self) -> ScriptedGuest:
+        guest, go_on = super().guest(), self.answered.wait
+        run = guest.run
+
+        async def slowly(request: RunRequest, on_call: OnCall) -> Run:
+            parked = await run(request, on_call)
+            await go_on()
+            return parked
+
+        guest.run = slowly  # type: ignore[method-assign]
+        return guest
+
+
+@pytest.mark.parametrize("verdict", ["approve", "deny"])
+@pytest.mark.parametrize("is_code", [True, False])
+async def test_an_answer_that_comes_before_the_turn_lies_down_lets_it_go_on(
+    verdict: Literal["approve", "deny"], is_code: bool
+) -> None:
+    engine, policy = Dawdling(), FixedPolicy(default="escalate")
+    async with memory_session([ASKS, "Done."], engine=engine, policy=policy) as session:
+
+        async def answer() -> None:
+            async for entry in session.events():
+                if isinstance(entry.event, EscalationOpened):
+                    await session.resolve(entry.event.escalation.id, Response(verdict=verdict))
+                    engine.answered.set()
+                    return
+
+        answering = asyncio.ensure_future(answer())
+        code = script({"call": "world.write", "arguments": {"path": "a", "content": ""}})
+        outcome = await (session.execute(code) if is_code else session.send("go"))
+        await answering
+        assert not isinstance(outcome, Needs)
+        made = session.audit()[0]
+        assert made.result == ("ok" if verdict == "approve" else "refused")

@@ -153,7 +153,7 @@ class Turn:
         await self._journal.append(ended.event, told, blobs=ended.blobs)
         return None
 
-    async def _run_posted(self, source: str) -> Outcome:
+    async def _run_posted(self, source: str) -> Outcome | None:
         """Run the code that the host posted; its end is the turn's end."""
         if self._conversation.ended is None:
             run = await self._run(source, tool_call=None)
@@ -173,8 +173,10 @@ class Turn:
             return await self._code.go_on()
         return await self._code.start(source, tool_call=tool_call, seed=self._conversation.turn)
 
-    def _waits(self) -> Needs:
-        return waits_for(self._gate.escalations.waiting())
+    def _waits(self) -> Needs | None:
+        """What the turn waits for; None where that was answered before the turn could lie down, and it goes on."""
+        waiting = self._gate.escalations.waiting()
+        return waits_for(waiting) if waiting else None
 
     def _last_words(self) -> str | None:
         return self._conversation.reply.text if self._conversation.reply else None
