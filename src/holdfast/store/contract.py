@@ -69,7 +69,10 @@ class Journal(Protocol):
         ...
 
     async def append(self, *events: AnyEvent, blobs: Sequence[bytes] = ()) -> None:
-        """Record events, with the blobs they name, all or none; durable when it returns. Raises LeaseLost."""
+        """Record events, with the blobs they name, all or none; durable when it returns. Raises LeaseLost.
+
+        Without any, what was left is durable then.
+        """
         ...
 
     def leave(self, event: AnyEvent) -> None:

@@ -81,6 +81,8 @@ class EmbeddedJournal:
         if self._lost is not None:
             problem, self._lost = self._lost, None
             return Pending.failed(problem)
+        if not (entries or blobs or self._left):
+            return Pending.done()
         return Pending(self._write(entries, blobs))
 
     def leave(self, event: AnyEvent) -> None:

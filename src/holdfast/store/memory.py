@@ -1,6 +1,5 @@
 """The in-memory twin: the same promises as the embedded store, without a disk. For tests and for throw-away runs."""
 
-import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
@@ -71,15 +70,15 @@ class MemoryJournal:
         self._tape.follow(follower)
 
     def append(self, *events: AnyEvent, blobs: Sequence[bytes] = ()) -> Coroutine[Any, Any, None]:
+        if not (events or blobs):
+            return Pending.done()
         try:
             if self._held.fence != self._fence:
                 raise LeaseLost(f"the lease of {self.session!r} was given back or taken over")
             self._tape.extend(self._store._record(self._held, events, blobs))
         except HoldfastError as refusal:
             return Pending.failed(refusal)
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        done.set_result(None)
-        return Pending(done)
+        return Pending.done()
 
     def leave(self, event: AnyEvent) -> None:
         if self._held.fence == self._fence:  # else the next append says so

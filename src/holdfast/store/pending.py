@@ -20,6 +20,13 @@ class Pending(Coroutine[Any, Any, Result]):
         self._waiting: Generator[Any, Any, Result] | None = None
 
     @classmethod
+    def done(cls) -> "Pending[None]":
+        """Nothing that would have to be waited for."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.set_result(None)
+        return Pending(future)
+
+    @classmethod
     def failed(cls, problem: BaseException) -> "Pending[Result]":
         """A write that was refused at once; who awaits it hears why."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
