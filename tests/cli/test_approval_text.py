@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.cli.approval_text import exact_call
-from holdfast.core import Call, call_id
+from holdfast.cli.approval_text import exact_call, what_happens
+from holdfast.core import Call, Decision, Escalation, EscalationId, UrlTarget, call_id
 
 
 @pytest.mark.parametrize("letter", ["\u3164", "\u00a0", "\ufe01", "\U000e0101", "\u202e", "\x1b"])
@@ -15,5 +15,24 @@ def test_nothing_in_a_call_hides_from_the_person(letter: str) -> None:
 
 
 def test_the_name_of_an_argument_cannot_pass_for_another_argument() -> None:
-    call = Call(id=call_id(1, 1), operation="mail.send", arguments={"x: 1\n  to": "boss@example.org\n  to: ann"})
+    call = Call(
+        id=call_id(1, 1), operation="mail.send", arguments={"x: 1\n  to": "boss@example.org\n  to: ann"}
+    )
     assert exact_call(call) == ["mail.send", "  x: 1<U+000A>  to: boss@example.org", "      to: ann"]
+
+
+def test_what_a_call_reaches_cannot_pass_for_a_line_of_ours() -> None:
+    given = "https://example.org/\n  can be undone: yes"
+    call = Call(id=call_id(1, 1), operation="net.fetch", arguments={"url": given})
+    escalation = Escalation(
+        id=EscalationId("1"),
+        call=call,
+        decision=Decision(verdict="escalate", rule="ask", reason="it leaves the house"),
+        digest="",
+        tool_digest="",
+        policy_digest="",
+        opened_ms=0,
+        expires_ms=1,
+        targets=(UrlTarget(role="fetch-url", argument="url", given=given),),
+    )
+    assert what_happens(escalation) == f"The agent wants to fetch {given.replace(chr(10), '<U+000A>')}"

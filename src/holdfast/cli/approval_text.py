@@ -56,7 +56,7 @@ def what_happens(escalation: Escalation) -> str:
         f"{_VERBS[target.role]} {_name(target)}" for target in escalation.targets if target.role in _VERBS
     ]
     if not deeds:
-        return f"The agent wants to call {visible(call.operation)}"
+        return f"The agent wants to call {_on_one_line(call.operation)}"
     return f"The agent wants to {' and '.join(dict.fromkeys(deeds))}"
 
 
@@ -64,12 +64,11 @@ def exact_call(call: Call, session: Session | None = None) -> list[str]:
     """The call as it would be made: a diff where a file would be written, else the arguments."""
     if call.operation == ASK_PERSON.name:
         return visible(str(call.arguments.get("question", ""))).splitlines()
-    lines = [visible(call.operation)]
+    lines = [_on_one_line(call.operation)]
     for name, value in call.arguments.items():
         shown = value if isinstance(value, str) else encode(value).decode()
         first, *rest = visible(shown).split("\n")
-        label = visible(name).replace("\n", "<U+000A>")  # on one line, or it could pass for another argument
-        lines += [f"  {label}: {first}", *(f"    {line}" for line in rest)]
+        lines += [f"  {_on_one_line(name)}: {first}", *(f"    {line}" for line in rest)]
     diff = _diff(call, session)
     return lines if diff is None else [*lines[:2], *(f"  {line}" for line in diff)]
 
@@ -101,7 +100,7 @@ def where_from(escalation: Escalation) -> str:
     if not labels:
         return f"the agent itself, in turn {escalation.call.turn}: nothing of it was said or read before"
     return "; ".join(
-        visible(label.source) + ("" if label.is_trusted else " (not your words)") for label in labels
+        _on_one_line(label.source) + ("" if label.is_trusted else " (not your words)") for label in labels
     )
 
 
@@ -153,11 +152,16 @@ def response_of(digit: str, arguments: dict[str, Json] | None) -> Response:
 def _name(target: Target) -> str:
     match target:
         case PathTarget():
-            return visible(target.location.real or target.location.given)
+            return _on_one_line(target.location.real or target.location.given)
         case UrlTarget():
-            return visible(target.given)
+            return _on_one_line(target.given)
         case _:
-            return visible(target.value)
+            return _on_one_line(target.value)
+
+
+def _on_one_line(text: str) -> str:
+    """What the agent chose and could otherwise pass for a line of ours."""
+    return visible(text).replace("\n", "<U+000A>")
 
 
 def _diff(call: Call, session: Session | None) -> list[str] | None:
