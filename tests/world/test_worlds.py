@@ -139,6 +139,14 @@ def test_lists_are_sorted_files_and_dots_must_be_asked_for(world: World) -> None
             world.list(bad)
 
 
+def test_folders_may_lie_deeper_in_each_other_than_a_program_recurses(world: World) -> None:
+    deep = "/".join(["d"] * 1500)
+    world.write(f"{deep}/leaf", b"x")
+    assert world.read(f"{deep}/leaf") == b"x"
+    world.delete("d", recursive=True)
+    assert world.entries() == ()
+
+
 def test_a_file_is_deleted_and_its_folder_stays(world: World) -> None:
     world.write("d/f", b"1")
     (change,) = world.delete("d/f")

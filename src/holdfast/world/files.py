@@ -124,14 +124,15 @@ class PlainFiles:
 
     def make_folder(self, path: str, *, mode: int = PERMISSIONS) -> None:
         """Create a folder and its parents; one that exists is fine."""
-        try:
-            with self.root.folder(path):
-                return
-        except FileNotFoundError:
-            parent, name = parent_and_name(path)
-        self.make_folder(parent)
-        with self.root.folder(parent) as folder, suppress(FileExistsError):
-            os.mkdir(name, mode, dir_fd=folder)
+        missing: list[str] = []
+        place = path
+        while not self._is_folder(place):
+            missing.append(place)
+            place, _ = parent_and_name(place)
+        for each in reversed(missing):
+            parent, name = parent_and_name(each)
+            with self.root.folder(parent) as folder, suppress(FileExistsError):
+                os.mkdir(name, mode if each == path else PERMISSIONS, dir_fd=folder)
         with self.root.folder(path):
             return
 
@@ -190,6 +191,13 @@ class PlainFiles:
             yield opened, name
         finally:
             os.close(opened)
+
+    def _is_folder(self, path: str) -> bool:
+        try:
+            with self.root.folder(path):
+                return True
+        except FileNotFoundError:
+            return False
 
     def _present(self, folder: int, name: str, path: str) -> os.stat_result | None:
         """A file that is about to be replaced, None where there is none."""
