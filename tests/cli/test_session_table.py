@@ -9,6 +9,9 @@ from tests.cli.test_task import holdfast, script
 
 from holdfast.cli.cells import cells, cut, padded, shortened, wrapped
 from holdfast.cli.folding import fold
+from holdfast.cli.session_table import row, sentence
+from holdfast.core import SessionId
+from holdfast.store import SessionSummary
 
 NARROW = ["session", "age", "state", "turns", "cost", "folder", "name", "|", "first", "words"]
 WIDE = ["session", "name", "age", "state", "turns", "cost", "folder", "first", "words"]
@@ -110,3 +113,13 @@ def test_a_folded_line_of_wide_letters_is_never_wider_than_the_terminal() -> Non
     assert len(folded) > 2
     assert all(cells(line) <= 60 for line in folded)
     assert all(line.startswith(" " * 17) for line in folded[1:])
+
+
+@pytest.mark.parametrize(("width", "lines"), [(None, 1), (80, 2), (140, 1)])
+def test_nothing_in_a_session_can_break_out_of_its_line(width: int | None, lines: int) -> None:
+    hostile = "a\nb\r\x1b[2J\u202e\tc"
+    line = SessionSummary(id=SessionId("s"), name=hostile, folder=f"/{hostile}", first_words=hostile)
+    shown = row(line, 0, width=width)
+    assert len(shown.splitlines()) == lines
+    assert not {"\x1b", "\r", "\u202e", "\t"} & set(shown)
+    assert len(sentence(line, 0).splitlines()) == 1

@@ -4,14 +4,17 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
+from holdfast.cli.cells import padded, shortened
 from holdfast.cli.console import Console, visible, wants_plain
 from holdfast.cli.picker import Choice, pick
-from holdfast.cli.session_table import span, state
+from holdfast.cli.session_table import first_words, folder_of, span, state
 from holdfast.core import SessionId, SystemClock, counted
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.store import SessionSummary, Store, resume_notice, until_free
 
 MOST_CHOICES = 1000
+_NAME = 28
+_WORDS = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +80,11 @@ async def _picked(store: Store, console: Console, *, is_plain: bool | None) -> S
 
 
 def _choice(line: SessionSummary, now_ms: int) -> Choice:
-    words = " ".join(visible(line.first_words).split())
+    name, words = visible(line.name or line.id), first_words(line)
     shown = (
-        f"{line.name or line.id:<28} {span(now_ms - line.active_ms):>4} {state(line, now_ms):<12} "
-        f"{counted(line.turns, 'turn'):<9} {words[:120]}"
+        f"{padded(shortened(name, _NAME), _NAME)} {span(now_ms - line.active_ms):>4} "
+        f"{state(line, now_ms):<12} {counted(line.turns, 'turn'):<9} {shortened(words, _WORDS)}"
     )
-    return Choice(key=line.id, line=shown.rstrip(), words=f"{shown} {line.id} {visible(line.folder)}")
+    return Choice(
+        key=line.id, line=shown.rstrip(), words=f"{shown} {name} {line.id} {words} {folder_of(line)}"
+    )

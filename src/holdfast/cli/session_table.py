@@ -25,38 +25,43 @@ def heading(width: int) -> str:
 def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
     """One session: a part of a table of this width, below its heading; or, without a width, a line that stands alone."""
     session = f"{line.id:<28}{'*' if line.is_pinned else ' '}"
-    age, name = span(now_ms - line.active_ms), visible(line.name or "-")
+    age, name = span(now_ms - line.active_ms), _on_one_line(line.name or "-")
     cost = "?" if line.cost_usd is None else f"${line.cost_usd:.2f}"
     words = first_words(line)
     if width is None:
         turns = padded(counted(line.turns, "turn"), 8)
         start = f"{session} {padded(name, _NAME)} {age:>4} {state(line, now_ms):<12} {turns} {cost:>7}"
-        return f"{start} {padded(_end_of(line.folder, _FOLDER), _FOLDER)} {shortened(words, _WORDS)}".rstrip()
+        return f"{start} {padded(_end_of(folder_of(line), _FOLDER), _FOLDER)} {shortened(words, _WORDS)}".rstrip()
     if width < _WIDE:
         start = f"{session} {age:>4} {state(line, now_ms):<11} {line.turns:>5} {cost:>7} "
-        above = f"{start}{_end_of(line.folder, width - len(start))}"
+        above = f"{start}{_end_of(folder_of(line), width - len(start))}"
         return f"{shortened(above, width)}\n{shortened(f'  {name} | {words}'.rstrip(), width)}"
     short = padded(shortened(name, _NAME), _NAME)
     start = f"{session} {short} {age:>4} {state(line, now_ms):<12} {line.turns:>5} {cost:>7} "
-    start += f"{padded(_end_of(line.folder, _FOLDER), _FOLDER)} "
+    start += f"{padded(_end_of(folder_of(line), _FOLDER), _FOLDER)} "
     return shortened(f"{start}{words}".rstrip(), width)
 
 
 def sentence(line: SessionSummary, now_ms: int) -> str:
     """One session in words: which, what it is called, and how far it is."""
-    name = f" ({visible(line.name)})" if line.name else ""
+    name = f" ({_on_one_line(line.name)})" if line.name else ""
     pinned = ", pinned" if line.is_pinned else ""
     cost = "cost unknown" if line.cost_usd is None else f"${line.cost_usd:.2f}"
     age = span(now_ms - line.active_ms)
     return (
         f"{line.id}{name}{pinned}: {state(line, now_ms)}, {counted(line.turns, 'turn')}, {cost}, "
-        f"last active {age} ago, in {visible(line.folder)}"
+        f"last active {age} ago, in {folder_of(line)}"
     )
 
 
 def first_words(line: SessionSummary) -> str:
     """How the conversation began, in one line."""
     return " ".join(visible(line.first_words).split())
+
+
+def folder_of(line: SessionSummary) -> str:
+    """Where it was started, in one line whatever the folder is called."""
+    return _on_one_line(line.folder)
 
 
 def state(line: SessionSummary, now_ms: int) -> str:
@@ -79,5 +84,8 @@ def span(milliseconds: int) -> str:
 
 def _end_of(folder: str, width: int) -> str:
     """As much of a path as fits, from its end: that is where paths differ."""
-    shown = visible(folder)
-    return shortened(shown[::-1], width)[::-1]
+    return shortened(folder[::-1], width)[::-1]
+
+
+def _on_one_line(text: str) -> str:
+    return visible(text).replace("\n", "<U+000A>").replace("\t", "<U+0009>")

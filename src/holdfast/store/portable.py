@@ -35,6 +35,8 @@ MOST_EXPANSION = 200
 _NAME = re.compile(r"manifest\.json|events\.jsonl|verify\.py|blobs/[0-9a-f]{64}")
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MARK = b',"event":'
+_WANTED = "give a file that holdfast export wrote"
+_CHANGED = "it is not what was exported, and nothing of it was kept; ask for another copy"
 _UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -95,7 +97,7 @@ class Portable:
     """A portable file that is open for reading; one that could do harm is not. Blocking. Raises InvalidInput."""
 
     def __init__(self, path: Path) -> None:
-        self._name = path.name
+        self._name = path.name or str(path)
         with self._explained():
             self._file = _open_regular(path)
             try:
@@ -112,7 +114,7 @@ class Portable:
             lines, events = _checked(self._archive)
         end = (lines[-1].session, lines[-1].seq, lines[-1].hash.hex())
         if end != (manifest.session, manifest.events, manifest.last_hash):
-            raise JournalDamaged(f"{self._name!r} does not end where its manifest says")
+            raise JournalDamaged(f"{self._name!r} does not end where its manifest says", hint=_CHANGED)
         return manifest, lines, events
 
     def digests(self) -> list[str]:
@@ -129,7 +131,7 @@ class Portable:
         with self._explained():
             content = self._archive.read(f"blobs/{digest}")
         if digest_bytes(content) != digest:
-            raise JournalDamaged(f"the content {digest!r} was changed")
+            raise JournalDamaged(f"the content {digest!r} was changed", hint=_CHANGED)
         return content
 
     def close(self) -> None:
@@ -141,9 +143,11 @@ class Portable:
         try:
             yield
         except FileNotFoundError as problem:
-            raise InvalidInput(f"there is no file {self._name!r}") from problem
+            raise InvalidInput(f"there is no file {self._name!r}", hint=_WANTED) from problem
         except _UNREADABLE as problem:
-            raise InvalidInput(f"{self._name!r} is no exported session that can be read") from problem
+            raise InvalidInput(
+                f"{self._name!r} is no exported session that can be read", hint=_WANTED
+            ) from problem
 
 
 def segments(lines: Sequence[Line]) -> list[list[Line]]:
@@ -190,7 +194,7 @@ def _refuse_hostile(path: Path, archive: zipfile.ZipFile) -> None:
     elif sum(entry.file_size for entry in entries) > LARGEST_TOTAL or any(map(_is_bomb, entries)):
         reason = "would grow beyond all measure"
     if reason is not None:
-        raise InvalidInput(f"{path.name!r} {reason}; nothing of it was kept")
+        raise InvalidInput(f"{path.name!r} {reason}; nothing of it was kept", hint=_WANTED)
 
 
 def _is_bomb(entry: zipfile.ZipInfo) -> bool:
@@ -204,9 +208,12 @@ def _manifest(archive: zipfile.ZipFile) -> Manifest:
         manifest = msgspec.json.decode(archive.read("manifest.json"), type=Manifest)
         check_session_id(manifest.session)
     except (msgspec.MsgspecError, InvalidId) as problem:
-        raise InvalidInput("the file has no manifest that can be read") from problem
+        raise InvalidInput("the file has no manifest that can be read", hint=_WANTED) from problem
     if manifest.format > FORMAT:
-        raise InvalidInput(f"the file has format {manifest.format}, this Holdfast reads {FORMAT}")
+        raise InvalidInput(
+            f"the file has format {manifest.format}, this Holdfast reads {FORMAT}",
+            hint="import it with the Holdfast that wrote it, or a newer one",
+        )
     return manifest
 
 
@@ -219,18 +226,24 @@ def _checked(archive: zipfile.ZipFile) -> tuple[list[Line], list[AnyEvent]]:
         try:
             line, event = _parsed(raw)
         except (msgspec.MsgspecError, ValueError, InvalidId) as problem:
-            raise JournalDamaged(f"line {place} of the file is no event") from problem
+            raise JournalDamaged(f"line {place} of the file is no event", hint=_CHANGED) from problem
         if line.seq != place or chain(previous, line.session, place, line.at_ms, line.body) != line.hash:
-            raise JournalDamaged(f"event {place} of the file is missing, changed or out of its place")
+            raise JournalDamaged(
+                f"event {place} of the file is missing, changed or out of its place", hint=_CHANGED
+            )
         if not lines or line.session != lines[-1].session:
             if line.session in sessions or not _follows(event, lines):
-                raise JournalDamaged(f"event {place} of the file does not follow from what stands before it")
+                raise JournalDamaged(
+                    f"event {place} of the file does not follow from what stands before it", hint=_CHANGED
+                )
             sessions.add(line.session)
         lines.append(line)
         events.append(event)
         previous = line.hash
     if not lines:
-        raise JournalDamaged("the file holds no events")
+        raise JournalDamaged(
+            "the file holds no events", hint="nothing of this session could be read when it was exported"
+        )
     return lines, events
 
 
