@@ -3,6 +3,7 @@
 import pytest
 
 from holdfast.cli.approval_text import exact_call, what_happens
+from holdfast.cli.narrator import describe
 from holdfast.core import Call, Decision, Escalation, EscalationId, UrlTarget, call_id
 
 
@@ -36,3 +37,14 @@ def test_what_a_call_reaches_cannot_pass_for_a_line_of_ours() -> None:
         targets=(UrlTarget(role="fetch-url", argument="url", given=given),),
     )
     assert what_happens(escalation) == f"The agent wants to fetch {given.replace(chr(10), '<U+000A>')}"
+
+
+def test_a_call_in_one_line_is_one_line_and_writes_nothing_of_its_own_to_the_terminal() -> None:
+    call = Call(
+        id=call_id(1, 1),
+        operation="world.read\x1b]0;owned\x07\n  allow   fake",
+        arguments={"pa\x1b[31mth\n": "x\x1b[2J\ny"},
+    )
+    told = describe(call)
+    assert told.splitlines() == [told]
+    assert "\x1b" not in told

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core import has_hidden, visible
+from holdfast.core import has_hidden, on_one_line, visible
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,4 @@ def test_invisible_characters_are_made_visible(text: str, seen: str) -> None:
 def test_what_is_shown_holds_nothing_that_is_not_seen(text: str) -> None:
     assert visible(visible(text)) == visible(text)
     assert not has_hidden(visible(text))
+    assert "\n" not in on_one_line(text)

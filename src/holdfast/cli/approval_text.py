@@ -15,6 +15,7 @@ from holdfast.core import (
     UrlTarget,
     counted,
     encode,
+    on_one_line,
     visible,
 )
 from holdfast.core.errors import HoldfastError
@@ -56,7 +57,7 @@ def what_happens(escalation: Escalation) -> str:
         f"{_VERBS[target.role]} {_name(target)}" for target in escalation.targets if target.role in _VERBS
     ]
     if not deeds:
-        return f"The agent wants to call {_on_one_line(call.operation)}"
+        return f"The agent wants to call {on_one_line(call.operation)}"
     return f"The agent wants to {' and '.join(dict.fromkeys(deeds))}"
 
 
@@ -64,11 +65,11 @@ def exact_call(call: Call, session: Session | None = None) -> list[str]:
     """The call as it would be made: a diff where a file would be written, else the arguments."""
     if call.operation == ASK_PERSON.name:
         return visible(str(call.arguments.get("question", ""))).splitlines()
-    lines = [_on_one_line(call.operation)]
+    lines = [on_one_line(call.operation)]
     for name, value in call.arguments.items():
         shown = value if isinstance(value, str) else encode(value).decode()
         first, *rest = visible(shown).split("\n")
-        lines += [f"  {_on_one_line(name)}: {first}", *(f"    {line}" for line in rest)]
+        lines += [f"  {on_one_line(name)}: {first}", *(f"    {line}" for line in rest)]
     diff = _diff(call, session)
     return lines if diff is None else [*lines[:2], *(f"  {line}" for line in diff)]
 
@@ -100,7 +101,7 @@ def where_from(escalation: Escalation) -> str:
     if not labels:
         return f"the agent itself, in turn {escalation.call.turn}: nothing of it was said or read before"
     return "; ".join(
-        _on_one_line(label.source) + ("" if label.is_trusted else " (not your words)") for label in labels
+        on_one_line(label.source) + ("" if label.is_trusted else " (not your words)") for label in labels
     )
 
 
@@ -152,16 +153,11 @@ def response_of(digit: str, arguments: dict[str, Json] | None) -> Response:
 def _name(target: Target) -> str:
     match target:
         case PathTarget():
-            return _on_one_line(target.location.real or target.location.given)
+            return on_one_line(target.location.real or target.location.given)
         case UrlTarget():
-            return _on_one_line(target.given)
+            return on_one_line(target.given)
         case _:
-            return _on_one_line(target.value)
-
-
-def _on_one_line(text: str) -> str:
-    """What the agent chose and could otherwise pass for a line of ours."""
-    return visible(text).replace("\n", "<U+000A>")
+            return on_one_line(target.value)
 
 
 def _diff(call: Call, session: Session | None) -> list[str] | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from holdfast.cli.console import Tone, visible
-from holdfast.core import Call, Decision, Verdict
+from holdfast.core import Call, Decision, Verdict, on_one_line
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -103,8 +103,8 @@ def describe(call: Call, width: int = 60) -> str:
     parts = []
     for name, value in call.arguments.items():
         text = visible(value if isinstance(value, str) else repr(value)).replace("\n", "\\n")
-        parts.append(f"{name}={text if len(text) <= width else text[: width - 3] + '...'}")
-    return " ".join([call.operation, *parts])
+        parts.append(f"{on_one_line(name)}={text if len(text) <= width else text[: width - 3] + '...'}")
+    return " ".join([on_one_line(call.operation), *parts])
 
 
 def why_it_ended(run: RunEnded) -> str:

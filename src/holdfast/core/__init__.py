@@ -25,7 +25,7 @@ from holdfast.core.decisions import (
     Verdict,
     strictest,
 )
-from holdfast.core.hidden import has_hidden, visible
+from holdfast.core.hidden import has_hidden, on_one_line, visible
 from holdfast.core.ids import (
     AGENT,
     EXTERNAL,
@@ -177,6 +177,7 @@ __all__ = [
     "is_too_deep",
     "new_session_id",
     "new_token",
+    "on_one_line",
     "read_outcome",
     "sanitise_name",
     "strictest",

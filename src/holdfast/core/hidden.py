@@ -12,6 +12,11 @@ def visible(text: str) -> str:
     )
 
 
+def on_one_line(text: str) -> str:
+    """The same with its line ends written out too, so that what others chose cannot pass for a line of ours."""
+    return visible(text).replace("\n", "<U+000A>")
+
+
 def has_hidden(text: str) -> bool:
     """Whether some of the text would not be seen."""
     return any(char not in _PLAIN and _is_hidden(char) for char in text)
