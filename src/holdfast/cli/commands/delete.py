@@ -3,7 +3,8 @@
 holdfast delete my-session           asks first
 holdfast delete my-session --yes
 
-Exit codes: 1 when there is no such session or a process has it open; 3 when you said no.
+A tombstone stays that says that it was deleted, and when. Exit codes: 1 when there is no such session or a process has it open;
+2 when nobody is there to be asked; 3 when you said no.
 """
 
 import argparse

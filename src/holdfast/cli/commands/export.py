@@ -3,9 +3,9 @@
 holdfast export my-session                     into SESSION-ID.zip in this folder
 holdfast export my-session -o backup.zip
 holdfast export --all -o backup                every session, each into a file in a new folder
-python verify.py backup.zip                    the check, with nothing but Python (verify.py is in the file)
 
-A damaged session is exported as far as it can be read. Exit codes: 1 when it is damaged or there is none; 2 when the file
+The file holds verify.py: `python verify.py backup.zip` checks it with nothing but Python. A damaged session is exported as
+far as it can be read. Exit codes: 1 when it is damaged or there is none; 2 when the file
 is there already.
 """
 

@@ -5,7 +5,8 @@ holdfast fork my-session --at 3 -n other    from the end of its turn 3 (`holdfas
 holdfast fork my-session --at 3 --dry-run   how its files would differ, and what was done since and cannot be undone
 holdfast fork my-session --event 12         the chat alone, up to an event (`holdfast show --events` numbers them)
 
-The fork works in a folder of its own; the other session stays as it is. Exit codes: 1 when there is no such session; 2 when
+The fork works in a folder of its own; the other session stays as it is. Exit codes: 1 when there is no such session, it is damaged,
+or another has the name; 2 when
 it has no such turn or event.
 """
 

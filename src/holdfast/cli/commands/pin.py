@@ -3,7 +3,7 @@
 holdfast pin my-session
 holdfast pin my-session --off
 
-Exit codes: 1 when there is no such session.
+Exit codes: 1 when there is no such session or a process has it open.
 """
 
 import argparse

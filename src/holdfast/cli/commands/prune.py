@@ -1,11 +1,11 @@
 """Remove old sessions. Nothing is ever pruned by itself.
 
-holdfast prune --keep 50 --dry-run       what would go
-holdfast prune --older-than 30d          sessions without activity for 30 days
+holdfast prune --keep 50 --dry-run        what would go
+holdfast prune --older-than 30d           sessions without activity for 30 days
 holdfast prune --keep 20 --older-than 7d  both must hold
 
 Live sessions stay; so do pinned and named ones unless you say --pinned-too or --named-too. Forks keep the part of their
-parent that they stand on. Exit codes: 1 when a session could not be removed; 2 when nothing says what is old.
+parent that they stand on. Of what went, a tombstone stays that says so. Exit codes: 1 when a session could not be removed; 2 when nothing says what is old.
 """
 
 import argparse

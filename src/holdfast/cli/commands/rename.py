@@ -3,7 +3,8 @@
 holdfast rename 2026-11-15 parser-rewrite
 holdfast rename parser-rewrite --none
 
-Exit codes: 1 when there is no such session or another has the name; 2 when it may not be a name.
+A name is kept in small letters, with - for spaces and signs, and goes wherever an id does. Exit codes: 1 when there is no such session,
+another has the name, or a process has it open; 2 when it may not be a name.
 """
 
 import argparse
@@ -21,7 +22,7 @@ WORKING = "renames"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which session, and what name."""
     parser.add_argument("session", help="id, prefix or name")
-    parser.add_argument("name", nargs="?", help="the new name")
+    parser.add_argument("name", nargs="?", help="the new name, at most 64 characters")
     parser.add_argument("--none", action="store_true", help="take the name away")
     parser.add_argument("--json", action="store_true", help="the session as JSON on stdout")
 

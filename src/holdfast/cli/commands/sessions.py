@@ -4,7 +4,8 @@ holdfast sessions                  the newest 50
 holdfast sessions --here           those that were started in this folder
 holdfast sessions --limit 5 --json
 
-Exit codes: 0 also when there are none.
+A * marks a pinned session. The state says what it does or did: ready, processing, waiting 3m (a call waits for your answer since then),
+paused, completed, aborted, failed, damaged. Exit codes: 0 also when there are none.
 """
 
 import argparse

@@ -5,7 +5,7 @@ holdfast show 2026-11 --turn 3
 holdfast show my-session --events --json     every event as it is recorded
 holdfast show my-session --follow            read along with the process that holds it, until Ctrl-C
 
-Exit codes: 1 when there is no such session, 2 when there is no such turn, 130 when reading along was stopped.
+Exit codes: 1 when there is no such session or it is damaged, 2 when there is no such turn, 130 when reading along was stopped.
 """
 
 import argparse

@@ -3,7 +3,8 @@
 holdfast verify my-session
 holdfast verify --all
 
-Exit codes: 0 when everything is sound; 1 when something is not.
+What is wrong is named by event: changed, missing, or unreadable. Exit codes: 0 when everything is sound; 1 when something is
+not, or there is no such session.
 """
 
 import argparse
