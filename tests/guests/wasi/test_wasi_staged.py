@@ -145,3 +145,38 @@ def test_a_view_shows_what_is_staged_over_the_base_and_follows_it(tmp_path: Path
     assert sorted(view.refresh()) == ["d/in", "x"]
     assert (folder / "x").read_text() == "base"
     assert not (folder / "n").exists()
+
+
+def test_a_folder_that_is_swapped_for_a_symlink_while_it_is_copied_leads_nowhere(tmp_path: Path) -> None:
+    base, outside = tmp_path / "base", tmp_path / "outside"
+    for folder in (base / "sub", outside):
+        folder.mkdir(parents=True)
+        (folder / "file").write_text(folder.name)
+
+    def swap() -> dict[str, bytes | None]:
+        """Called between the look at the base and the copying."""
+        if not (base / "sub").is_symlink():
+            (base / "sub").rename(tmp_path / "away")
+            (base / "sub").symlink_to(outside)
+        return {}
+
+    view = StagedView(base=base, folder=tmp_path / "view", staged=swap)
+    view.refresh()
+    assert not (tmp_path / "view" / "sub" / "file").exists()
+
+
+async def test_what_code_does_while_its_variables_are_saved_is_over_before_the_next_look(
+    staged: Guest,
+) -> None:
+    code = """
+class Late:
+    def __reduce__(self):
+        for _ in range(300000): pass
+        open('late.txt', 'w').close()
+        return (int, ())
+late = Late()
+"""
+    assert (await run(staged, code)).status == "ok"
+    ended = await run(staged, "import os\nsorted(os.listdir('.'))")
+    assert ended.value == ["a", "gone"]
+    assert ended.changes == ()

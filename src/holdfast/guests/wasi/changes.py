@@ -3,13 +3,15 @@
 import hashlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 from holdfast.core import Change, Value, digest_bytes
 
 _CHUNK_BYTES = 1 << 20
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Mark(Value):
@@ -73,16 +75,36 @@ def mark_of(path: Path) -> Mark | None:
         return None
 
 
-def digest_of(path: Path) -> str | None:
+@contextmanager
+def parent_of(root: Path, path: str) -> Iterator[tuple[int, str]]:
+    """The folder that a path lies in, open, and its name there. A folder that became a symlink meanwhile is an OSError."""
+    *folders, name = path.split("/")
+    here = os.open(root, _FOLDER)
+    try:
+        for folder in folders:
+            inner = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
+            os.close(here)
+            here = inner
+        yield here, name
+    finally:
+        os.close(here)
+
+
+def open_plain(name: str, folder: int) -> int:
+    """A plain file, open to read. Neither waits nor follows: since the look it may have become a FIFO or a symlink."""
+    return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+
+
+def digest_of(root: Path, path: str) -> str | None:
     """SHA-256 of a plain file's content or of a symlink's target; None for anything else, which is never opened."""
     try:
-        kind = path.lstat().st_mode
-        if stat.S_ISLNK(kind):
-            return digest_bytes(os.readlink(path).encode(errors="surrogateescape"))
-        if not stat.S_ISREG(kind):
-            return None
-        # Not blocking and not following: between the look and the opening it may have become a FIFO or a symlink.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with parent_of(root, path) as (folder, name):
+            kind = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            if stat.S_ISLNK(kind):
+                return digest_bytes(os.readlink(name, dir_fd=folder).encode(errors="surrogateescape"))
+            if not stat.S_ISREG(kind):
+                return None
+            descriptor = open_plain(name, folder)
     except OSError:
         return None
     with open(descriptor, "rb", buffering=0) as file:
@@ -103,7 +125,7 @@ def _change(
         path=path,
         kind=kind,
         before=None if content_before is None or kind == "created" else content_before(path),
-        after=None if after is None else digest_of(folder / path),
+        after=None if after is None else digest_of(folder, path),
         is_staged=content_before is not None,
         mode=None if after is None else stat.S_IMODE(after.mode),
     )

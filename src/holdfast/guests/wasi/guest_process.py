@@ -71,6 +71,9 @@ class GuestProcess:
         async with self._at_work():
             if self._parked is not None:
                 await self._drop()
+            await (
+                self._save()
+            )  # first: code of the guest runs while it saves, and could swap folders under our hands
             self._marks = await asyncio.to_thread(self._refreshed)
             started = await self._started(request.limits)
             if isinstance(started, Stopped):

@@ -4,6 +4,7 @@ A copy and not an overlay mount, because mounting needs privileges; a clone of t
 (btrfs, XFS), plain bytes elsewhere; never a hard link, through which a guest would write into the workspace itself.
 """
 
+import errno
 import fcntl
 import os
 import shutil
@@ -12,12 +13,13 @@ from pathlib import Path, PurePosixPath
 
 from holdfast.core import digest_bytes
 from holdfast.guests.contract import StagedContents
-from holdfast.guests.wasi.changes import Mark, Marks, digest_of, look, mark_of
+from holdfast.guests.wasi.changes import Mark, Marks, digest_of, look, mark_of, open_plain, parent_of
 from holdfast.store import remove_tree
 
 CHANGED_MEANWHILE = "changed-meanwhile"
 """Stands for the content of a file that somebody changed while the guest worked on its copy: no commit may match it."""
 _FICLONE = 0x40049409
+_OUT_OF_REACH = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EACCES, errno.EPERM})
 
 
 class StagedView:
@@ -54,7 +56,7 @@ class StagedView:
             if isinstance(source, bytes):
                 (self.folder / path).write_bytes(source)
             else:
-                _copy(self.base / path, self.folder / path)
+                self._copy(path)
         self._shown, self._seen_folder = wanted, look(self.folder)
         return self._seen_folder
 
@@ -63,7 +65,7 @@ class StagedView:
         shown = self._shown.get(path)
         if self._now(path) != shown:
             return CHANGED_MEANWHILE
-        return digest_bytes(shown) if isinstance(shown, bytes) else digest_of(self.base / path)
+        return digest_bytes(shown) if isinstance(shown, bytes) else digest_of(self.base, path)
 
     def _wanted(self) -> dict[str, Mark | bytes]:
         wanted: dict[str, Mark | bytes] = dict(look(self.base))
@@ -91,6 +93,15 @@ class StagedView:
                 remove_tree(self.folder / path)
         for path in wanted:
             (self.folder / path).mkdir(parents=True, exist_ok=True)
+
+    def _copy(self, path: str) -> None:
+        """One entry of the base with its mode and time. What is gone, elsewhere by now or not ours to read is left out."""
+        try:
+            with parent_of(self.base, path) as (source, name):
+                _copy(source, name, self.folder / path)
+        except OSError as problem:
+            if problem.errno not in _OUT_OF_REACH:
+                raise
 
 
 def _folders(root: Path) -> dict[str, None]:
@@ -120,17 +131,13 @@ def _empty(folder: Path) -> None:
             os.unlink(entry.path)
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Copy one entry with its mode and time. Devices, FIFOs and sockets are left out."""
-    try:
-        found = source.lstat()
-    except FileNotFoundError:
-        return
+def _copy(source: int, name: str, target: Path) -> None:
+    """Copy one entry of a folder. Devices, FIFOs and sockets are left out."""
+    found = os.stat(name, dir_fd=source, follow_symlinks=False)
     if stat.S_ISLNK(found.st_mode):
-        os.symlink(os.readlink(source), target)
+        os.symlink(os.readlink(name, dir_fd=source), target)
     elif stat.S_ISREG(found.st_mode):
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with open(os.open(source, flags), "rb") as reading, target.open("xb") as writing:
+        with open(open_plain(name, source), "rb") as reading, target.open("xb") as writing:
             try:
                 fcntl.ioctl(writing.fileno(), _FICLONE, reading.fileno())
             except OSError:  # this file system shares no blocks
