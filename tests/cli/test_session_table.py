@@ -9,7 +9,7 @@ from tests.cli.test_task import holdfast, script
 
 from holdfast.cli.cells import cells, cut, padded, shortened, wrapped
 from holdfast.cli.folding import fold
-from holdfast.cli.session_table import row, sentence
+from holdfast.cli.session_table import row, sentence, span
 from holdfast.core import SessionId
 from holdfast.store import SessionSummary
 
@@ -123,3 +123,14 @@ def test_nothing_in_a_session_can_break_out_of_its_line(width: int | None, lines
     assert len(shown.splitlines()) == lines
     assert not {"\x1b", "\r", "\u202e", "\t"} & set(shown)
     assert len(sentence(line, 0).splitlines()) == 1
+
+
+def test_an_age_fits_below_its_heading() -> None:
+    day = 24 * 60 * 60 * 1000
+    assert [span(age) for age in (-day, 59_000, day - 1, 364 * day, 3650 * day)] == [
+        "0s",
+        "59s",
+        "23h",
+        "364d",
+        "10y",
+    ]

@@ -74,9 +74,9 @@ def state(line: SessionSummary, now_ms: int) -> str:
 
 
 def span(milliseconds: int) -> str:
-    """A stretch of time in its largest unit: 3m, 2h, 9d."""
+    """A stretch of time in its largest unit: 3m, 2h, 9d, 1y."""
     seconds = max(milliseconds, 0) // 1000
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+    for size, unit in ((31_536_000, "y"), (86400, "d"), (3600, "h"), (60, "m")):
         if seconds >= size:
             return f"{seconds // size}{unit}"
     return f"{seconds}s"
