@@ -135,6 +135,30 @@ def test_only_a_real_amount_can_be_added_to_a_budget(terminal: Terminal, amount:
     assert json.loads(terminal("budget", "--json"))["limits"]["tokens"] == 10
 
 
+def test_code_that_ran_out_of_budget_goes_on_at_the_very_call_as_budget_add_says(terminal: Terminal) -> None:
+    (terminal.home / "home").mkdir()
+    (terminal.home / "home" / "config.toml").write_text("[budget]\ncalls = 2\n")
+    (terminal.home / "p.yaml").write_text("policy: p\nrules: [{name: all, allow: 'world.*'}]\n")
+    code = '(begin (world/append "a" "1") (world/append "a" "2") (world/append "a" "3"))'
+    (terminal.home / "x.lisp").write_text(code)
+    terminal("exec", "--lang", "lisp", "-p", "p.yaml", "x.lisp", code=4)
+    assert "holdfast budget add calls=N" in terminal.said
+    [session] = json.loads(terminal("sessions", "--json"))
+    terminal("exec", "--session", session["id"], code=1)
+    assert "no code waits" in terminal.said
+    terminal("budget", "add", "calls=1")
+    assert f"goes on with: holdfast exec --session {session['id']}" in terminal.said
+    terminal("exec", "--session", session["id"])
+    audit = json.loads(terminal("audit", "--json"))
+    assert [(entry["call"], entry["result"]) for entry in audit] == [
+        ("1.1", "ok"),
+        ("1.2", "ok"),
+        ("1.3", "ok"),
+    ]
+    [file] = (terminal.home / "home" / "sessions").glob("*/workspace/a")
+    assert file.read_text() == "123"
+
+
 def test_what_a_live_session_has_can_be_seen_and_a_standing_yes_taken_back(terminal: Terminal) -> None:
     async def live(runtime: Runtime) -> None:
         session = await runtime.create(

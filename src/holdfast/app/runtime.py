@@ -111,11 +111,13 @@ class Runtime:
         journal = await self.store.open(await self.store.find(reference))
         try:
             status = Status(journal)
+            # A turn that ran out may be gone on with, or left for something else, elsewhere.
+            goes_on = status.has_open_turn or (status.can_go_on and choices.get("sandbox") is None)
             terms = self._settle(
                 choices,
                 policy_before=status.policy,
                 model_before=status.model,
-                running_in=status.running_in,
+                running_in=status.running_in if goes_on else "",
             )
             await record_changes(journal, status, terms)
         except BaseException:

@@ -59,7 +59,7 @@ def say_how_it_ended(outcome: Outcome, console: Teller) -> None:
         case _:
             assert_never(outcome)
     if isinstance(outcome, Nonconverged) and outcome.reason == "budget":
-        console.say(f"hint: holdfast budget add SESSION {outcome.dimension}=N, then holdfast -c goes on")
+        console.say(f"hint: holdfast budget add {outcome.dimension}=N, which also says how to go on")
     elif isinstance(outcome, Error):
         console.say(f"hint: {outcome.hint or f'holdfast explain {outcome.code}'}", folds=True)
 

@@ -87,7 +87,7 @@ class Status(Fold):
         self.name: str | None = None
         self.turns: list[TurnRecord] = []
         self.running_in = ""
-        """The engine of a run that waits or was cut off; it cannot go on in another one."""
+        """The engine of a run that waits, was cut off or ran out of budget; it cannot go on in another one."""
         self.notes: deque[Noted] = deque(maxlen=MAX_NOTES)
         self._waiting: set[EscalationId] = set()
         self._is_raised = False
@@ -121,7 +121,8 @@ class Status(Fold):
                 self.running_in = ""
             case TurnEnded() if self.turns:
                 self._is_raised = False
-                self.running_in = ""
+                if not _is_out_of_budget(event.outcome):
+                    self.running_in = ""
                 self._amend(ended_ms=entry.at_ms, outcome=event.outcome)
             case CallSettled() if self.turns and event.changes:
                 self._amend(changes=summed_up((*self.turns[-1].changes, *event.changes)))
@@ -158,6 +159,7 @@ class Status(Fold):
     def _begin(self, turn: TurnRecord) -> None:
         self.turns.append(turn)
         self._marked = ()
+        self.running_in = ""
 
     def _amend(self, **fields: object) -> None:
         self.turns[-1] = msgspec.structs.replace(self.turns[-1], **fields)
@@ -170,8 +172,7 @@ class Status(Fold):
     @property
     def can_go_on(self) -> bool:
         """Whether the last turn was stopped by a budget that has been raised since."""
-        last = self.turns[-1].outcome if self.turns else None
-        return self._is_raised and isinstance(last, Nonconverged) and last.reason == "budget"
+        return self._is_raised and bool(self.turns) and _is_out_of_budget(self.turns[-1].outcome)
 
     @property
     def activity(self) -> Literal["ready", "processing", "waiting"]:
@@ -179,3 +180,7 @@ class Status(Fold):
         if not self.has_open_turn:
             return "ready"
         return "waiting" if self._waiting else "processing"
+
+
+def _is_out_of_budget(outcome: Outcome | None) -> bool:
+    return isinstance(outcome, Nonconverged) and outcome.reason == "budget"

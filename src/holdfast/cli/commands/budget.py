@@ -2,7 +2,8 @@
 
 holdfast budget                             the newest session
 holdfast budget show NAME --json
-holdfast budget add NAME tokens=50000 cost_usd=1.50
+holdfast budget add tokens=50000 cost_usd=1.50
+holdfast budget add NAME calls=10
 
 What is added goes to the session, to the turn that ran out, and to the purse it shares with its forks. A session that
 another process holds is told, and heeds it before its next step.
@@ -20,6 +21,7 @@ from holdfast.core.errors import InvalidInput, SessionHeld
 from holdfast.core.events import Recorded, TurnEnded
 from holdfast.core.fold import Reading, effective
 from holdfast.gate import Budget, Inbox, Purse, RaiseBudget, share_of
+from holdfast.session import Status
 from holdfast.store import EmbeddedStore, Home
 
 WORKING = "reads the journal"
@@ -34,12 +36,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read the journal; with `add`, raise the limits. A turn that ran out then goes on with `holdfast -c`."""
+    """Read the journal; with `add`, raise the limits. A turn that ran out can go on then."""
     console = Console()
+    reference, amounts = arguments.session, arguments.amounts
+    if reference is not None and "=" in reference:  # no session has a name like that
+        reference, amounts = None, [reference, *amounts]
     async with opened_store() as (home, store):
-        session = await chosen_session(store, arguments.session)
+        session = await chosen_session(store, reference)
         if arguments.action == "add":
-            console.say(await _add(home, store, session, arguments.amounts))
+            console.say(await _add(home, store, session, amounts))
         recorded = await store.read(session)
     budget = Budget(Reading(recorded), turn_limits=Limits())
     tree = _left_in_tree(home, recorded, session)
@@ -80,9 +85,12 @@ async def _add(home: Home, store: EmbeddedStore, session: SessionId, amounts: li
         if purse.is_readable:
             purse.join(share_of(session, journal.recorded))
         await inbox.heed(journal, Budget(journal, turn_limits=Limits(), tree=purse))
+        is_code = bool(turns := Status(journal).turns) and turns[-1].is_code
     finally:
         await journal.release()
-    return f"added; a turn that ran out goes on with: holdfast -r {session}"
+    return (
+        f"added; a turn that ran out goes on with: holdfast {'exec --session' if is_code else '-r'} {session}"
+    )
 
 
 def _added(amounts: list[str], limits: Limits, stopped_by: str) -> Limits:
@@ -97,7 +105,7 @@ def _added(amounts: list[str], limits: Limits, stopped_by: str) -> Limits:
             amount = Decimal(number)
         except InvalidOperation:
             amount = Decimal(0)
-        if not amount.is_finite() or amount <= 0:
+        if not amount.is_finite() or _KINDS[dimension](amount) <= 0:
             raise InvalidInput(f"{number!r} is nothing to add", hint=f"as in {dimension}=1000")
         if getattr(limits, dimension) is None and dimension != stopped_by:
             raise InvalidInput(

@@ -100,12 +100,13 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _gone_on(session: Session) -> Outcome:
-    if not session.status.has_open_turn or not session.status.turns[-1].is_code:
+    turns = session.status.turns
+    outcome = await session.advance() if turns and turns[-1].is_code else None
+    if outcome is None:
         raise SessionNotReady(
-            "no code waits in this session or was cut off", hint="name a file with code to run"
+            "no code waits in this session, was cut off, or may go on with a raised budget",
+            hint="name a file with code to run",
         )
-    outcome = await session.advance()
-    assert outcome is not None, "an open turn has something to go on with"
     return outcome
 
 
