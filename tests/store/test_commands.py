@@ -253,6 +253,18 @@ def test_where_there_are_no_sessions_that_is_said(run: Run, tmp_path: Path) -> N
     assert (code, "no sessions" in told, (tmp_path / "backup").exists()) == (1, True, False)
 
 
+def test_no_command_writes_a_secret_that_we_know(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary-1234")
+    assert run("rename", "first", "sk-canary-1234")[0] == 0
+    assert run("fork", "s-1", "--event", "4", "-n", "my-sk-canary-1234")[0] == 0
+    run("search", "canary")
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
+    assert b"canary" not in kept
+    assert kept.count(b"[redacted]") >= 2
+
+
 def test_nothing_is_left_of_a_deleted_session_but_its_tombstone(run: Run, tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("open('canary-file.txt', 'w').write('canary-content')")
     assert run("exec", "code.py")[0] == 0

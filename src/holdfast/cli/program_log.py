@@ -62,12 +62,7 @@ def _append(path: Path, body: bytes) -> None:
 
 
 def _redacted(text: str, root: Path) -> bytes:
-    from holdfast.app import redactor
-    from holdfast.mcp import Shelf
+    from holdfast.cli.secrecy import known_secrets
 
-    try:
-        servers = Shelf(root).servers()
-    except (OSError, HoldfastError):
-        servers = ()  # what is wrong with them is told elsewhere
-    body = redactor(servers)(text.encode("utf-8", "backslashreplace"))
+    body = known_secrets(root)(text.encode("utf-8", "backslashreplace"))
     return body[:MOST_RECORD_BYTES].rstrip(b"\n") + b"\n"

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from holdfast.cli.console import Console, Teller
+from holdfast.cli.secrecy import Secrecy
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import SessionNotFound
 from holdfast.store import EmbeddedStore, Home, Store
@@ -14,7 +15,7 @@ async def opened_store() -> AsyncIterator[tuple[Home, EmbeddedStore]]:
     """The home and its store, closed again at the end of the block; what was mended is said once."""
     home = Home.default()
     home.prepare()
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await EmbeddedStore.start(home, clock=SystemClock(), redact=Secrecy(home.root))
     console = Console()
     told = say_notices(store, console)
     try:

@@ -1,0 +1,34 @@
+"""Secrecy: keys that were handed to servers and providers are taken out of whatever a command writes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.core.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from holdfast.store import Redactor
+
+
+def known_secrets(root: Path) -> "Redactor":
+    """Takes out what this home and the environment know."""
+    from holdfast.app import redactor
+    from holdfast.mcp import Shelf
+
+    try:
+        servers = Shelf(root).servers()
+    except (OSError, HoldfastError):
+        servers = ()  # what is wrong with them is told elsewhere
+    return redactor(servers)
+
+
+class Secrecy:
+    """Looks the secrets up when the first thing is written: most commands only read, and should not wait for it."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._redactor: Redactor | None = None
+
+    def __call__(self, body: bytes) -> bytes:
+        """What may be written of it."""
+        self._redactor = self._redactor or known_secrets(self._root)
+        return self._redactor(body)
