@@ -126,6 +126,14 @@ async def test_text_that_many_places_share_is_saved_once() -> None:
     assert await value("(list (length all) (equal? (nth all 999) big))", guest=other) == [1000, True]
 
 
+async def test_a_call_whose_name_is_a_book_is_never_made() -> None:
+    host = Host()
+    ended = await run(f"{TEXT} (call big)", host)
+
+    assert "too-large: a name has at most 1000 characters" in ended.error
+    assert host.calls == []
+
+
 async def test_a_long_error_is_cut_like_output() -> None:
     ended = await run(f"{TEXT} (error big)", limits=GuestLimits(output_bytes=1000))
 

@@ -167,6 +167,21 @@ async def test_a_guest_that_forges_its_report_is_lost(guest: Guest, claim: str) 
     assert (await run(guest, "x")).value == 1
 
 
+@pytest.mark.parametrize(
+    "wish", ["not JSON", "[" * 100_000, '{"operation": 5, "arguments": {}}', f'{{"operation": "{"x" * 2000}", "arguments": {{}}}}']
+)  # fmt: skip
+async def test_a_guest_that_forges_a_call_is_lost_and_nothing_is_called(guest: Guest, wish: str) -> None:
+    made: list[str] = []
+
+    async def note(operation: str, arguments: JsonObject) -> Answer:
+        made.append(operation)
+        return Returned()
+
+    ended = await run(guest, f"import wit_world\nwit_world.call_host({wish!r})", note)
+    assert (ended.status, made) == ("lost", [])
+    assert "a call that is none" in ended.error
+
+
 async def test_a_guest_that_forges_its_variables_goes_on_with_those_it_had(guest: Guest) -> None:
     await run(guest, "x = 1")
     forged = "import guest.entry as e, json\nreal = json.dumps\njson.dumps = lambda told, **k: real(told) if 'status' in told else 'no'\nx = 2"

@@ -11,6 +11,7 @@ from holdfast.guests.lisp.language import LANGUAGE, ROUND
 from holdfast.guests.lisp.lists import PAIR_BYTES, gather
 from holdfast.guests.lisp.numbers import integer
 from holdfast.guests.lisp.operations import API, name_arguments
+from holdfast.guests.lisp.reader import MAX_NAME_CHARACTERS
 from holdfast.guests.lisp.registers import Control, Registers
 from holdfast.guests.lisp.tables import key, table
 from holdfast.guests.lisp.texts import shown, text
@@ -95,6 +96,8 @@ def _use(machine: Registers, arguments: list[Datum]) -> None:
 def _call(machine: Registers, arguments: list[Datum]) -> None:
     """Any operation of the host, by its name."""
     operation = text(arguments[0])
+    if len(operation) > MAX_NAME_CHARACTERS:
+        raise Fault("too-large", f"a name has at most {MAX_NAME_CHARACTERS} characters")
     machine.request(operation, name_arguments(operation, (), arguments[1:]))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from typing import Annotated
 
 import msgspec
 
@@ -36,7 +37,7 @@ Ending = Completed | Stopped | Waiting
 class _Wish(Value):
     """What the guest claims to want; not trusted before it has this shape."""
 
-    operation: str
+    operation: Annotated[str, msgspec.Meta(max_length=1000)]
     arguments: dict[str, Json]
 
 
