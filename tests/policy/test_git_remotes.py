@@ -218,6 +218,9 @@ async def test_a_name_that_nobody_resolves_has_a_problem(tmp_path: Path) -> None
         "",
         "http://exa mple.com/r",
         "host\\x:repo",
+        "[x@github.com:22]@evil.example:o/r",
+        "[git@github.com:22]:o/r",
+        "git@[github.com]:o/r",
     ],
 )
 def test_what_is_no_remote_over_a_network_has_a_problem(remote: str) -> None:

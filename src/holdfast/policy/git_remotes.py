@@ -12,7 +12,7 @@ from holdfast.policy.git_settings import GitSettings
 from holdfast.policy.hosts import canonical_host, canonical_path, canonical_url
 
 _SCP = re.compile(
-    r"(?:(?P<user>[^@/\\:\s]+)@)?(?P<host>\[[^\]]+\]|[^/\\:\s@]+):(?!//)(?P<path>.*)", re.DOTALL
+    r"(?:[^@/\\:\s\[\]]+@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^/\\:\s@\[\]]+):(?!//)(?P<path>.*)", re.DOTALL
 )
 _HELPER = re.compile(r"[A-Za-z0-9.+-]+::")
 _NETWORK_SCHEMES = ("https", "http", "ssh", "git", "git+ssh", "ssh+git", "ftp", "ftps")

@@ -12,12 +12,17 @@ from holdfast.core import Role, UrlTarget
 
 _LOCAL_SUFFIXES = (
     "localhost", "local", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa", "localdomain",
+    "localdomain6", "svc",
 )  # fmt: skip
-_REBINDING_SUFFIXES = ("nip.io", "sslip.io", "xip.io", "localtest.me", "lvh.me", "vcap.me", "traefik.me")
+_REBINDING_SUFFIXES = (
+    "nip.io", "sslip.io", "xip.io", "localtest.me", "lvh.me", "vcap.me", "traefik.me", "1u.ms", "rbndr.us",
+    "localhost.direct",
+)  # fmt: skip
 """Public names that resolve to whatever address is written in them, private ones included."""
 _MAX_LENGTH = 8192
 _WEB = ("http", "https")
 _UNSAFE = re.compile(r"[\x00-\x20\x7f-\x9f\\\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]")
+_ADDRESS_IN_NAME = re.compile(r"(?<!\d)(?:\d{1,3}[.-]){3}\d{1,3}(?!\d)")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _IDNA_DEVIATIONS = frozenset("ßς\u200c\u200d")
 
@@ -96,7 +101,10 @@ def is_public(target: UrlTarget) -> bool:
     try:
         address = ipaddress.ip_address(target.host)
     except ValueError:
-        return "." in target.host and not _ends_with(target.host, _LOCAL_SUFFIXES + _REBINDING_SUFFIXES)
+        suffixes = _LOCAL_SUFFIXES + _REBINDING_SUFFIXES
+        return (
+            "." in target.host and not _ends_with(target.host, suffixes) and not _carries_local(target.host)
+        )
     return _is_public_address(address)
 
 
@@ -150,6 +158,18 @@ def _lies_under(path: str, prefix: str) -> bool:
     return given == wanted or given.startswith(wanted + "/")
 
 
+def _carries_local(host: str) -> bool:
+    """Whether an address that is not public is written in a name, as services have it that resolve to such."""
+    for found in _ADDRESS_IN_NAME.finditer(host):
+        try:
+            address = ipaddress.IPv4Address(found[0].replace("-", "."))
+        except ValueError:
+            continue
+        if not _is_public_address(address):
+            return True
+    return False
+
+
 def _ends_with(host: str, suffixes: tuple[str, ...]) -> bool:
     return any(host == suffix or host.endswith("." + suffix) for suffix in suffixes)
 
@@ -197,7 +217,20 @@ def _is_public_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return _is_public_address(inner)
-    return address.is_global and not address.is_multicast
+    is_reserved = any(address in network for network in _RESERVED if network.version == address.version)
+    return address.is_global and not address.is_multicast and not is_reserved
 
 
+_RESERVED = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        "192.0.0.0/24",  # for protocols, and the metadata service of one cloud
+        "168.63.129.16/32",  # of another cloud, to its own machines
+        "::/96",  # addresses of version 4 in forms that nobody routes in public
+        "::ffff:0:0:0/96",
+        "64:ff9b:1::/48",
+        "3fff::/20",
+        "5f00::/16",
+    )
+)
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
