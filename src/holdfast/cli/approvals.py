@@ -18,8 +18,6 @@ from holdfast.core import Clock, Escalation, Json, Response, SystemClock
 from holdfast.session import Session
 
 TICK_SECONDS = 0.03
-_BELL = "\a"
-_NOTIFY = "\x1b]9;Holdfast waits for your yes or no\x07"
 
 Commands = Callable[[str], Awaitable[None]]
 Taken = Callable[[], AbstractAsyncContextManager[object]]
@@ -97,7 +95,7 @@ class TerminalApprover:
     def _show(self, escalation: Escalation, *, is_edited: bool) -> set[str]:
         """Put the question on the screen; returns the digits that may be chosen."""
         if not self._is_plain:
-            self._console.say(f"{_BELL}{_NOTIFY}", end="")
+            self._console.ring("Holdfast waits for your yes or no")
         if self._session is not None:
             show_waiting(self._console, self._session.escalations(), escalation)
         is_whole = show_escalation(self._console, escalation, self._session)

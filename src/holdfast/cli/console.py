@@ -52,17 +52,24 @@ class Console:
         self.print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
     def say(self, text: str = "", tone: Tone = "plain", *, end: str = "\n", folds: bool = False) -> None:
-        """News, for the person at stderr."""
+        """News, for the person at stderr. Whoever chose the words, they write nothing else to a terminal."""
+        text = visible(text)
         text = self._folded(text, self._err) if folds else text
         shown = text if self._is_plain else paint(text, tone, self._err)
         with covered():
             print(shown, end=end, file=self._err, flush=True)
 
     def tell(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
-        """What a command shows a person on stdout."""
+        """What a command shows a person on stdout, with nothing in it that a terminal would obey."""
+        text = visible(text)
         text = self._folded(text, self._out) if folds else text
         with covered():
             print(paint(text, tone, self._out), file=self._out, flush=True)
+
+    def ring(self, why: str) -> None:
+        """Call the person: a bell, and a notification where the terminal knows them."""
+        with covered():
+            print(f"\a\x1b]9;{visible(why)}\x07", end="", file=self._err, flush=True)
 
     @property
     def screen(self) -> os.terminal_size | None:

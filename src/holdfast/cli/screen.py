@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from holdfast.cli.console import Tone, paint
+from holdfast.cli.console import Tone, paint, visible
 from holdfast.cli.folding import fold
 from holdfast.cli.progress import covered
 
@@ -22,7 +22,7 @@ class PlainScreen:
 
     def say(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
         """News, on stderr; a tone is only a colour and a fold only for the eye, and there is neither here."""
-        print(text, file=sys.stderr, flush=True)
+        print(visible(text), file=sys.stderr, flush=True)
 
     async def settle(self) -> None:
         """Wait until everything is written."""
@@ -55,6 +55,7 @@ class LiveScreen:
 
     def say(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
         """News."""
+        text = visible(text)
         if folds:
             text = fold(text, shutil.get_terminal_size().columns)
         self._put(paint(text, tone, sys.stdout))

@@ -71,7 +71,7 @@ def show_log(lines: Sequence[LogLine], console: Console) -> None:
         at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         console.tell(f"{at}  {line.pair}  {_short(line.text)}", folds=True)
         if isinstance(line.outcome, Error):
-            console.tell(f"{'':21}! {line.outcome.code}: {_short(line.outcome.message)}", folds=True)
+            console.tell(f"{'':21}! {_short(line.outcome.code)}: {_short(line.outcome.message)}", folds=True)
         elif line.outcome is None:
             console.tell(f"{'':21}… not answered")
         else:

@@ -1,0 +1,30 @@
+"""Where words go: whoever chose them, a person's terminal is shown them and does not obey them."""
+
+import io
+
+import pytest
+
+from holdfast.cli.console import Console
+from holdfast.cli.screen import PlainScreen
+
+HOSTILE = "gone \x1b[2J\x1b]0;owned\x07 \u202e back\r"
+SHOWN = "gone <U+001B>[2J<U+001B>]0;owned<U+0007> <U+202E> back<U+000D>\n"
+
+
+def test_news_and_tables_write_nothing_to_the_terminal_but_words() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    console = Console(out, err)
+    console.say(HOSTILE, "bad", folds=True)
+    console.tell(HOSTILE, folds=True)
+    assert (err.getvalue(), out.getvalue()) == (SHOWN, SHOWN)
+
+
+def test_so_it_is_in_a_plain_conversation(capsys: pytest.CaptureFixture[str]) -> None:
+    PlainScreen().say(HOSTILE)
+    assert capsys.readouterr().err == SHOWN
+
+
+def test_data_is_what_it_is() -> None:
+    out = io.StringIO()
+    Console(out).print(HOSTILE)
+    assert out.getvalue() == f"{HOSTILE}\n"
