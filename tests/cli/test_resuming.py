@@ -80,6 +80,8 @@ def test_a_session_is_found_by_typing_and_taken_by_enter_on_a_small_screen(home:
 def test_arrows_choose_and_escape_chooses_nothing(home: Path) -> None:
     with terminal("-r", home=home) as typist:
         typist.resize(24, 80)
+        assert typist.wait_for("write the docs<U+001")
+        assert typist.wait_for("…")
         assert typist.wait_for("2 found")
         typist.type("\x1b[B\r")
         assert typist.wait_for(f"{NOTICE} parser")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holdfast.cli.cells import shortened
 from holdfast.cli.console import Teller
 from holdfast.cli.keyboard import LineKeyboard
 
@@ -110,12 +111,16 @@ def _application(selection: Selection, title: str) -> "Application[str | None]":
     from prompt_toolkit.layout import FormattedTextControl, Layout, Window
     from prompt_toolkit.output import create_output
 
+    # On stderr, so that stdout stays free for what is asked of the session.
+    output = create_output(stdout=sys.stderr)
+
     def text() -> "StyleAndTextTuples":
         lines: StyleAndTextTuples = [("bold", f"{title}: "), ("", f"{selection.typed}"), ("reverse", " ")]
         for choice in selection.shown:
             is_marked = choice is selection.marked
+            line = shortened(f"{'>' if is_marked else ' '} {choice.line}", output.get_size().columns)
             lines.append(("", "\n"))
-            lines.append(("reverse" if is_marked else "", f"{'>' if is_marked else ' '} {choice.line}"))
+            lines.append(("reverse" if is_marked else "", line))
         count = len(selection.fitting)
         hidden = count - len(selection.shown)
         more = f", {hidden} more by going down or typing" if hidden else ""
@@ -123,11 +128,10 @@ def _application(selection: Selection, title: str) -> "Application[str | None]":
         lines.append(("fg:ansibrightblack", f"\n  {found}; arrows and Enter choose, Esc leaves"))
         return lines
 
-    # On stderr, so that stdout stays free for what is asked of the session.
     return Application(
         layout=Layout(Window(FormattedTextControl(text, show_cursor=False), wrap_lines=False)),
         key_bindings=_keys(selection),
-        output=create_output(stdout=sys.stderr),
+        output=output,
         erase_when_done=True,
         full_screen=False,
     )
