@@ -63,6 +63,7 @@ def test_what_is_no_request_is_not_shown(tmp_path: Path) -> None:
     put(tmp_path, REQUEST)
     put(tmp_path, REQUEST, id="another-name")
     put(tmp_path, {"escalationId": "x"}, id="x")
+    (tmp_path / "request-bytes.json").write_bytes(b'{"escalationId": "bytes", "serverName": "\xff"}')
     (tmp_path / "request-half.json").write_text('{"escalationId": "ha')
     (tmp_path / "request-..%2f..json").write_text(json.dumps(REQUEST))
     (tmp_path / "request-link.json").symlink_to(tmp_path / f"request-{ID}.json")

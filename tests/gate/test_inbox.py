@@ -105,14 +105,22 @@ async def test_a_request_whose_file_outlived_a_crash_is_heeded_once(tmp_path: Pa
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{", "null", '{"do": "format"}', '{"do": "raise-budget", "added": {"calls": -1}}', "x" * 100_000],
+    [
+        "",
+        "{",
+        "null",
+        '{"do": "format"}',
+        '{"do": "revoke-grant", "grant": "\xff"}',
+        '{"do": "raise-budget", "added": {"calls": -1}}',
+        "x" * 100_000,
+    ],
 )
 async def test_a_request_that_cannot_be_understood_changes_nothing_and_is_told(
     tmp_path: Path, content: str
 ) -> None:
     gate, journal = await gate_over(tmp_path / "inbox", limits=Limits(calls=0))
     (tmp_path / "inbox").mkdir()
-    (tmp_path / "inbox" / "hostile.json").write_text(content)
+    (tmp_path / "inbox" / "hostile.json").write_bytes(content.encode("latin-1"))
     assert isinstance(await gate.submit(call(1)), Refused)
     assert [each.event.code for each in journal.recorded if isinstance(each.event, Noted)] == [
         "request-refused"

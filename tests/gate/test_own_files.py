@@ -32,6 +32,7 @@ TRAPS: dict[str, Trap] = {
     "a pipe": os.mkfifo,
     "a folder": Path.mkdir,
     "endless": long,
+    "no UTF-8": lambda path: path.write_bytes(b'[{"id": "\xff"}]'),
     "deep": lambda path: path.write_text(DEEP),
     "deep in a grant": lambda path: path.write_text(f'[{{"id": "a", "more": {DEEP}}}]'),
 }

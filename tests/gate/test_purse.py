@@ -85,11 +85,19 @@ def test_a_purse_whose_first_session_was_deleted_binds_nobody(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"limits": {}, "shares": 3}', '{"limits": {"calls": -1}, "shares": {}}']
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"limits": {}, "shares": {"\xff": {}}}',
+        '{"limits": {}, "shares": 3}',
+        '{"limits": {"calls": -1}, "shares": {}}',
+    ],
 )
 def test_a_damaged_purse_gives_nothing_until_it_is_made_anew(tmp_path: Path, content: str) -> None:
     made = purse(tmp_path)
-    (tmp_path / "purse.json").write_text(content)
+    (tmp_path / "purse.json").write_bytes(content.encode("latin-1"))
     assert not made.is_readable
     with pytest.raises(StoreUnavailable, match="damaged"):
         made.reserve(Amount(tokens=1))

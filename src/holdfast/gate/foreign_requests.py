@@ -36,7 +36,7 @@ def requests_in(folder: Path) -> list[ForeignRequest]:
             continue
         try:
             request = msgspec.json.decode(content, type=ForeignRequest)
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):  # no JSON, or no UTF-8 in it
             continue
         if request.escalation_id == name[1]:
             found.append(request)

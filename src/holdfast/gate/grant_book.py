@@ -30,7 +30,7 @@ class GrantBook:
             return msgspec.json.decode(content, type=tuple[Grant, ...])
         except FileNotFoundError:
             return ()
-        except (msgspec.DecodeError, RecursionError, OSError) as error:
+        except (ValueError, RecursionError, OSError) as error:  # no JSON, or no UTF-8 in it
             raise InvalidConfig(
                 f"{self._path}: {error}", hint="move the file away; its grants are gone then"
             ) from error

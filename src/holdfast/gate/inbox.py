@@ -76,7 +76,7 @@ class Inbox:
     async def _carry_out(self, name: str, content: bytes, journal: Journal, budget: Budget) -> None:
         try:
             errand = _DECODER.decode(content)
-        except (msgspec.DecodeError, InvalidInput, RecursionError):
+        except (ValueError, InvalidInput, RecursionError):  # no JSON, or no UTF-8 in it
             text = f"a request from elsewhere ({name}) could not be understood, and nothing was done"
             await journal.append(Noted(code="request-refused", text=text))
             return

@@ -143,7 +143,7 @@ class Purse:
                 raise self._damaged(f"it has {size:,} bytes")
             try:
                 content = _DECODER.decode(os.pread(descriptor, size, 0))
-            except (msgspec.DecodeError, InvalidInput, RecursionError, OSError) as error:
+            except (ValueError, InvalidInput, RecursionError, OSError) as error:  # no JSON, or no UTF-8 in it
                 raise self._damaged(error) from None
             yield descriptor, content
         finally:

@@ -9,6 +9,7 @@ something waits, so a session at rest costs nothing.
 """
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -164,8 +165,9 @@ class Rendezvous:
 
 def _response(content: bytes, escalation: Escalation) -> Response:
     try:
+        json.loads(content, object_pairs_hook=_each_once)
         answer = msgspec.json.decode(content, type=_Answer)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):  # no JSON, no UTF-8 in it, or not clear
         return Response(verdict="deny", reason="the response file could not be understood, which is a no")
     if answer.digest is not None and answer.digest != escalation.digest:
         return Response(verdict="deny", reason="the response was for another call, which is a no")
@@ -181,6 +183,11 @@ def _response(content: bytes, escalation: Escalation) -> Response:
         amount=answer.amount,
         reason=answer.reason,
     )
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key stands twice: which one counts is for each reader to guess")
 
 
 def _scopes(escalation: Escalation) -> tuple[Scope, ...]:
