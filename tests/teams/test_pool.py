@@ -214,3 +214,18 @@ async def test_one_who_gives_up_while_a_place_is_cleared_leaves_it_to_the_next()
     may_leave.set()
     await patient
     await a_pool.close()
+
+
+async def test_who_gives_up_in_the_moment_of_being_called_calls_the_next() -> None:
+    a_pool = pool(1, queue_seconds=50)
+    async with a_pool.using(KEYS[0], wake):
+        impatient = asyncio.create_task(use(a_pool, KEYS[1]))
+        patient = asyncio.create_task(use(a_pool, KEYS[2]))
+        for _ in range(3):
+            await asyncio.sleep(0)
+    impatient.cancel()  # called up by the line above, and not yet come
+    await asyncio.wait({impatient})
+    async with asyncio.timeout(30):
+        await patient
+    assert impatient.cancelled()
+    await a_pool.close()
