@@ -194,6 +194,18 @@ def test_a_session_travels_by_file(run: Run, tmp_path: Path, monkeypatch: pytest
     assert (code, "there is no file 'missing.zip'" in told) == (2, True)
 
 
+@pytest.mark.parametrize("place", ["nowhere/x.zip", "file/x.zip", "x" * 300, "link.zip", ".", "/proc/x.zip"])
+def test_a_place_that_cannot_be_written_to_is_told_and_left_as_it_is(
+    run: Run, tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link.zip").symlink_to("nowhere.zip")
+    before = sorted(tmp_path.iterdir())
+    code, _, told = run("export", "first", "-o", place)
+    assert (code, "(invalid-input)" in told, "choose another" in told) == (2, True, True)
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_a_fork_has_the_history_up_to_its_point(run: Run) -> None:
     fork = data(run("fork", "first", "--event", "4", "-n", "branch", "--json"))
     assert (fork["turns"], fork["name"], fork["parent"]["seq"]) == (1, "branch", 4)

@@ -4,6 +4,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +40,7 @@ from holdfast.store.rows import append_records, read_tally
 async def export_session(store: EmbeddedStore, session: SessionId, path: Path, *, now_ms: int) -> Manifest:
     """Write a session into one portable file, a damaged one as far as it can be read. Raises InvalidInput."""
     key = check_session_id(session)
-    if path.exists():
+    if os.path.lexists(path):
         raise InvalidInput(f"{str(path)!r} exists already", hint="choose another file, or remove it first")
     return await store.reading(lambda connection: _export(connection, store.blobs, key, path, now_ms))
 
@@ -87,9 +88,12 @@ def _export(
         _put_in_place(draft, path)
         sync_folder(path.parent)
     except OSError as problem:
-        raise InvalidInput(f"{str(path)!r} cannot be written: {problem.strerror}") from problem
+        raise InvalidInput(
+            f"{str(path)!r} cannot be written: {problem.strerror}", hint="choose another place with -o"
+        ) from problem
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
     return manifest
 
 

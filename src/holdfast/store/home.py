@@ -151,7 +151,7 @@ def private_folder(path: Path) -> Path:
     except OSError as problem:
         raise StoreUnavailable(
             f"the folder {str(path)!r} cannot be used: {problem.strerror}",
-            hint="set HOLDFAST_HOME to a folder of your own",
+            hint="choose a folder of your own; HOLDFAST_HOME says where the home is",
         ) from problem
     return path
 

@@ -71,5 +71,8 @@ def the_only(reference: str, fitting: Sequence[SessionId]) -> SessionId:
         )
     if len(fitting) > 1:
         shown = ", ".join(fitting[:5]) + (", …" if len(fitting) > 5 else "")
-        raise SessionAmbiguous(f"{reference!r} is the beginning of several sessions: {shown}")
+        raise SessionAmbiguous(
+            f"{reference!r} is the beginning of several sessions: {shown}",
+            hint="type more of the id, or the name of the session",
+        )
     return fitting[0]
