@@ -3,11 +3,15 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from tests.teams.companies import company, roster
 
 from holdfast.core import Error, FakeClock, Nonconverged, SystemClock
+from holdfast.core.errors import InvalidInput
 from holdfast.store import EmbeddedStore, Home, MemoryStore
-from holdfast.teams import FlightReport, Letter, OnCall, Roster, ScriptedProgram, Switchboard, echo
+from holdfast.teams import FlightReport, Letter, OnCall, Pair, Roster, ScriptedProgram, Switchboard, echo
+from holdfast.teams.outbox import Outbox
+from holdfast.teams.postbox import Postbox
 
 MESSAGE = "550e8400-e29b-41d4-a716-446655440000"
 
@@ -162,3 +166,37 @@ async def test_a_letter_to_a_team_that_has_left_the_roster_waits_until_it_is_bac
         assert await board.take_up() >= 1
         (letter,) = await settled(board)
     assert letter.state == "answered"
+
+
+async def test_word_that_was_left_is_too_old_after_its_time_and_no_sooner(tmp_path: Path) -> None:
+    clock = FakeClock()
+    heard: list[tuple[str, ...]] = []
+
+    async def listen(letter: Letter, before: object, on_call: OnCall) -> str:
+        heard.append(letter.notices)
+        return "heard"
+
+    async with company(tmp_path, teams(tmp_path), clock=clock, program=ScriptedProgram(listen)) as board:
+        for receiver in ("beta", "gamma"):
+            await board.notify("alpha", receiver, "the door is open", ttl_days=1)
+        clock.advance(86_400 - 1)
+        await board.ask("alpha", "beta", "in time")
+        clock.advance(1)
+        await board.ask("alpha", "gamma", "too late")
+        for days in (0.0, -1.0, 365.1, float("nan")):
+            with pytest.raises(InvalidInput, match="time to live"):
+                await board.notify("alpha", "beta", "word", ttl_days=days)
+    assert heard == [("the door is open",), ()]
+
+
+async def test_the_first_words_under_an_id_are_the_letter(tmp_path: Path) -> None:
+    clock = FakeClock()
+    store = MemoryStore(clock=clock)
+    program = ScriptedProgram(stuck)
+    async with company(tmp_path, teams(tmp_path), store=store, clock=clock, program=program) as board:
+        await board.send("alpha", "beta", "pay one", message=MESSAGE)
+        await board.send("alpha", "beta", "pay a thousand", message=MESSAGE)
+    box = Postbox(Pair(sender="alpha", receiver="beta"), store=store, folder=str(tmp_path / "teams"))
+    (left,) = await Outbox(box).letters()
+    assert left.letter.text == "pay one"
+    await store.close()
