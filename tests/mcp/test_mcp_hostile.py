@@ -114,6 +114,7 @@ async def test_lines_that_are_no_messages_are_skipped(opened: Opener) -> None:
         ("repeater", "which is not open"),
         ("odd-id", "an answer of the wrong shape"),
         ("half", "a message that is not whole"),
+        ("no-text", "a message that is not whole"),
         ("list-result", "an answer of the wrong shape"),
         ("word-error", "an answer of the wrong shape"),
         ("nameless", "an error that belongs to no request"),

@@ -121,7 +121,8 @@ def test_trust_is_in_the_real_folder_and_in_none_beside_below_or_above_it(tmp_pa
     assert not book.trusts(tmp_path / "link")
 
 
-def test_a_damaged_book_trusts_nothing_and_says_so(tmp_path: Path) -> None:
-    (tmp_path / "trusted").write_text('{"folders": "/"}')
+@pytest.mark.parametrize("content", [b'{"folders": "/"}', b'["/", "\xff"]'])
+def test_a_damaged_book_trusts_nothing_and_says_so(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "trusted").write_bytes(content)
     with pytest.raises(InvalidConfig):
         TrustBook(tmp_path / "trusted").trusts(Path("/"))

@@ -60,7 +60,7 @@ class Ledger:
             return  # servers print stray lines to standard output; that alone is no reason to give one up
         try:
             said = msgspec.json.decode(line)
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):  # no JSON, or no UTF-8 in it
             raise ProtocolBroken("it sent a message that is not whole") from None
         if isinstance(said, dict) and any(key in said for key in _ANSWERS):
             raise ProtocolBroken("it sent an answer of the wrong shape")

@@ -61,7 +61,7 @@ class _Body(httpx2.AsyncByteStream):
         """The library drops an answer to another request, and the one that was asked would wait until its time is up."""
         try:
             answered = msgspec.json.decode(body, type=_Named).id
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):  # no JSON, or no UTF-8 in it
             raise httpx2.StreamError("it sent no whole answer") from None
         if answered is not None and str(answered) != str(self._asked):
             raise httpx2.StreamError("it answered another request than the one that was made")

@@ -120,7 +120,7 @@ def _read(path: Path) -> dict[str, object]:
         raise InvalidConfig(f"{path}: cannot be read: {error.strerror}") from error
     try:
         return msgspec.json.decode(text, type=dict[str, object])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8 in it
         raise InvalidConfig(f"{path}: {error}", hint="it has to be one JSON object") from error
 
 

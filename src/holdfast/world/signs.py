@@ -62,6 +62,6 @@ def _private(path: str, flags: int) -> int:
 def _load(file: Path) -> dict[str, _Known]:
     try:
         known = msgspec.msgpack.decode(file.read_bytes(), type=dict[str, _Known])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError):  # not what we wrote, or no UTF-8 in it
         return {}
     return {unescape(path): each for path, each in known.items()}

@@ -33,7 +33,7 @@ class TrustBook:
             return msgspec.json.decode(self._file.read_bytes(), type=list[str])
         except FileNotFoundError:
             return []
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, ValueError) as error:  # no JSON, or no UTF-8 in it
             raise InvalidConfig(
                 f"{self._file}: {error}", hint="move the file away; you are asked again then"
             ) from error

@@ -96,6 +96,9 @@ def work(id: int) -> None:
             send({"jsonrpc": "2.0", "id": {"a": 1}, "result": {}})
         case "half":
             send(json.dumps({"jsonrpc": "2.0", "id": id, "result": result("half")})[:40])
+        case "no-text":
+            sys.stdout.buffer.write(b'{"jsonrpc": "2.0", "id": %d, "result": {"a": "\xff"}}\n' % id)
+            sys.stdout.flush()
         case "halting":
             sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": id, "result": result("half")})[:40])
             sys.stdout.flush()

@@ -112,7 +112,7 @@ async def read(reader: asyncio.StreamReader) -> FromWorker:
         if length > _INLINE_BYTES:
             return await asyncio.to_thread(_from_worker.decode, content)
         return _from_worker.decode(content)
-    except (asyncio.IncompleteReadError, OSError, msgspec.MsgspecError, RecursionError) as problem:
+    except (asyncio.IncompleteReadError, OSError, ValueError, RecursionError) as problem:
         raise BrokenFrame(f"the worker's connection broke: {type(problem).__name__}") from None
 
 

@@ -107,5 +107,5 @@ def _named(tool: Tool) -> Json:
 def _decoded(content: bytes, kind: type[Claim]) -> Claim:
     try:
         return msgspec.json.decode(content, type=kind)
-    except (msgspec.MsgspecError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:  # no JSON, or no UTF-8 in it
         raise Malformed(f"the guest answered with something else than was asked: {problem}") from None
