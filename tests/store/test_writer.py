@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,6 +115,33 @@ async def test_jobs_are_done_and_told_in_order_whoever_does_them(writer: Writer)
             await asyncio.sleep(0)
     await asyncio.gather(*waiting)
     assert done == told == list(range(2_000))
+
+
+async def test_what_the_thread_wrote_first_is_heard_first(writer: Writer) -> None:
+    await warm(writer)
+    is_committing, may_commit = threading.Event(), threading.Event()
+    heard: list[str] = []
+
+    def wait() -> None:
+        is_committing.set()
+        may_commit.wait(30)
+
+    def hold(transaction: Transaction) -> str:
+        transaction.before_commit.append(wait)
+        return "first"
+
+    def add(text: str) -> "asyncio.Future[str]":
+        return writer.submit(lambda _: text, tell=heard.append, is_brief=True)
+
+    first = writer.submit(hold, tell=heard.append)
+    is_committing.wait(30)
+    second = add("second")  # the event loop is about to look for it, but the thread will have taken it
+    may_commit.set()
+    while len(writer._unheard) < 2 or writer._hand.locked():
+        time.sleep(0.001)  # noqa: ASYNC251  # the event loop must not run meanwhile
+    third = add("third")
+    await asyncio.gather(first, second, third)
+    assert heard == ["first", "second", "third"]
 
 
 async def test_the_event_loop_goes_on_while_another_process_writes(writer: Writer, database: Path) -> None:

@@ -44,6 +44,8 @@ class Writer:
         """Held by the thread that holds the pen. Only that one takes jobs out, so they are done in their order."""
         self._calls: queue.SimpleQueue[bool] = queue.SimpleQueue()
         """For the thread: True for jobs that wait, False to end."""
+        self._unheard: list[list[Job[Any]]] = []
+        """What was written and not told yet: it is to be heard before what was written after it."""
         self.reminder = Reminder(LEFT_SECONDS)
         self._done = 0
         self._leeway = 0
@@ -96,8 +98,8 @@ class Writer:
                 group.append(self._jobs.popleft())
             if group and self._pen.try_to_write(group):
                 self._done += len(group)
-                _tell(group, here=loop)
-                group = []
+                written, group = group, []
+                self._tell(written, here=loop)
         finally:
             self._jobs.extendleft(reversed(group))
             self._hand.release()
@@ -122,8 +124,29 @@ class Writer:
                     for each in group:
                         each.problem = each.problem or problem
                 self._done += len(group)
-                _tell(group)
+                self._tell(group)
                 self._pen.tidy(self._look_after)
+
+    # -- in either
+
+    def _tell(self, group: list[Job[Any]], *, here: asyncio.AbstractEventLoop | None = None) -> None:
+        """INVARIANT: by whoever holds the pen, so that nothing which was written later is heard before."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[Job[Any]]] = {}
+        for job in group:
+            by_loop.setdefault(job.loop, []).append(job)
+        for loop, jobs in by_loop.items():
+            if loop is here and not self._unheard:
+                _settle(jobs)
+                continue
+            self._unheard.append(jobs)
+            try:
+                loop.call_soon_threadsafe(self._hear, jobs)
+            except RuntimeError:  # the loop of the asker is gone; what was written stays written
+                self._unheard.remove(jobs)
+
+    def _hear(self, jobs: list[Job[Any]]) -> None:
+        self._unheard.remove(jobs)
+        _settle(jobs)
 
     def _next(self) -> Job[Any] | None:
         try:
@@ -134,22 +157,6 @@ class Writer:
     def _look_after(self, connection: sqlite3.Connection) -> None:
         done, self._done = self._done, 0
         self._leeway = self._afterwards(connection, done)
-
-
-def _tell(group: list[Job[Any]], *, here: asyncio.AbstractEventLoop | None = None) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[Job[Any]]] = {}
-    for job in group:
-        by_loop.setdefault(job.loop, []).append(job)
-    for loop, jobs in by_loop.items():
-        if loop is here:
-            loop.call_soon(
-                _settle, jobs
-            )  # not at once: what the thread has told before is to be heard before
-            continue
-        try:
-            loop.call_soon_threadsafe(_settle, jobs)
-        except RuntimeError:  # the loop of the asker is gone; what was written stays written
-            continue
 
 
 def _settle(jobs: list[Job[Any]]) -> None:
