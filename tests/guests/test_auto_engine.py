@@ -66,6 +66,19 @@ async def test_plain_data_moves_along_and_stays(guest: Guest) -> None:
     assert (ended.value, ended.engine) == ({"a": [1, None, 2]}, "wasi")
 
 
+async def test_large_data_moves_along_too_and_what_does_not_is_named(guest: Guest) -> None:
+    await run(guest, "small = 7\nrows = [['row', i, '\"'] for i in range(60000)]\nother = 'x' * 1000000")
+    await run(
+        guest, "import json\nhuge = ['x' * 1000000] * 3\nodd = float('nan')\ndef f():\n    return len(rows)"
+    )
+    ended = await run(guest, f"{GENERATOR}\n[small, len(rows), rows[-1], len(other)]")
+    assert ended.value == [7, 60000, ["row", 59999, '"'], 1000000]
+    assert ended.printed == (
+        "[this code runs in wasi from now on; define again what did not come along: f, huge, json, odd]\n"
+    )
+    assert (await run(guest, "small")).printed == ""
+
+
 @pytest.mark.parametrize("code", ["print(misspelt)", "echo.say(text=3)", "x = [", "import echo"])
 async def test_code_that_is_wrong_goes_back_to_its_author(guest: Guest, code: str) -> None:
     ended = await run(guest, code)

@@ -10,10 +10,11 @@ from typing import Protocol
 
 import msgspec
 
-from holdfast.core import Answer, JsonObject, encode
+from holdfast.core import Answer
 from holdfast.core.errors import SnapshotRefused
 from holdfast.guests.contract import Capabilities, Engine, Guest, OnCall, Run, RunRequest
-from holdfast.guests.python.handover import refuse_all
+from holdfast.guests.python.handover import Handover, refuse_all, taking_over
+from holdfast.guests.stubs import python_name
 
 _FIRST, _SECOND = b"1", b"2"
 
@@ -21,7 +22,7 @@ _FIRST, _SECOND = b"1", b"2"
 class FirstGuest(Guest, Protocol):
     """A guest that can hand its plain data to another engine."""
 
-    async def variables(self) -> JsonObject:
+    async def variables(self) -> Handover:
         """Those variables that are plain data."""
         ...
 
@@ -90,8 +91,12 @@ class AutoGuest:
         ended = await self._first.run(request, on_call)
         if not (ended.status == "refused" and ended.is_unsupported):
             return self._signed(ended, "it supports this code")
-        await self._move()
-        return self._signed(await self._second.run(request, on_call), _reason(self._first, ended))
+        left = await self._move() - {python_name(tool.group) for tool in request.tools}
+        moved = self._signed(await self._second.run(request, on_call), _reason(self._first, ended))
+        if not left:
+            return moved
+        told = f"[this code runs in {moved.engine} from now on; define again what did not come along: {', '.join(sorted(left))}]\n"
+        return msgspec.structs.replace(moved, printed=told + moved.printed)
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
         self._has_moved = _is_second(snapshot)
@@ -115,14 +120,13 @@ class AutoGuest:
     def _current(self) -> Guest:
         return self._second if self._has_moved else self._first
 
-    async def _move(self) -> None:
-        """Take the plain data along."""
-        variables = await self._first.variables()
-        if variables:
-            text = encode(variables).decode()
-            code = f"import json as _json\nglobals().update(_json.loads({text!r}))"
+    async def _move(self) -> frozenset[str]:
+        """Take the plain data along. The names of what stays behind."""
+        handover = await self._first.variables()
+        for code in taking_over(handover.variables):
             await self._second.run(RunRequest(code=code), refuse_all)
         self._has_moved = True
+        return frozenset(handover.left)
 
     def _signed(self, ended: Run, reason: str) -> Run:
         snapshot = None if ended.snapshot is None else self._marked(ended.snapshot)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.core import Answer, JsonObject, Parked
+from holdfast.core import Answer, Parked
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
-from holdfast.guests.python.handover import handover_code, read_handover, refuse_all
+from holdfast.guests.python.handover import Handover, handover_request, read_handover, refuse_all
 from holdfast.guests.python.losses import WorkerLost
 from holdfast.guests.python.progress import (
     Progress,
@@ -77,11 +77,11 @@ class PythonGuest:
             execution = self._execution(worker, request, on_call, parked.state, parked.progress)
             return await self._finish(execution, execution.go_on(parked, answer))
 
-    async def variables(self) -> JsonObject:
+    async def variables(self) -> Handover:
         """Those variables that are plain data, for another engine to go on with."""
         if self._state is None:
-            return {}
-        ended = await self.run(RunRequest(code=handover_code(self._state.names)), refuse_all)
+            return Handover()
+        ended = await self.run(handover_request(self._state.names), refuse_all)
         return read_handover(ended)
 
     async def snapshot(self) -> bytes:

@@ -3,30 +3,81 @@
 Values of other kinds never cross: the interpreter of version 1.4.0 dies when it hands out an instance of a guest's class.
 """
 
+import builtins
 import keyword
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from holdfast.core import Answer, JsonObject, Refused
-from holdfast.guests.contract import Run
+from holdfast.core import Answer, Json, JsonObject, Refused, Value
+from holdfast.guests.contract import GuestLimits, Run, RunRequest
 
 _MAX_NAMES = 2_000
+_MAX_CHARACTERS = 12_000_000
+"""Of all variables together, as JSON."""
+_MAX_OF_ONE = 1_500_000
+"""Of one of them: it has to fit into the text of a program, where each quote takes two characters."""
 
 
-def handover_code(names: Iterable[str]) -> str:
-    """Code whose value is the JSON text of each variable that has one."""
+class Handover(Value):
+    """What goes along to another engine, and the names of what stays behind."""
+
+    variables: JsonObject = {}
+    left: tuple[str, ...] = ()
+
+
+def handover_request(names: Iterable[str]) -> RunRequest:
+    """Code whose value is the JSON text of each variable that has one, and the names of the others."""
     chosen = [name for name in names if not keyword.iskeyword(name) and not name.startswith("_")][:_MAX_NAMES]
-    lines = ["import json as _json", "_written = {}"]
+    lines = ["import json as _json", f"_written, _left, _room = {{}}, [], {_MAX_CHARACTERS}"]
     for name in chosen:
-        lines.append(f"try:\n    _written[{name!r}] = _json.dumps({name})\nexcept BaseException:\n    pass")
-    return "\n".join([*lines, "_written"])
+        lines.append(
+            f"try:\n    _text = _json.dumps({name})\n"
+            "except NameError:\n    _text = None\n"
+            "except BaseException:\n    _text = ''\n"
+            f"if _text and len(_text) <= min(_room, {_MAX_OF_ONE}):\n"
+            f"    _written[{name!r}] = _text\n    _room -= len(_text)\n"
+            f"elif _text is not None:\n    _left.append({name!r})"
+        )
+    code = "\n".join([*lines, "[_written, _left]"])
+    return RunRequest(code=code, limits=GuestLimits(output_bytes=4 * _MAX_CHARACTERS))
 
 
-def read_handover(ended: Run) -> JsonObject:
-    """The variables, from the value of `handover_code`; none where it was not to be had."""
-    written = ended.value if ended.status == "ok" and isinstance(ended.value, dict) else {}
-    return {name: msgspec.json.decode(text) for name, text in written.items() if isinstance(text, str)}
+def read_handover(ended: Run) -> Handover:
+    """The variables, from the value of the request above; none where it was not to be had."""
+    match ended.value if ended.status == "ok" else None:
+        case [dict() as written, list() as left]:
+            pass
+        case _:
+            return Handover()
+    names = [name for name in left if isinstance(name, str) and not hasattr(builtins, name)]
+    variables: JsonObject = {}
+    for name, text in written.items():
+        try:
+            variables[name] = msgspec.json.decode(str(text))
+        except msgspec.DecodeError:  # Python writes numbers that are none, which JSON does not have
+            names.append(name)
+    return Handover(variables=variables, left=tuple(names))
+
+
+def taking_over(variables: JsonObject) -> Iterator[str]:
+    """Programs that define these variables in CPython, each short enough to be one."""
+    batch: dict[str, Json] = {}
+    size = 0
+    for name, value in variables.items():
+        length = len(msgspec.json.encode(value))
+        if batch and size + length > _MAX_OF_ONE:
+            yield _defining(batch)
+            batch, size = {}, 0
+        batch[name] = value
+        size += length
+    if batch:
+        yield _defining(batch)
+
+
+def _defining(variables: JsonObject) -> str:
+    text = msgspec.json.encode(variables).decode()
+    return f"import json as _json\nglobals().update(_json.loads({text!r}))"
 
 
 async def refuse_all(operation: str, _arguments: JsonObject) -> Answer:
