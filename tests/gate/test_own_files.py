@@ -131,3 +131,21 @@ async def test_a_request_for_limits_beyond_sense_changes_nothing_and_holds_nothi
 def test_a_limit_that_no_reader_of_the_record_would_take_is_no_limit(bound: int) -> None:
     with pytest.raises(InvalidInput):
         Limits(tokens=bound)
+
+
+async def test_a_link_in_the_place_of_a_folder_of_ours_leads_to_nothing_that_is_swept(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    for name in ("letter.txt", "request-phantom00001.json"):
+        (theirs / name).write_text("keep me")
+    for name in ("escalations", "inbox"):
+        (tmp_path / name).symlink_to(theirs)
+    scene = Scene(await record())
+    rendezvous = Rendezvous(tmp_path / "escalations", gate=scene.gate, journal=scene.journal)
+    await rendezvous.open()
+    await scene.asked(read("a.txt"))
+    await rendezvous.close()
+    inbox = Inbox(tmp_path / "inbox")
+    assert inbox.waiting() == 0
+    await inbox.heed(scene.journal, scene.gate.budget)
+    assert sorted(path.name for path in theirs.iterdir()) == ["letter.txt", "request-phantom00001.json"]

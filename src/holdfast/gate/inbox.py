@@ -96,6 +96,8 @@ class Inbox:
 
     def _names(self) -> list[str]:
         try:
-            return sorted(name for name in os.listdir(self._folder) if not name.startswith("."))
+            names = sorted(name for name in os.listdir(self._folder) if not name.startswith("."))
         except OSError:  # not there, as a rule; whatever else stands in its place holds no requests
             return []
+        # What a link leads to is not ours to read and to take away.
+        return names if names and not self._folder.is_symlink() else []

@@ -67,6 +67,8 @@ class Rendezvous:
 
     async def open(self) -> None:
         """Sweep what a dead process left, put out what waits now, and listen."""
+        if self._folder.is_symlink():
+            remove(self._folder)  # what it leads to is not ours to sweep
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         waiting = {escalation.id for escalation in self._gate.escalations.waiting()}
         for path in sorted(self._folder.iterdir()):
