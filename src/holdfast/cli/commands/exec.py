@@ -117,7 +117,7 @@ class _Prints:
         self._console = console
         self._after = after
         self._is_silent = is_silent
-        self._written = 0
+        self._written = ""
         self.text = ""
 
     def __call__(self, entry: Recorded) -> None:
@@ -127,8 +127,8 @@ class _Prints:
             case RunParked(printed=printed) | RunEnded(printed=printed):
                 self.text = printed
                 if entry.seq > self._after and not self._is_silent:
-                    self._console.write(visible(printed[self._written :]))
-                    self._written = len(printed)
+                    self._console.write(visible(printed.removeprefix(self._written)))
+                    self._written = printed
             case _:
                 pass
 

@@ -22,7 +22,7 @@ _MAX_OF_ONE = 1_500_000
 class Handover(Value):
     """What goes along to another engine, and the names of what stays behind."""
 
-    variables: JsonObject = {}
+    variables: JsonObject = msgspec.field(default_factory=dict)
     left: tuple[str, ...] = ()
 
 
