@@ -174,9 +174,11 @@ def test_nothing_is_moved_onto_a_protected_name(inside: Path, opener: Opener, na
     (inside / "way").symlink_to(".git")
     world = FolderWorld(inside, opener=opener)
     world.write("mine", b"#!/bin/sh")
-    with pytest.raises(PathRefused):
-        world.move("mine", name)
-    assert world.read("mine") == b"#!/bin/sh"
+    world.write("kit/pre-commit", b"#!/bin/sh")
+    for source in ("mine", "kit"):
+        with pytest.raises(PathRefused):
+            world.move(source, name)
+    assert world.files() == ("kit/pre-commit", "mine")
     assert os.listdir(inside / ".git") == []
 
 
