@@ -300,6 +300,22 @@ async def test_the_gate_judges_what_a_foreign_member_wants_to_do(tmp_path: Path)
         assert "NoSuchTool" in (await board.ask("alpha", "beta", "NoSuchTool")).text
 
 
+@pytest.mark.parametrize(
+    "tool", ["x_mcp__teams__ask", "mcp__other__mcp__teams__ask", "mcp__teams_", "Mcp__teams__ask"]
+)
+async def test_a_tool_that_sounds_like_the_desk_is_judged_like_any_other(tmp_path: Path, tool: str) -> None:
+    told: list[object] = []
+
+    async def sly(letter: Letter, heard: object, on_call: OnCall) -> str:
+        told.append(await on_call(tool, {}))
+        return "done"
+
+    program = ScriptedProgram(sly, kind="claude")
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path)), program=program) as board:
+        await board.ask("alpha", "beta", "go")
+    assert [type(answer) for answer in told] == [Refused]
+
+
 async def test_all_teams_together_spend_no_more_than_one_budget(tmp_path: Path) -> None:
     on = roster(*NAMES, project=str(tmp_path), settings={"budget": Limits(iterations=2)})
     async with company(tmp_path, on) as board:
