@@ -213,3 +213,32 @@ def test_grants_can_be_looked_at_before_there_is_a_session(terminal: Terminal) -
     assert terminal("grants") == ""
     assert "no grants stand" in terminal.said
     terminal("grants", "--session", "never-begun", code=1)
+
+
+@pytest.mark.parametrize(("scope", "more"), [("times=2", 1), ("turn", 2), ("session", 2), ("minutes=5", 2)])
+def test_a_standing_yes_can_be_given_from_elsewhere_and_is_what_was_shown(
+    terminal: Terminal, scope: str, more: int
+) -> None:
+    write = '(world/write "a" "%d")'
+    (terminal.home / "x.lisp").write_text("(begin " + " ".join(write % n for n in range(3)) + ")")
+    terminal("exec", "--lang", "lisp", "-p", "ask-always", "x.lisp", code=5)
+    shown = terminal("waiting")
+    rule = shown.partition("a standing yes covers: ")[2].strip()
+    assert rule.startswith("world.write on path ")
+    assert rule.endswith("with any content")
+    terminal("approve", "--for", scope)
+    assert rule.split()[-1] in terminal.said
+    [grant] = json.loads(terminal("grants", "--json"))
+    assert grant["text"].startswith(" ".join(rule.split()) + ", ")
+    [session] = json.loads(terminal("sessions", "--json"))
+    terminal("exec", "--session", session["id"], code=0 if more == 2 else 5)
+    by_grant = [entry for entry in json.loads(terminal("audit", "--json")) if entry["transport"] == "grant"]
+    assert len(by_grant) == more
+
+
+@pytest.mark.parametrize("scope", ["always", "times", "times=0", "times=-1", "times=9999999", "turn=2", "x"])
+def test_what_is_no_scope_is_no_yes(terminal: Terminal, scope: str) -> None:
+    (terminal.home / "x.lisp").write_text('(world/write "a" "1")')
+    terminal("exec", "--lang", "lisp", "-p", "ask-always", "x.lisp", code=5)
+    terminal("approve", "--for", scope, code=2)
+    assert len(json.loads(terminal("waiting", "--json"))) == 1

@@ -117,6 +117,16 @@ def test_who_answers_a_live_session_hears_that_it_was_taken(terminal: Terminal, 
     live(terminal, work)
 
 
+def test_a_standing_yes_to_a_live_session_holds_there(terminal: Terminal) -> None:
+    async def work(session: Session) -> None:
+        await session.execute('(world/write "a.txt" "1")', language="lisp")
+        await terminal.beside("approve", "--for", "times=3")
+        [grant] = session.grants()
+        assert (grant.scope, grant.uses_left) == ("times", 2)
+
+    live(terminal, work)
+
+
 def test_approving_after_somebody_else_answered_is_told_so(terminal: Terminal) -> None:
     async def work(session: Session) -> None:
         await session.execute('(world/write "a.txt" "1")', language="lisp")

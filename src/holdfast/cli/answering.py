@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.cli.approval_view import show_escalation
-from holdfast.cli.console import Console
+from holdfast.cli.console import Console, visible
 from holdfast.cli.exits import OK
 from holdfast.cli.foreign import answer_in
 from holdfast.cli.storage import opened_store
 from holdfast.core import PERSON, Escalation, EscalationId, Response, SessionId, SystemClock, encode
 from holdfast.core.errors import EscalationUnknown, InvalidInput, SessionHeld
-from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Recorded
+from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, GrantGiven, Recorded
 from holdfast.core.fold import effective
-from holdfast.gate import Escalations
+from holdfast.gate import Escalations, grant_for, standing_rule
 from holdfast.session import Status
 from holdfast.store import EmbeddedStore, Home, replace_private
 
@@ -34,6 +34,8 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
     """Answer one escalation: in the journal where the session is put away, by file where a process holds it."""
     console = Console()
     if arguments.folder is not None:
+        if response.scope != "once":
+            raise InvalidInput("other programs take a yes for once only", hint="leave --for out")
         return await answer_in(arguments.folder, arguments.escalation, console, response)
     async with opened_store() as (home, store):
         session, escalation = _chosen(await waiting(store, arguments.session), arguments.escalation)
@@ -42,6 +44,8 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
                 "this call is too long to be shown here, and what was not seen is not approved",
                 hint=f"read all of it with `holdfast waiting`, then: holdfast approve {escalation.id} --whole",
             )
+        if response.scope != "once":
+            _show_rule(console, escalation)
         try:
             journal = await store.open(session)
         except SessionHeld:
@@ -49,9 +53,13 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
             console.say(await _heard(store, session, escalation.id, response))
             return OK
         try:
-            await Escalations(journal, clock=SystemClock()).answer(
+            clock = SystemClock()
+            ruling = await Escalations(journal, clock=clock).answer(
                 escalation.id, response, principal=PERSON, transport="command"
             )
+            grant = grant_for(ruling.escalation, response, principal=PERSON, now_ms=clock.now_ms())
+            if grant is not None:
+                await journal.append(GrantGiven(grant=grant))
             is_code = bool(turns := Status(journal).turns) and turns[-1].is_code
         finally:
             await journal.release()
@@ -82,6 +90,15 @@ def _open(recorded: Sequence[Recorded]) -> list[Escalation]:
     return list(found.values())
 
 
+def _show_rule(console: Console, escalation: Escalation) -> None:
+    rule = standing_rule(escalation)
+    if not rule:
+        raise InvalidInput(
+            "where this leads cannot be told, so a yes to it holds once", hint="leave --for out"
+        )
+    console.say(f"  a standing yes covers: {visible(rule)}", folds=True)
+
+
 def _chosen(found: list[tuple[SessionId, Escalation]], wanted: str | None) -> tuple[SessionId, Escalation]:
     matching = [each for each in found if wanted is None or each[1].id == wanted]
     if len(matching) == 1:
@@ -98,7 +115,8 @@ def _chosen(found: list[tuple[SessionId, Escalation]], wanted: str | None) -> tu
 
 def _write(home: Home, session: SessionId, escalation: Escalation, response: Response) -> None:
     decision = "approved" if response.verdict == "approve" else "denied"
-    content = encode({"decision": decision, "digest": escalation.digest, "reason": response.reason})
+    said = {"decision": decision, "digest": escalation.digest, "reason": response.reason}
+    content = encode(said | {"scope": response.scope, "amount": response.amount})
     replace_private(home.escalations(session) / f"response-{escalation.id}.json", content)
 
 

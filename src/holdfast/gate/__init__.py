@@ -13,12 +13,13 @@ from holdfast.gate.grants import Grants, covers, grant_for
 from holdfast.gate.inbox import Inbox, RaiseBudget, RevokeGrant
 from holdfast.gate.loops import Loops
 from holdfast.gate.purse import Purse, Share, limits_of_tree, share_of
-from holdfast.gate.rendezvous import Rendezvous
+from holdfast.gate.rendezvous import MOST_AMOUNT, Rendezvous
 from holdfast.gate.results import Results
 from holdfast.gate.tree import Tree, TreeBudget
 from holdfast.gate.worktime import within_time
 
 __all__ = [
+    "MOST_AMOUNT",
     "AuditEntry",
     "AuditFile",
     "AuditStats",

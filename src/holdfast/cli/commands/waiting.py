@@ -13,6 +13,7 @@ from holdfast.cli.approval_text import exact_call, what_happens, why_it_asks
 from holdfast.cli.console import Console, visible
 from holdfast.cli.foreign import show_requests
 from holdfast.cli.storage import opened_store
+from holdfast.gate import standing_rule
 
 WORKING = "looks for what waits"
 
@@ -47,6 +48,8 @@ async def run(arguments: argparse.Namespace) -> int:
         for line in exact_call(escalation.call):
             console.print(f"    {line}")
         console.tell(f"  why it asks:  {why_it_asks(escalation)}", folds=True)
+        if rule := standing_rule(escalation):
+            console.tell(f"  a standing yes covers: {visible(rule)}", folds=True)
     if found:
         which = "" if len(found) == 1 else " ID"
         console.say(
