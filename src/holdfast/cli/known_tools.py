@@ -1,7 +1,10 @@
 """The tools of a home without starting anything: of its MCP servers as they were last accepted, and what ships of well-known ones."""
 
+import msgspec
+
 from holdfast.core import Tool
 from holdfast.mcp import Shelf, kind_of
+from holdfast.policy import RulePolicy, annotate
 from holdfast.store import Home
 
 
@@ -20,3 +23,13 @@ def known_tools(home: Home) -> dict[str, Tool]:
             tool = annotations.apply(spec, definition)
             found[tool.name] = tool
     return found
+
+
+def with_tools(policy: RulePolicy, home: Home, *, is_annotated: bool) -> RulePolicy:
+    """The policy with the tools of this home. Annotations that were given, or lie beside a compiled policy, go first; those
+    within a policy, last, as at the gate."""
+    document = policy.document
+    known = {name: annotate(tool, policy) for name, tool in known_tools(home).items()}
+    is_first = is_annotated or document.source.endswith(".json")
+    tools = known | document.tools if is_first else document.tools | known
+    return RulePolicy(msgspec.structs.replace(document, tools=tools))

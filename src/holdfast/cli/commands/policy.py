@@ -14,22 +14,16 @@ A policy is a name, a YAML file, or a compiled-policy.json with its tool-annotat
 
 import argparse
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import msgspec
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
 from holdfast.cli.judged_call import request_for
-from holdfast.cli.known_tools import known_tools
+from holdfast.cli.known_tools import with_tools
+from holdfast.cli.recorded_calls import recorded_calls
 from holdfast.core import SystemClock, counted, encode
-from holdfast.core.events import AnyEvent, CallIntended, CallRefused, EscalationOpened, SessionOpened
 from holdfast.policy import (
-    LexicalPaths,
-    RecordedCall,
     RulePolicy,
-    annotate,
     backtest,
     compare,
     explain,
@@ -126,7 +120,7 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
 
 
 async def _check(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _with_tools(_load(arguments, arguments.policy), arguments)
+    policy = _knowing_tools(arguments)
     text = sys.stdin.read() if arguments.call == "-" else arguments.call
     request = await request_for(policy, text, workspace=arguments.workspace, protected=arguments.protected)
     if arguments.action == "explain":
@@ -207,7 +201,7 @@ def _diff(arguments: argparse.Namespace, console: Console) -> int:
 
 
 async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _with_tools(_load(arguments, arguments.policy), arguments)
+    policy = _knowing_tools(arguments)
     home = Home.default()
     home.prepare()
     store = await EmbeddedStore.start(home, clock=SystemClock())
@@ -219,7 +213,7 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
         history = [
             recorded
             for session in sessions
-            for recorded in _calls(
+            for recorded in recorded_calls(
                 (entry.event for entry in await store.read(session)), session, home.workspace(session)
             )
         ]
@@ -237,41 +231,14 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
     return exits.OK
 
 
-def _calls(events: Iterator[AnyEvent], session: str, workspace: Path) -> Iterator[RecordedCall]:
-    """The calls of a journal with what the policy of the day said first: an escalation was one though it was answered, or
-    nobody could be asked. What the gate itself refused, for its shape or for want of budget, no policy was asked about."""
-    asked: set[str] = set()
-    paths = LexicalPaths(str(workspace), home=str(Path.home()))
-    for event in events:
-        match event:
-            case SessionOpened(workspace=folder) if folder:
-                paths = LexicalPaths(folder, home=str(Path.home()))
-            case EscalationOpened():
-                asked.add(event.escalation.call.id)
-                yield RecordedCall(event.escalation.call, event.escalation.decision, session, paths)
-            case CallRefused() | CallIntended() if event.call.id not in asked:
-                decision = event.decision
-                if decision.source.endswith("(no-handler)"):
-                    decision = msgspec.structs.replace(decision, verdict="escalate")
-                if decision.source != "gate":
-                    yield RecordedCall(event.call, decision, session, paths)
-            case _:
-                pass
-
-
-def _with_tools(policy: RulePolicy, arguments: argparse.Namespace) -> RulePolicy:
-    """The policy with the tools of this home's servers. Annotations that were given, or lie beside a compiled policy, go first;
-    those within a policy, last, as at the gate."""
-    document = policy.document
-    known = {name: annotate(tool, policy) for name, tool in known_tools(Home.default()).items()}
-    is_given = arguments.annotations is not None or document.source.endswith(".json")
-    tools = known | document.tools if is_given else document.tools | known
-    return RulePolicy(msgspec.structs.replace(document, tools=tools))
-
-
 def _load(arguments: argparse.Namespace, reference: str, *, is_checked: bool = True) -> RulePolicy:
     values = dict(value.split("=", 1) for value in arguments.value if "=" in value)
     search = (Home.default().policies,)
     return load_policy(
         reference, search=search, annotations=arguments.annotations, values=values, is_checked=is_checked
     )
+
+
+def _knowing_tools(arguments: argparse.Namespace) -> RulePolicy:
+    policy = _load(arguments, arguments.policy)
+    return with_tools(policy, Home.default(), is_annotated=arguments.annotations is not None)
