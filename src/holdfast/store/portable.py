@@ -5,9 +5,6 @@ and `verify.py`, which needs nothing but Python. A file that comes from elsewher
 contents are checked before anything of it is kept.
 """
 
-import os
-import re
-import stat
 import struct
 import zipfile
 import zlib
@@ -24,18 +21,10 @@ from holdfast.core.errors import InvalidId, InvalidInput, JournalDamaged
 from holdfast.core.events import FORMAT, GENESIS, AnyEvent, SessionOpened, chain, decode_event
 from holdfast.store.inspection import Line, Problem
 from holdfast.store.plausible import is_plausible
+from holdfast.store.quarantine import HARMLESS_SIZE, WANTED, open_regular, refuse_hostile
 
-LARGEST_TOTAL = 4 * 1024**3
-LARGEST_JOURNAL = 1024**3
-"""A journal is held in memory as a whole, contents one at a time."""
 LARGEST_LINE = 64 * 1024**2
-MOST_ENTRIES = 100_000
-HARMLESS_SIZE = 64 * 1024**2
-MOST_EXPANSION = 200
-_NAME = re.compile(r"manifest\.json|events\.jsonl|verify\.py|blobs/[0-9a-f]{64}")
-_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MARK = b',"event":'
-_WANTED = "give a file that holdfast export wrote"
 _CHANGED = "it is not what was exported, and nothing of it was kept; ask for another copy"
 _UNREADABLE = (
     zipfile.BadZipFile,
@@ -99,10 +88,10 @@ class Portable:
     def __init__(self, path: Path) -> None:
         self._name = path.name or str(path)
         with self._explained():
-            self._file = _open_regular(path)
+            self._file = open_regular(path)
             try:
                 self._archive = zipfile.ZipFile(self._file)
-                _refuse_hostile(path, self._archive)
+                refuse_hostile(path, self._archive)
             except BaseException:
                 self._file.close()
                 raise
@@ -143,10 +132,10 @@ class Portable:
         try:
             yield
         except FileNotFoundError as problem:
-            raise InvalidInput(f"there is no file {self._name!r}", hint=_WANTED) from problem
+            raise InvalidInput(f"there is no file {self._name!r}", hint=WANTED) from problem
         except _UNREADABLE as problem:
             raise InvalidInput(
-                f"{self._name!r} is no exported session that can be read", hint=_WANTED
+                f"{self._name!r} is no exported session that can be read", hint=WANTED
             ) from problem
 
 
@@ -171,44 +160,12 @@ def _written(line: Line) -> bytes:
     return msgspec.json.encode(head)[:-1] + _MARK + line.body + b"}\n"
 
 
-def _open_regular(path: Path) -> IO[bytes]:
-    # Not waiting: a pipe or a device would keep us here for ever, or never come to an end.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    file = os.fdopen(descriptor, "rb")
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        file.close()
-        raise ValueError("no plain file")
-    return file
-
-
-def _refuse_hostile(path: Path, archive: zipfile.ZipFile) -> None:
-    entries = archive.infolist()
-    names = [entry.filename for entry in entries]
-    reason = None
-    if len(entries) > MOST_ENTRIES or len(set(names)) != len(names):
-        reason = "has too many entries, or one twice"
-    elif not all(_NAME.fullmatch(name) for name in names):
-        reason = "has an entry that does not belong there"
-    elif any(entry.flag_bits & 1 or entry.compress_type not in _PACKINGS for entry in entries):
-        reason = "is encrypted, or packed in a way that we do not pack"
-    elif sum(entry.file_size for entry in entries) > LARGEST_TOTAL or any(map(_is_bomb, entries)):
-        reason = "would grow beyond all measure"
-    if reason is not None:
-        raise InvalidInput(f"{path.name!r} {reason}; nothing of it was kept", hint=_WANTED)
-
-
-def _is_bomb(entry: zipfile.ZipInfo) -> bool:
-    if not entry.filename.startswith("blobs/") and entry.file_size > LARGEST_JOURNAL:
-        return True
-    return entry.file_size > HARMLESS_SIZE and entry.file_size > MOST_EXPANSION * max(entry.compress_size, 1)
-
-
 def _manifest(archive: zipfile.ZipFile) -> Manifest:
     try:
         manifest = msgspec.json.decode(archive.read("manifest.json"), type=Manifest)
         check_session_id(manifest.session)
     except (msgspec.MsgspecError, InvalidId) as problem:
-        raise InvalidInput("the file has no manifest that can be read", hint=_WANTED) from problem
+        raise InvalidInput("the file has no manifest that can be read", hint=WANTED) from problem
     if manifest.format > FORMAT:
         raise InvalidInput(
             f"the file has format {manifest.format}, this Holdfast reads {FORMAT}",
