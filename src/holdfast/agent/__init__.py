@@ -8,4 +8,14 @@ from holdfast.agent.prompt import Mode
 from holdfast.agent.refusals import explained
 from holdfast.agent.turn import Turn
 
-__all__ = ["Asking", "CodeRun", "Conversation", "Mode", "Turn", "bounded", "ended_by", "explained", "trace_of"]
+__all__ = [
+    "Asking",
+    "CodeRun",
+    "Conversation",
+    "Mode",
+    "Turn",
+    "bounded",
+    "ended_by",
+    "explained",
+    "trace_of",
+]
