@@ -434,6 +434,24 @@ async def test_sessions_of_which_only_the_folder_is_left_are_listed_as_damaged(
     await store.close()
 
 
+async def test_no_new_database_takes_the_place_of_one_that_somebody_still_writes_to(
+    home: Home, clock: FakeClock
+) -> None:
+    told = await fill(home, clock, sessions=1)
+    for session in told:
+        home.prepare_session(session)
+    store = await EmbeddedStore.start(home, clock=clock)
+    aside = home.database.rename(home.root / "aside.db")
+    with pytest.raises(StoreUnavailable, match="taken away"):
+        await EmbeddedStore.start(home, clock=clock)
+    assert not home.database.exists()
+    aside.rename(home.database)
+    await store.close()
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert ([line.id for line in await store.sessions()], store.notices) == (list(told), ())
+    await store.close()
+
+
 async def test_a_link_to_a_disk_that_is_not_there_is_no_database_that_is_gone(
     home: Home, clock: FakeClock
 ) -> None:

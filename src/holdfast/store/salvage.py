@@ -23,7 +23,7 @@ _BESIDE = ("", "-wal", "-shm")
 def needs_salvage(home: Home) -> bool:
     """Whether the database is damaged or gone. A thorough look only where something went wrong before."""
     path = home.database
-    if not _has_content(path):
+    if is_gone(home):
         # SQLite would begin anew, and throw a log that is left away together with the commits in it.
         return _has_content(Path(f"{path}-wal")) or bool(traced(home))
     if has_lost_commits(Path(f"{path}-wal")):  # before SQLite opens it, and forgets them
@@ -47,6 +47,11 @@ def needs_salvage(home: Home) -> bool:
     return bool(found != "ok")
 
 
+def is_gone(home: Home) -> bool:
+    """Whether there is no database, or an empty file in its place."""
+    return not _has_content(home.database)
+
+
 def suspicion(home: Home) -> Path:
     """The file that a process leaves which met damage, for the next start."""
     return home.root / "holdfast.db-suspect"
@@ -56,7 +61,7 @@ def salvage(home: Home, *, now_ms: int) -> str:
     """Save what can be read; the line for the person. The caller made sure that nobody has the store open."""
     fresh, ready = home.root / "holdfast.db-new", _ready(home)
     _remove(fresh)
-    what = "damaged" if _has_content(home.database) else "gone"
+    what = "gone" if is_gone(home) else "damaged"
     try:
         kept, damaged = _refill(home, fresh)
         os.replace(fresh, ready)

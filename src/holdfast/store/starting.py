@@ -7,7 +7,7 @@ import holdfast.store.database as database
 from holdfast.core.errors import StoreError, StoreUnavailable
 from holdfast.store.home import Home
 from holdfast.store.presence import Presence, alone, anybody
-from holdfast.store.salvage import finish, needs_salvage, salvage, suspicion
+from holdfast.store.salvage import finish, is_gone, needs_salvage, salvage, suspicion
 
 
 def prepare(home: Home, now_ms: int) -> tuple[Presence, tuple[str, ...]]:
@@ -21,6 +21,12 @@ def prepare(home: Home, now_ms: int) -> tuple[Presence, tuple[str, ...]]:
                 finish(home, now_ms=now_ms)
                 if needs_salvage(home):
                     notices = (salvage(home, now_ms=now_ms),)
+            elif is_gone(home):
+                # A new file in its place would hide what the other process still writes to the old one.
+                raise StoreUnavailable(
+                    f"{str(home.database)!r} was taken away while another process has it open",
+                    hint="put it back, or end that process; the next start says what is left",
+                )
             database.prepare(home.database)
             presence = Presence(home.holders)
     except (sqlite3.Error, OSError) as problem:
