@@ -11,6 +11,7 @@ from tests.gate.terminal import Terminal
 
 from holdfast.app import Runtime
 from holdfast.core import Limits, Nonconverged, Ok, Response
+from holdfast.core.events import GrantGiven
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
 
@@ -121,6 +122,9 @@ def test_a_standing_yes_to_a_live_session_holds_there(terminal: Terminal) -> Non
     async def work(session: Session) -> None:
         await session.execute('(world/write "a.txt" "1")', language="lisp")
         await terminal.beside("approve", "--for", "times=3")
+        async for entry in session.events():
+            if isinstance(entry.event, GrantGiven):
+                break
         [grant] = session.grants()
         assert (grant.scope, grant.uses_left) == ("times", 2)
 
