@@ -181,6 +181,23 @@ async def test_settings_that_never_end_are_nobodys_word_and_hold_nothing_up(
 
 
 @needs_git
+async def test_a_repository_in_which_git_hangs_holds_no_other_up(repository: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    git(other, "remote", "add", "origin", "https://github.com/o/r")
+    os.mkfifo(repository / "pipe")
+    with (repository / ".git" / "config").open("a") as config:
+        config.write(f"[include]\n\tpath = {repository / 'pipe'}\n")
+    resolver = Resolver(timeout_seconds=30)
+    hanging = asyncio.ensure_future(hosts(repository, "origin", resolver))
+    assert await hosts(other, "origin", resolver) == ["github.com"]
+    assert not hanging.done()
+    hanging.cancel()
+    await asyncio.gather(hanging, return_exceptions=True)
+
+
+@needs_git
 async def test_settings_without_measure_are_nobodys_word(repository: Path) -> None:
     remotes = "".join(f'[remote "r{n}"]\n\turl = https://github.com/o/{n}\n' for n in range(MOST_REMOTES + 1))
     (repository / ".git" / "config").write_text(remotes)

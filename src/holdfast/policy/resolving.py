@@ -1,7 +1,7 @@
 """Targets of a call that is going to be made: paths looked at, and git asked where its remotes lead.
 
 What a repository's settings include is chosen by whoever made it, a pipe or a device among them. So git is asked beside the
-event loop, one question at a time, in a second or two and in so many bytes; what it does not say in these, nobody knows.
+event loop, a few questions at a time, each in a second or two and in so many bytes; what it does not say in these, nobody knows.
 """
 
 import asyncio
@@ -13,6 +13,8 @@ from holdfast.policy.git_remotes import ReadRemotes
 from holdfast.policy.git_settings import GitSettings
 from holdfast.policy.targets import targets_of
 
+AT_ONCE = 8
+"""So that one repository in which git hangs holds no other up, and a burst of calls starts no crowd of processes."""
 MAX_BYTES = 262_144
 """Of all settings together; a repository with a hundred remotes has a tenth of it."""
 
@@ -23,7 +25,7 @@ class Resolver:
     def __init__(self, *, git: str = "git", timeout_seconds: float = 2.0) -> None:
         self._git = git
         self._timeout_seconds = timeout_seconds
-        self._asking = asyncio.Lock()
+        self._asking = asyncio.Semaphore(AT_ONCE)
 
     async def targets(self, tool: Tool, arguments: JsonObject, paths: Paths) -> tuple[Target, ...]:
         """Everything the arguments refer to; a remote that cannot be resolved has a `problem`."""
