@@ -1,5 +1,7 @@
 """Traces: the folders of sessions, by which it is known that there was one when the database says nothing of it any more."""
 
+from pathlib import Path
+
 import msgspec
 
 from holdfast.core import SessionId, check_session_id
@@ -16,8 +18,16 @@ def traced(home: Home) -> dict[SessionId, Tally]:
             session = check_session_id(folder.name)
         except InvalidId:
             continue
+        if not _was_used(folder):
+            continue
         changed_ms = max(int(folder.stat().st_mtime * 1000), 0)
         line = begin(session)
         summary = msgspec.structs.replace(line.summary, events=1, created_ms=changed_ms, active_ms=changed_ms)
         lines[session] = msgspec.structs.replace(line, summary=summary)
     return lines
+
+
+def _was_used(folder: Path) -> bool:
+    """Whether it is not merely a place to ask in: a team's member has no more, and its record is begun anew by itself."""
+    inside = list(folder.iterdir())
+    return [each.name for each in inside] != ["escalations"] or any(inside[0].iterdir())
