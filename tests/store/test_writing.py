@@ -14,12 +14,12 @@ from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.events import MessagePosted
 from holdfast.store import EmbeddedStore, Home, verify
-from holdfast.store.database import connect
+from holdfast.store.database import PAGE_BYTES, connect
 from holdfast.store.pen import Transaction
 
 
 def pages_of(log: Path) -> int:
-    return log.stat().st_size // (4096 + 24)
+    return log.stat().st_size // (PAGE_BYTES + 24)
 
 
 async def test_a_turn_of_the_newest_session_writes_few_pages(disk: EmbeddedStore, home: Home) -> None:

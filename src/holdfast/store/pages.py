@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.store.database import PAGE_BYTES
 from holdfast.store.frames import page_size, read_frames
 
 Column = None | int | float | bytes
@@ -50,7 +51,7 @@ def _page_size(content: bytes, log: bytes) -> int:
     size = 65536 if declared == 1 else declared
     if content[:15] != b"SQLite format 3" or size < 512 or size & (size - 1):
         size = page_size(log)
-    return size if 512 <= size <= 65536 and not size & (size - 1) else 4096
+    return size if 512 <= size <= 65536 and not size & (size - 1) else PAGE_BYTES
 
 
 def _rows_of(number: int, pages: dict[int, bytes], *, is_current: bool) -> Iterator[Row]:
