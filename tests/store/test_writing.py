@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,39 @@ async def test_what_a_crash_left_of_a_deleted_session_goes_with_the_next_pruning
     await disk.sweep()
     assert not home.session_folder(doomed.session).exists()
     assert home.session_folder(alive.session).exists()
+
+
+@pytest.mark.parametrize("part", ["", "-wal"])
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_what_goes_into_a_file_that_was_taken_away_is_not_acknowledged(
+    home: Home, clock: FakeClock, part: str, is_replaced: bool
+) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    journal = await store.create(opened())
+    await journal.append(said(1, "kept"))
+    taken = Path(f"{home.database}{part}")
+    taken.rename(home.root / "elsewhere")
+    if is_replaced:
+        taken.write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await journal.append(said(2, "lost"))
+    assert [entry.seq for entry in journal.recorded] == [1, 2]
+    with pytest.raises(StoreUnavailable):
+        await store.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("holdfast-")]
+
+
+async def test_no_empty_database_is_begun_where_one_was_taken_away(home: Home, clock: FakeClock) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    journal = await store.create(opened())
+    home.database.rename(home.root / "elsewhere")
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="removed or replaced"):
+            await journal.append(said(1))
+    assert not home.database.exists()
+    (home.root / "elsewhere").rename(home.database)
+    await journal.append(said(2, "goes on"))
+    assert journal.recorded == await store.read(journal.session)
+    assert (await verify(store, journal.session)).is_sound
+    await store.close()

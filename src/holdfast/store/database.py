@@ -90,6 +90,11 @@ def explain(problem: sqlite3.Error, path: Path) -> StoreError:
     )
 
 
+def identify(path: Path) -> tuple[object, object]:
+    """Which files lie where the database and its log do."""
+    return _file(str(path)), _file(f"{path}-wal")
+
+
 def is_damage(problem: sqlite3.Error) -> bool:
     """Whether SQLite says that the file is not what it wrote."""
     code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
@@ -104,6 +109,14 @@ def create_private(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     if path.stat().st_mode & 0o777 != 0o600:
         path.chmod(0o600)
+
+
+def _file(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_full(path: Path) -> bool:

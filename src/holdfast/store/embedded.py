@@ -55,6 +55,7 @@ class EmbeddedStore(EmbeddedContents):
             connect=partial(database.connect, home.database, timeout_seconds=0),
             explain=partial(explain, home),
             afterwards=LogRoom(home.database),
+            identify=partial(database.identify, home.database),
         )
         super().__init__(home=home, clock=clock, reader=reader, writer=writer)
         self._home = home
@@ -153,11 +154,13 @@ class EmbeddedStore(EmbeddedContents):
         if self._is_closed:
             return
         self._is_closed = True
-        for journal in tuple(self._journals):
-            await journal.release()
-        await self._reader.call(self._writer.stop)
-        await self._reader.close()
-        self._presence.close()
+        try:
+            for journal in tuple(self._journals):
+                await journal.release()
+        finally:  # where a lease cannot be given back, it ends with our presence
+            await self._reader.call(self._writer.stop)
+            await self._reader.close()
+            self._presence.close()
 
     @property
     def home(self) -> Home:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 import holdfast.store.database as database
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, StoreUnavailable
 
 Result = TypeVar("Result")
 LOCK_TIMEOUT_SECONDS = database.LOCK_TIMEOUT_SECONDS
@@ -53,6 +53,9 @@ class Job(Generic[Result]):
     problem: BaseException | None = None
 
 
+Identify = Callable[[], tuple[object, object]]
+"""Which files lie where the database and its log do."""
+
 Arrivals = Callable[[], Job[Any] | None]
 """The next job that waits, taken; None where there is none."""
 
@@ -68,9 +71,15 @@ class Pen:
         self,
         connect: Callable[[], sqlite3.Connection],
         explain: Callable[[sqlite3.Error | OSError], HoldfastError],
+        identify: Identify,
     ) -> None:
         self._connect = connect
         self._explain = explain
+        self._identify = identify
+        self._database: object = None
+        """The file that was written to first, and that stays the one."""
+        self._log: object = None
+        """That of the connection; it comes and goes with it."""
         self._connection: sqlite3.Connection | None = None
         self._failures = 0
         self._moves_log = True
@@ -129,6 +138,7 @@ class Pen:
     def put_away(self) -> None:
         """Close the connection; the next job opens another."""
         self.is_quick = False
+        self._log = None
         if self._connection is not None:
             try:
                 self._connection.close()
@@ -139,6 +149,7 @@ class Pen:
 
     def _attempt(self, group: list[Job[Any]], arrivals: Arrivals, *, is_patient: bool) -> None:
         if self._connection is None:
+            self._check_files()  # before a connection makes an empty database there
             self._connection = self._connect()
             self._moves_log = True
         connection = self._connection
@@ -158,10 +169,27 @@ class Pen:
         begun = time.perf_counter()
         connection.execute("COMMIT")
         self.is_quick = waited + time.perf_counter() - begun < QUICK_SECONDS
+        self._note_files()
+        self._check_files()
         for step in transaction.after_commit:
             # What is committed stays committed: a file that cannot be removed must not have anything done again.
             with suppress(OSError):
                 step()
+
+    def _note_files(self) -> None:
+        if self._log is None:
+            database, self._log = self._identify()
+            self._database = self._database or database
+
+    def _check_files(self) -> None:
+        """Acknowledge nothing that goes into a file which somebody has taken away meanwhile."""
+        database, log = self._identify()
+        is_other_log = self._log is not None and log != self._log
+        if is_other_log or (self._database is not None and database != self._database):
+            raise StoreUnavailable(
+                "the database was removed or replaced while this process had it open, so this cannot be recorded",
+                hint="end every Holdfast and start again: what can be read is saved",
+            )
 
     def _let_log_be_moved(self, connection: sqlite3.Connection, is_allowed: bool) -> None:
         """Whether a commit may be the one that moves SQLite's log into the database, which takes a while."""

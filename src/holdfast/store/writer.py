@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from holdfast.core.errors import HoldfastError, StoreUnavailable
-from holdfast.store.pen import LARGEST_GROUP, Job, Pen, Work
+from holdfast.store.pen import LARGEST_GROUP, Identify, Job, Pen, Work
 from holdfast.store.reminder import Reminder
 
 Result = TypeVar("Result")
@@ -35,9 +35,10 @@ class Writer:
         connect: Callable[[], sqlite3.Connection],
         explain: Callable[[sqlite3.Error | OSError], HoldfastError],
         afterwards: Callable[[sqlite3.Connection, int], int],
+        identify: Identify,
     ) -> None:
         """`afterwards` is told how many jobs were done since it was last called, and says how many may be before the next time."""
-        self._pen = Pen(connect, explain)
+        self._pen = Pen(connect, explain, identify)
         self._afterwards = afterwards
         self._jobs: deque[Job[Any]] = deque()
         self._hand = threading.Lock()
