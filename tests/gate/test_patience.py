@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from holdfast.gate.patience import Patience
+from holdfast.gate.patience import OutOfPatience, Patience
 
 
 async def forever() -> None:
@@ -20,7 +20,7 @@ async def test_what_ends_in_time_has_its_result() -> None:
 
 
 async def test_what_takes_too_long_is_ended() -> None:
-    with pytest.raises(TimeoutError):
+    with pytest.raises(OutOfPatience):
         await Patience(0.01).wait(forever())
 
 
@@ -31,20 +31,20 @@ async def test_what_began_while_another_was_watched_is_ended_too() -> None:
     await asyncio.sleep(0)
     second = asyncio.create_task(patience.wait(forever()))
     ended = await asyncio.gather(first, second, return_exceptions=True)
-    assert [type(one) for one in ended] == [TimeoutError, TimeoutError]
+    assert [type(one) for one in ended] == [OutOfPatience, OutOfPatience]
 
 
 async def test_after_a_rest_it_watches_again() -> None:
     patience = Patience(0.01)
     for _ in range(3):
-        with pytest.raises(TimeoutError):
+        with pytest.raises(OutOfPatience):
             await patience.wait(forever())
 
 
 def test_it_watches_on_whatever_event_loop_it_is_used() -> None:
     patience = Patience(0.01)
     asyncio.run(_quick(patience))
-    with pytest.raises(TimeoutError):
+    with pytest.raises(OutOfPatience):
         asyncio.run(_forever(patience))
 
 
@@ -54,6 +54,15 @@ async def test_cancelled_from_outside_it_is_cancelled_and_not_late() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_time_limit_of_its_own_is_told_as_that() -> None:
+    with pytest.raises(TimeoutError, match="the line was dead"):
+        await Patience(60).wait(dead())
+
+
+async def dead() -> None:
+    raise TimeoutError("the line was dead")
 
 
 async def _quick(patience: Patience) -> None:

@@ -90,6 +90,15 @@ async def test_a_timed_out_call_is_on_record() -> None:
     assert last(record).status == "timeout"
 
 
+async def test_a_time_limit_that_a_tool_ran_into_itself_is_told_in_its_own_words() -> None:
+    def hang_up(_: JsonObject) -> Json:
+        raise TimeoutError("the other side hung up")
+
+    gate, record = await gate_over(hang_up)
+    assert await gate.submit(put()) == Failed(error="TimeoutError", reason="the other side hung up")
+    assert last(record).status == "error"
+
+
 async def test_a_slow_call_holds_up_no_other() -> None:
     tools = Stuck({name: (tool(name), lambda _: "quick") for name in ("box.put", "jar.put")})
     gate, _ = await gate_over(toolset=tools)

@@ -7,6 +7,10 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 
+class OutOfPatience(Exception):
+    """It took too long; a time limit of its own that it ran into is another matter."""
+
+
 class Patience:
     """Waits for each call as many seconds, and no longer."""
 
@@ -17,16 +21,21 @@ class Patience:
         self._watching: asyncio.AbstractEventLoop | None = None
 
     async def wait(self, work: Awaitable[Result]) -> Result:
-        """The result. Raises TimeoutError, with the work cancelled."""
+        """The result. Raises OutOfPatience, with the work cancelled."""
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(None) as limit:
-            self._until[limit] = loop.time() + self.seconds
-            if self._watching is not loop:
-                self._watch(loop)
-            try:
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                self._until[limit] = loop.time() + self.seconds
+                if self._watching is not loop:
+                    self._watch(loop)
                 return await work
-            finally:
-                del self._until[limit]
+        except TimeoutError:
+            if limit.expired():
+                raise OutOfPatience from None
+            raise
+        finally:
+            self._until.pop(limit, None)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()

@@ -9,7 +9,7 @@ from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.core.events import CallSettled
 from holdfast.gate.clearance import Cleared
 from holdfast.gate.judgement import Judge
-from holdfast.gate.patience import Patience
+from holdfast.gate.patience import OutOfPatience, Patience
 from holdfast.gate.results import Results
 from holdfast.gate.sight import in_sight
 from holdfast.store import Journal
@@ -46,7 +46,7 @@ class Performance:
             performed = await self._patience.wait(self._dispatch(cleared))
             seen = in_sight(call.operation, performed.result, self._judge.policy, self._paths)
             result = self._results.clean(seen)
-        except (TimeoutError, ToolTimeout):
+        except (OutOfPatience, ToolTimeout):
             status, error = "timeout", f"no answer within {self._patience.seconds:g} seconds"
             performed = Performed(amount=at_most(reserved))
         except asyncio.CancelledError:
