@@ -99,6 +99,18 @@ def test_lint_fails_on_warnings_only(capsys: pytest.CaptureFixture[str], tmp_pat
     assert said(capsys, "lint", str(file), code=1)[0]["code"] == "too-open"
 
 
+def test_diff_tells_where_code_may_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wide, narrow = tmp_path / "wide.yaml", tmp_path / "narrow.yaml"
+    rules = "policy: p\nrules:\n  - {name: r, deny: '*'}\n"
+    wide.write_text(rules)
+    narrow.write_text(f"{rules}sandboxes: [python, lisp]\n")
+    assert main(["policy", "diff", str(wide), str(narrow)]) == 0
+    assert "~ code may run anywhere -> python, lisp\n" in capsys.readouterr().out
+    assert said(capsys, "diff", str(wide), str(narrow))["sandboxes"] == [None, ["python", "lisp"]]
+    assert main(["policy", "diff", str(narrow), str(narrow)]) == 0
+    assert "code may run" not in capsys.readouterr().out
+
+
 def test_diff_tells_what_gets_looser(capsys: pytest.CaptureFixture[str]) -> None:
     told = said(capsys, "diff", "safe-analysis", "safe-edit")
     assert told["added"] == ["propose-edits"]

@@ -27,6 +27,9 @@ _PROBES = {
 }
 
 
+Sandboxes = tuple[str, ...] | None
+
+
 class Changed(Value):
     """A call that the two policies decide differently."""
 
@@ -48,6 +51,8 @@ class Comparison(Value):
     removed: tuple[str, ...]
     altered: tuple[str, ...]
     changed: tuple[Changed, ...]
+    sandboxes: tuple[Sandboxes, Sandboxes]
+    """Where code may run by the first, and by the second; None is anywhere."""
     probes: int
     """How many calls were tried: the examples of both, and a few of each kind for every known tool."""
 
@@ -66,6 +71,7 @@ def compare(before: RulePolicy, after: RulePolicy, *, calls: Iterable[Example] =
         removed=tuple(name for name in old if name not in new),
         altered=tuple(name for name in new if name in old and _essence(old[name]) != _essence(new[name])),
         changed=tuple(changed),
+        sandboxes=(before.sandboxes, after.sandboxes),
         probes=len(probes),
     )
 

@@ -192,6 +192,9 @@ def _diff(arguments: argparse.Namespace, console: Console) -> int:
     for sign, names in (("+", told.added), ("-", told.removed), ("~", told.altered)):
         for name in names:
             console.print(visible(f"{sign} rule {name}"))
+    was, now = ("anywhere" if each is None else ", ".join(each) or "nowhere" for each in told.sandboxes)
+    if was != now:
+        console.print(f"~ code may run {was} -> {now}")
     for one in told.changed:
         mark = "looser  " if one.is_looser else "stricter"
         call = visible(f"{one.operation} {encode(one.arguments).decode()}")
