@@ -7,6 +7,8 @@ import msgspec
 
 from holdfast.core import EscalationId, SessionId, Usage, Value
 from holdfast.core.events import (
+    CallIntended,
+    CallSettled,
     CodePosted,
     EscalationAnswered,
     EscalationExpired,
@@ -117,6 +119,8 @@ class _Folding:
         if is_activity(record):
             line["active_ms"] = record.at_ms
         match record.event:
+            case CallIntended() | CallSettled():
+                pass  # most events are
             case MessagePosted(turn=turn, text=text):
                 self._begin_turn(turn, text)
                 line["messages"] += 1
