@@ -23,6 +23,8 @@ from holdfast.store import (
     verify,
     verify_all,
 )
+from holdfast.store.database import connect
+from holdfast.store.inspection import inspect
 
 LONG = "long " * 3000  # runs over onto further pages
 
@@ -474,6 +476,31 @@ async def test_what_nothing_can_be_read_of_is_left_and_no_draft_beside_it(
         await EmbeddedStore.start(home, clock=clock)
     assert home.database.read_bytes() == garbage
     assert list(home.root.glob("holdfast.db-*")) == []
+
+
+@pytest.mark.parametrize("column", [b"hash    BLOB", b"body    BLOB", b"seq     INTEGER", b"tally      BLOB"])
+async def test_a_column_whose_name_was_damaged_is_salvaged(
+    home: Home, clock: FakeClock, column: bytes
+) -> None:
+    told = await fill(home, clock, sessions=3)
+    content = home.database.read_bytes()
+    assert content.count(column) == 1
+    home.database.write_bytes(content.replace(column, column.replace(column[1:2], b"3", 1)))
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert "damaged" in store.notices[0]
+    assert {session: await texts(store, session) for session in told} == told
+    await store.close()
+
+
+async def test_a_session_without_any_event_is_not_called_sound(home: Home, clock: FakeClock) -> None:
+    (session,) = await fill(home, clock, sessions=1)
+    statement(home, "DELETE FROM event")
+    statement(home, "UPDATE session SET tally = replace(CAST(tally AS TEXT), '\"events\":4', '\"events\":0')")
+    connection = connect(home.database)
+    found, readable = inspect(connection, session)
+    connection.close()
+    assert readable == []
+    assert found.problems == (Problem(seq=1, what="missing"),)
 
 
 async def test_a_schema_that_cannot_even_be_quoted_is_salvaged(home: Home, clock: FakeClock) -> None:

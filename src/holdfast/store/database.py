@@ -138,7 +138,20 @@ def _check_whole(connection: sqlite3.Connection, path: Path, schema: str) -> Non
         )
     if lost:
         connection.executescript(f"BEGIN IMMEDIATE; {schema} COMMIT;")
+    if not _columns_of(schema) <= set(connection.execute(_COLUMNS)):
+        raise _damage("a table has other columns than it was made with")
     connection.execute("SELECT count(*) FROM (SELECT 1 FROM event LIMIT 1)")
+
+
+_COLUMNS = """SELECT part.name, field.name, field.type, field."notnull", field.dflt_value, field.pk
+FROM sqlite_master AS part, pragma_table_info(part.name) AS field WHERE part.type = 'table'"""
+
+
+def _columns_of(schema: str) -> set[tuple[object, ...]]:
+    """What the tables of a schema are made of: SQLite takes a damaged name of a column for another column."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(schema)
+        return set(connection.execute(_COLUMNS))
 
 
 def _damage(message: str) -> sqlite3.DatabaseError:
