@@ -44,7 +44,7 @@ def writer(database: Path) -> Iterator[Writer]:
         lambda: sqlite3.connect(database, isolation_level=None, timeout=0, check_same_thread=False),
         explained,
         lambda connection, jobs: PLENTY,
-        lambda: (None, None),
+        lambda: None,
     )
     yield made
     made.stop()
@@ -85,7 +85,7 @@ async def test_the_log_is_looked_after_by_the_thread_in_time(database: Path) -> 
         lambda: sqlite3.connect(database, isolation_level=None, check_same_thread=False),
         explained,
         look,
-        lambda: (None, None),
+        lambda: None,
     )
     for _ in range(100):
         await writer.submit(thread, is_brief=True)

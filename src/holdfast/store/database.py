@@ -11,10 +11,11 @@ from holdfast.core.errors import JournalDamaged, StoreError, StoreUnavailable
 
 APPLICATION_ID = 0x484F4C44  # "HOLD"
 VERSION = 1
-PAGE_BYTES = 8192
-"""Of a new database. Measured: events lie closer together than in smaller ones, and a load and a group of writes take a tenth less."""
-CHECKPOINT_PAGES = 2000
+PAGE_BYTES = 4096
+"""Of a new database. Measured beside 8192: there one append takes a tenth longer, and a load and a group of fifty a tenth less."""
+CHECKPOINT_PAGES = 4000
 LOCK_TIMEOUT_SECONDS = 10.0
+_NOTHING = "nothing"
 _TRUTH = ("event", "blob", "tombstone")
 """Tables that nothing else could be made of again."""
 
@@ -90,9 +91,14 @@ def explain(problem: sqlite3.Error, path: Path) -> StoreError:
     )
 
 
-def identify(path: Path) -> tuple[object, object]:
-    """Which files lie where the database and its log do."""
-    return _file(str(path)), _file(f"{path}-wal")
+def identify(path: Path) -> object:
+    """Which file lies there, if any."""
+    # Not the log: to look at a file that is being written to makes the next write to it slower.
+    try:
+        found = os.stat(path)
+    except OSError:
+        return _NOTHING
+    return found.st_dev, found.st_ino
 
 
 def is_damage(problem: sqlite3.Error) -> bool:
@@ -109,14 +115,6 @@ def create_private(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     if path.stat().st_mode & 0o777 != 0o600:
         path.chmod(0o600)
-
-
-def _file(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _is_full(path: Path) -> bool:

@@ -53,8 +53,8 @@ class Job(Generic[Result]):
     problem: BaseException | None = None
 
 
-Identify = Callable[[], tuple[object, object]]
-"""Which files lie where the database and its log do."""
+Identify = Callable[[], object]
+"""Which file lies where the database does."""
 
 Arrivals = Callable[[], Job[Any] | None]
 """The next job that waits, taken; None where there is none."""
@@ -76,10 +76,8 @@ class Pen:
         self._connect = connect
         self._explain = explain
         self._identify = identify
-        self._database: object = None
-        """The file that was written to first, and that stays the one."""
-        self._log: object = None
-        """That of the connection; it comes and goes with it."""
+        self._file: object = None
+        """The one that was written to first, and that stays the one."""
         self._connection: sqlite3.Connection | None = None
         self._failures = 0
         self._moves_log = True
@@ -138,7 +136,6 @@ class Pen:
     def put_away(self) -> None:
         """Close the connection; the next job opens another."""
         self.is_quick = False
-        self._log = None
         if self._connection is not None:
             try:
                 self._connection.close()
@@ -149,7 +146,7 @@ class Pen:
 
     def _attempt(self, group: list[Job[Any]], arrivals: Arrivals, *, is_patient: bool) -> None:
         if self._connection is None:
-            self._check_files()  # before a connection makes an empty database there
+            self._check_file()  # before a connection makes an empty database there
             self._connection = self._connect()
             self._moves_log = True
         connection = self._connection
@@ -169,23 +166,16 @@ class Pen:
         begun = time.perf_counter()
         connection.execute("COMMIT")
         self.is_quick = waited + time.perf_counter() - begun < QUICK_SECONDS
-        self._note_files()
-        self._check_files()
+        self._file = self._file or self._identify()
+        self._check_file()
         for step in transaction.after_commit:
             # What is committed stays committed: a file that cannot be removed must not have anything done again.
             with suppress(OSError):
                 step()
 
-    def _note_files(self) -> None:
-        if self._log is None:
-            database, self._log = self._identify()
-            self._database = self._database or database
-
-    def _check_files(self) -> None:
+    def _check_file(self) -> None:
         """Acknowledge nothing that goes into a file which somebody has taken away meanwhile."""
-        database, log = self._identify()
-        is_other_log = self._log is not None and log != self._log
-        if is_other_log or (self._database is not None and database != self._database):
+        if self._file is not None and self._identify() != self._file:
             raise StoreUnavailable(
                 "the database was removed or replaced while this process had it open, so this cannot be recorded",
                 hint="end every Holdfast and start again: what can be read is saved",
