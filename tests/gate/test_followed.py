@@ -190,7 +190,7 @@ async def test_an_outcome_that_cannot_be_recorded_stops_the_next_effect(store: E
 async def take_over(store: EmbeddedStore, journal: Journal) -> Journal:
     """Whoever takes a session from a process that seems dead has another lease from then on."""
     await store.writing(lambda transaction: store._leases.grant(transaction, journal.session))
-    store._leases.disown(journal.session)
+    store._leases._forget(journal.session)
     return await store.open(journal.session)
 
 

@@ -172,3 +172,22 @@ async def test_no_empty_database_is_begun_where_one_was_taken_away(home: Home, c
     assert journal.recorded == await store.read(journal.session)
     assert (await verify(store, journal.session)).is_sound
     await store.close()
+
+
+async def test_an_opening_that_was_cancelled_in_the_commit_of_its_lease_holds_nothing(
+    disk: EmbeddedStore,
+) -> None:
+    created = await disk.create(opened())
+    await created.release()
+    may_go_on = threading.Event()
+    held_up = disk._writer.submit(lambda _: may_go_on.wait(30))
+    opening = asyncio.create_task(disk.open(created.session))
+    await asyncio.sleep(0)
+    opening.cancel()
+    await asyncio.gather(
+        opening, return_exceptions=True
+    )  # whatever it handed in is in one commit with what holds up
+    may_go_on.set()
+    await held_up
+    again = await disk.open(created.session)
+    await again.append(said(1))

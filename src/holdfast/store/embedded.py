@@ -205,11 +205,15 @@ class EmbeddedStore(EmbeddedContents):
             is_taken = True
             return result
 
+        def disown(transaction: Transaction) -> None:
+            if is_taken:
+                self._leases.disown(transaction, session)
+
         try:
             return await self._writer.submit(taking, is_brief=is_brief)
         except asyncio.CancelledError:
             # Handed in behind it, so that it runs when the lease is taken, if it ever is.
-            self._writer.submit(lambda _: self._leases.disown(session) if is_taken else None)
+            self._writer.submit(disown)
             raise
 
     def _journal(

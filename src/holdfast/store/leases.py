@@ -56,8 +56,12 @@ class Leases:
         transaction.after_commit.append(lambda: self._granted.add((session, fence)))
         return int(fence)
 
-    def disown(self, session: SessionId) -> None:
-        """The lease of a session was granted to somebody who is gone."""
+    def disown(self, transaction: Transaction, session: SessionId) -> None:
+        """The lease of a session was granted to somebody who is gone, by an earlier commit or by this very one."""
+        self._forget(session)
+        transaction.after_commit.append(lambda: self._forget(session))
+
+    def _forget(self, session: SessionId) -> None:
         self._granted = {grant for grant in self._granted if grant[0] != session}
 
     def check(self, transaction: Transaction, session: SessionId, fence: int) -> None:
