@@ -10,6 +10,7 @@ from holdfast.core import (
     FunctionToolset,
     Json,
     JsonObject,
+    Limits,
     Parked,
     Paths,
     Response,
@@ -24,7 +25,7 @@ from holdfast.gate import Gate, GateSettings, GrantBook
 from holdfast.guests import script
 from holdfast.models import use
 from holdfast.policy import FixedPolicy, LexicalPaths, Policy
-from holdfast.store import Journal, MemoryStore
+from holdfast.store import Journal, MemoryStore, Store
 
 TEXT: JsonObject = {"type": "string"}
 PATHS: JsonObject = {"type": "array", "items": TEXT}
@@ -81,8 +82,17 @@ class Scene:
         await self.gate.resolve(parked.escalation, response, principal=PERSON, transport="test")
 
 
-async def record() -> Journal:
-    opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
-    journal = await MemoryStore(clock=FakeClock()).create(opened)
+async def record(store: Store | None = None, limits: Limits | None = None) -> Journal:
+    """A session in which somebody has just said something; in memory, unless a store is given."""
+    opened = SessionOpened(
+        principal=PERSON,
+        folder="/",
+        workspace="",
+        policy="",
+        policy_digest="",
+        model="",
+        limits=limits or Limits(),
+    )
+    journal = await (store or MemoryStore(clock=FakeClock())).create(opened)
     await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
     return journal

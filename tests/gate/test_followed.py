@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.gate.scene import record
 
 from holdfast.core import (
-    PERSON,
     Amount,
     Call,
     FakeClock,
@@ -25,7 +25,7 @@ from holdfast.core import (
     call_id,
 )
 from holdfast.core.errors import LeaseLost
-from holdfast.core.events import BudgetWarned, CallIntended, CallSettled, MessagePosted, SessionOpened
+from holdfast.core.events import BudgetWarned, CallIntended, CallSettled
 from holdfast.gate import Gate, TreeBudget
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.store import EmbeddedStore, Home, Journal
@@ -43,21 +43,6 @@ async def store(tmp_path: Path) -> AsyncIterator[EmbeddedStore]:
     store = await EmbeddedStore.start(Home(tmp_path / "home"), clock=FakeClock())
     yield store
     await store.close()
-
-
-async def record(store: EmbeddedStore, limits: Limits | None = None) -> Journal:
-    opened = SessionOpened(
-        principal=PERSON,
-        folder="/",
-        workspace="",
-        policy="",
-        policy_digest="",
-        model="",
-        limits=limits or Limits(),
-    )
-    journal = await store.create(opened)
-    await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
-    return journal
 
 
 def gate_over(journal: Journal, toolset: FunctionToolset, *, tree: TreeBudget | None = None) -> Gate:
@@ -197,7 +182,8 @@ async def take_over(store: EmbeddedStore, journal: Journal) -> Journal:
 CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from tests.gate.test_followed import PUT, gate_over, put, record
+from tests.gate.scene import record
+from tests.gate.test_followed import PUT, gate_over, put
 from holdfast.core import FunctionToolset, SystemClock
 from holdfast.store import EmbeddedStore, Home
 
