@@ -24,7 +24,7 @@ from holdfast.core import (
     Tool,
     call_id,
 )
-from holdfast.core.errors import LeaseLost
+from holdfast.core.errors import InvalidInput, LeaseLost
 from holdfast.core.events import BudgetWarned, CallIntended, CallSettled
 from holdfast.gate import Gate, TreeBudget
 from holdfast.policy import FixedPolicy, LexicalPaths
@@ -170,6 +170,22 @@ async def test_an_outcome_that_cannot_be_recorded_stops_the_next_effect(store: E
         await gate.submit(put(2), is_followed=True)
     assert [call.id for call in toolset.performed] == ["1.1"]
     assert settled(other) == []
+
+
+async def test_an_outcome_that_no_journal_can_hold_is_not_taken_for_recorded(
+    store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = await record(store, Limits(calls=5))
+    gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}))
+
+    def refuse(_: object) -> None:
+        raise InvalidInput("a known secret is a word that it is made of")
+
+    monkeypatch.setattr(journal, "leave", refuse)
+    with pytest.raises(InvalidInput):
+        await gate.submit(put(1), is_followed=True)
+    assert gate.calls.answer(put(1)) is None
+    assert [cut_off.call.id for cut_off in gate.calls.unknown()] == ["1.1"]
 
 
 async def take_over(store: EmbeddedStore, journal: Journal) -> Journal:

@@ -151,8 +151,9 @@ class Budget(Fold):
             self._tree.release(reservation.tree)
 
     def note(self, settled: CallSettled) -> None:
-        """Take notice of an outcome whose record is on its way."""
-        self._noted[settled.call] = _cost_of_call(settled)
+        """Take notice of an outcome whose record is on its way, or has arrived already."""
+        if settled.call in self._of_calls:
+            self._noted[settled.call] = _cost_of_call(settled)
 
     def hold_time(self) -> float | None:
         """Hold a part of the time that is left for the turn at work, and say how long it is; None without a limit.

@@ -192,9 +192,9 @@ class Gate:
             settled = await self._performance.of(cleared, reservation.amount)
             # What was reserved is held until the outcome is recorded, which is exact where all of it was spent.
             if is_followed and cost_of(settled) == reservation.amount:
+                self._journal.leave(settled)
                 self.calls.note(settled)
                 self.budget.note(settled)
-                self._journal.leave(settled)
             else:
                 await self._journal.append(settled)
         except BaseException:
