@@ -139,7 +139,7 @@ async def _measure(folder: Path, table: Table) -> list[Subject]:
         for subject in able:
             await _fill(subject, f"long-{length}", int(length * min(SCALE, 1)))
         await _appends(able, length, disks, table)
-        await _medians(able, f"load {length} messages, ms", 5, table, partial(_load, f"long-{length}"))
+        await _medians(able, f"load {length} messages, ms", 15, table, partial(_load, f"long-{length}"))
     messages = int(1000 * min(SCALE, 1))
     await _medians(subjects, "fork at 1000, ms", 5, table, lambda one, _: one.fork("long-1000", messages))
     creating = [subject for subject in subjects if subject.most_sessions]

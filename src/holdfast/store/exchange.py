@@ -145,10 +145,7 @@ def _arrive(
 def _missing(transaction: Transaction, segment: Sequence[Line]) -> Sequence[Line]:
     # An ancestor that is here already is shared, if it is the same one as far as both go.
     session = segment[0].session
-    known = {
-        seq: link
-        for seq, _, link, _ in transaction.execute(SQL["read_events"], (session, 0, segment[-1].seq))
-    }
+    known = dict(transaction.execute(SQL["event_hashes"], (session, segment[-1].seq)).fetchall())
     if any(known.get(line.seq, line.hash) != line.hash for line in segment):
         raise SessionExists(f"another session has the id {session!r} of an ancestor of this one")
     rest = [line for line in segment if line.seq not in known]

@@ -5,19 +5,22 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import repeat
+from typing import Any, Protocol
 
 import msgspec
 
 from holdfast.core import SessionId
 from holdfast.core.errors import JournalDamaged, SessionNotFound
-from holdfast.core.events import GENESIS, Recorded, chain, decode_event
+from holdfast.core.events import GENESIS, Recorded, chains, decode_events
 from holdfast.store.database import SQL
 from holdfast.store.fold import Tally
 from holdfast.store.pen import Transaction
 from holdfast.store.records import Entry
 
 LAST = 2**62
+AT_A_TIME = 64
+"""So many events are read and checked together; what they hold stays in the nearer caches."""
 _TALLY: msgspec.json.Decoder[Tally] = msgspec.json.Decoder(Tally)
 
 
@@ -79,23 +82,35 @@ def _read_history(connection: Connection, session: SessionId, after: int, upto: 
     for segment in lineage(connection, session, upto=upto):
         if segment.upto <= after:
             continue
-        writer = segment.session
-        span = (writer, max(segment.after, after), segment.upto)
-        for seq, at_ms, link, body in connection.execute(SQL["read_events"], span):
-            place += 1
-            try:
-                if seq != place or chain(previous, writer, seq, at_ms, body) != link:
-                    raise damaged(session, place)
-                event = decode_event(body)
-            except (msgspec.MsgspecError, TypeError) as problem:  # the types of a row are not sure either
-                raise damaged(session, place) from problem
-            history.append(
-                Recorded(session=writer, seq=seq, at_ms=at_ms, event=event, hash=link, previous=previous)
-            )
-            previous = link
+        span = (segment.session, max(segment.after, after), segment.upto)
+        rows = connection.execute(SQL["read_events"], span)
+        while some := rows.fetchmany(AT_A_TIME):
+            history += _recorded(session, segment.session, place, previous, some)
+            place, previous = history[-1].seq, history[-1].hash
         if segment.upto < LAST and place < segment.upto:
             raise damaged(session, place + 1)
     return history
+
+
+def _recorded(
+    session: SessionId, writer: SessionId, after: int, previous: bytes, rows: Sequence[Any]
+) -> list[Recorded]:
+    """Rows as the events they have to be, each checked. All at once, for one after the other takes a quarter longer."""
+    times, links, bodies = zip(*rows, strict=True)
+    places, before = range(after + 1, after + 1 + len(rows)), (previous, *links[:-1])
+    try:
+        if chains(before, writer, places, times, bodies) == links:
+            return list(map(Recorded, repeat(writer), places, times, decode_events(bodies), links, before))
+        problem = None
+    except (msgspec.MsgspecError, TypeError) as error:  # the types of a row are not sure either
+        problem = error
+    if len(rows) == 1:
+        raise damaged(session, after + 1) from problem
+    return [  # which one is it?
+        one
+        for place, link, row in zip(places, before, rows, strict=True)
+        for one in _recorded(session, writer, place - 1, link, [row])
+    ]
 
 
 def read_tally(connection: Connection, session: SessionId) -> Tally:

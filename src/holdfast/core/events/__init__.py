@@ -16,7 +16,16 @@ from holdfast.core.events.person import (
     GrantGiven,
     GrantRevoked,
 )
-from holdfast.core.events.record import GENESIS, AnyEvent, Recorded, chain, decode_event, encode_event
+from holdfast.core.events.record import (
+    GENESIS,
+    AnyEvent,
+    Recorded,
+    chain,
+    chains,
+    decode_event,
+    decode_events,
+    encode_event,
+)
 from holdfast.core.events.session import (
     FORMAT,
     Noted,
@@ -96,6 +105,8 @@ __all__ = [
     "TurnParked",
     "TurnReopened",
     "chain",
+    "chains",
     "decode_event",
+    "decode_events",
     "encode_event",
 ]

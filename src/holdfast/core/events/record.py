@@ -1,6 +1,9 @@
 """Recorded events: each in its place, with the hash of the one before, so that a changed, removed or reordered one shows."""
 
 import hashlib
+from collections.abc import Iterable
+from itertools import repeat
+from operator import methodcaller
 
 import msgspec
 
@@ -91,7 +94,7 @@ _DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 GENESIS = b"\0" * 32
 
 
-class Recorded(Value):
+class Recorded(Value, kw_only=False):
     """An event in its place: `seq` counts from 1, `hash` covers this event and, through `previous`, all before it."""
 
     session: SessionId
@@ -115,7 +118,26 @@ def decode_event(body: bytes) -> AnyEvent:
         raise msgspec.DecodeError("a text in the event is not UTF-8") from problem
 
 
+def decode_events(bodies: Iterable[bytes]) -> list[AnyEvent]:
+    """The same for many, in less time."""
+    try:
+        return list(map(_DECODER.decode, bodies))
+    except UnicodeDecodeError as problem:
+        raise msgspec.DecodeError("a text in an event is not UTF-8") from problem
+
+
 def chain(previous: bytes, session: str, seq: int, at_ms: int, body: bytes) -> bytes:
     """The hash of an event: over the hash before it, its place, its time and its bytes."""
-    whole = b"%b%b\n%d\n%d\n%b" % (previous, session.encode(), seq, at_ms, body)
-    return hashlib.sha256(whole).digest()
+    return hashlib.sha256(_HASHED % (previous, session.encode(), seq, at_ms, body)).digest()
+
+
+def chains(
+    before: Iterable[bytes], session: str, seqs: Iterable[int], times: Iterable[int], bodies: Iterable[bytes]
+) -> tuple[bytes, ...]:
+    """The same for many events of one session, in less time; `before` has the hash before each."""
+    hashed = map(_HASHED.__mod__, zip(before, repeat(session.encode()), seqs, times, bodies, strict=False))
+    return tuple(map(_digest, map(hashlib.sha256, hashed)))
+
+
+_HASHED = b"%b%b\n%d\n%d\n%b"
+_digest = methodcaller("digest")

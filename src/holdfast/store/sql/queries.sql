@@ -7,8 +7,8 @@ INSERT INTO event (session, seq, at_ms, hash, body) VALUES (?, ?, ?, ?, ?);
 INSERT INTO event (row, session, seq, at_ms, hash, body) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: read_events
--- One session's own rows between two places, in order.
-SELECT seq, at_ms, hash, body FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
+-- One session's own rows between two places, in order. The place of each is in its hash.
+SELECT at_ms, hash, body FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
 
 -- name: inspect_events
 -- The same, typed, whatever somebody put there behind our back.
@@ -18,6 +18,10 @@ FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
 -- name: event_hash
 -- The hash that a fork's first event builds on.
 SELECT ifnull(CAST(hash AS BLOB), x'') FROM event WHERE session = ? AND seq = ?;
+
+-- name: event_hashes
+-- What is known of a session that comes from elsewhere, up to a place.
+SELECT seq, hash FROM event WHERE session = ? AND seq <= ?;
 
 -- name: last_event
 -- Where a journal ends.
