@@ -140,6 +140,12 @@ async def test_making_the_list_anew_changes_nothing_in_a_sound_store(disk: Embed
         ("UPDATE event SET seq = CASE seq WHEN 2 THEN -3 ELSE -2 END WHERE seq IN (2, 3)", 2, "missing"),
         ("UPDATE event SET body = x'00' WHERE seq = 4", 4, "unreadable"),
         ("UPDATE event SET session = 'other' WHERE seq = 3", 3, "missing"),
+        ("UPDATE event SET at_ms = at_ms + 0.5 WHERE seq = 3", 3, "changed"),
+        ("UPDATE event SET at_ms = 9e999 WHERE seq = 3", 3, "changed"),
+        ("UPDATE event SET hash = CAST(hash AS TEXT) WHERE seq = 3", 3, "changed"),
+        ("UPDATE event SET body = CAST(body AS TEXT) WHERE seq = 3", 3, "changed"),
+        ("UPDATE event SET seq = 3.5 WHERE seq = 3", 3, "changed"),
+        ("UPDATE event SET seq = 6 WHERE seq = 4", 4, "missing"),
     ],
 )
 async def test_what_was_changed_removed_or_moved_is_found(
@@ -154,10 +160,56 @@ async def test_what_was_changed_removed_or_moved_is_found(
     store = await EmbeddedStore.start(home, clock=clock)
     found = await verify(store, journal.session)
     assert (seq, what) in [(problem.seq, problem.what) for problem in found.problems]
-    with pytest.raises(JournalDamaged):
+    with pytest.raises(JournalDamaged, match=f"event {seq} "):
         await store.open(journal.session)
     assert (await store.summary(journal.session)).is_damaged
     assert await store.holder(journal.session) is None
+    await store.close()
+
+
+@pytest.mark.parametrize("seq", [63, 64, 65, 128, 129])
+@pytest.mark.parametrize("tampering", ["UPDATE event SET at_ms = at_ms + 1", "DELETE FROM event"])
+async def test_the_one_event_that_is_wrong_is_named_wherever_it_stands(
+    home: Home, clock: FakeClock, tampering: str, seq: int
+) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    journal = await store.create(opened())
+    await journal.append(*(said(turn, "hello") for turn in range(1, 129)))
+    await store.close()
+    statement(home, f"{tampering} WHERE seq = {seq}")
+    store = await EmbeddedStore.start(home, clock=clock)
+    with pytest.raises(JournalDamaged, match=f"event {seq} "):
+        await store.read(journal.session)
+    found = await verify(store, journal.session)
+    assert [problem.seq for problem in found.problems] == [seq]
+    await store.close()
+
+
+async def test_where_a_fork_begins_behind_a_lost_event_only_that_one_is_named(
+    home: Home, clock: FakeClock
+) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    parent = await store.create(opened())
+    await parent.append(*turn(1))
+    fork = await store.fork(parent.session, at=3, opened=opened())
+    await store.close()
+    statement(home, f"DELETE FROM event WHERE session = '{parent.session}' AND seq = 3")
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert (await verify(store, fork.session)).problems == (Problem(seq=3, what="missing"),)
+    await store.close()
+
+
+async def test_an_event_that_stands_twice_is_salvaged(home: Home, clock: FakeClock) -> None:
+    told = await fill(home, clock, sessions=2)
+    statement(home, "DROP INDEX event_place")
+    statement(
+        home,
+        "INSERT INTO event (session, seq, at_ms, hash, body) SELECT session, seq, at_ms, hash, body FROM event LIMIT 3",
+    )
+    store = await EmbeddedStore.start(home, clock=clock)
+    for session, expected in told.items():
+        assert await texts(store, session) == expected
+    assert len(store.notices) == 1
     await store.close()
 
 

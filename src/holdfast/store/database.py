@@ -135,7 +135,10 @@ def _check_whole(connection: sqlite3.Connection, path: Path, schema: str) -> Non
             hint="put a copy of this file back, or set it aside and import what was exported",
         )
     if lost:
-        connection.executescript(f"BEGIN IMMEDIATE; {schema} COMMIT;")
+        try:
+            connection.executescript(f"BEGIN IMMEDIATE; {schema} COMMIT;")
+        except sqlite3.IntegrityError as problem:
+            raise _damage("two rows are in one place") from problem
     if not _columns_of(schema) <= set(connection.execute(_COLUMNS)):
         raise _damage("a table has other columns than it was made with")
     connection.execute("SELECT count(*) FROM (SELECT 1 FROM event LIMIT 1)")

@@ -11,7 +11,7 @@ from holdfast.core.events import GENESIS, Recorded, chain, decode_event
 from holdfast.store.database import SQL
 from holdfast.store.rows import LAST, Connection, Segment, lineage, read_tally
 
-Row = tuple[int, int, bytes, bytes]
+Row = tuple[int, int, bytes, bytes, bool]
 
 
 class Line(Value):
@@ -50,14 +50,14 @@ def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, lis
     """Check every event of a session, and hand out those that can be read."""
     problems: list[Problem] = []
     readable: list[Recorded] = []
-    previous, expected = GENESIS, 1
+    previous, place, expected = GENESIS, 0, 1
     segments = lineage(connection, session)
     for segment in segments:
-        for seq, at_ms, link, body in _rows(connection, segment):
+        for seq, at_ms, link, body, is_typed in _rows(connection, segment):
             problems += _gap(expected, seq)
             # After a gap the link before is unknown, so that only what follows the next event can be held against it.
-            is_linked = seq > expected or chain(previous, segment.session, seq, at_ms, body) == link
-            if not is_linked:
+            is_linked = seq > place + 1 or chain(previous, segment.session, seq, at_ms, body) == link
+            if not (is_typed and is_linked):
                 problems.append(Problem(seq=seq, what="changed"))
             try:
                 event = decode_event(body)
@@ -74,7 +74,7 @@ def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, lis
                         previous=previous,
                     )
                 )
-            previous, expected = link, seq + 1
+            previous, place, expected = link, seq, seq + 1
         if segment.upto < LAST:
             problems += _gap(expected, segment.upto + 1)
             expected = max(expected, segment.upto + 1)
@@ -93,7 +93,7 @@ def _gap(expected: int, found: int) -> list[Problem]:
 def read_lines(connection: Connection, session: SessionId) -> Iterator[Line]:
     """The bytes of every event that is there, as they were written."""
     for segment in lineage(connection, session):
-        for seq, at_ms, link, body in _rows(connection, segment):
+        for seq, at_ms, link, body, _ in _rows(connection, segment):
             yield Line(session=segment.session, seq=seq, at_ms=at_ms, hash=link, body=body)
 
 

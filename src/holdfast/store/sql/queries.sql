@@ -7,12 +7,13 @@ INSERT INTO event (session, seq, at_ms, hash, body) VALUES (?, ?, ?, ?, ?);
 INSERT INTO event (row, session, seq, at_ms, hash, body) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: read_events
--- One session's own rows between two places, in order. The place of each is in its hash.
-SELECT at_ms, hash, body FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
+-- One session's own rows between two places, in order.
+SELECT seq, at_ms, hash, body FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
 
 -- name: inspect_events
--- The same, typed, whatever somebody put there behind our back.
-SELECT CAST(seq AS INTEGER), ifnull(CAST(at_ms AS INTEGER), 0), ifnull(CAST(hash AS BLOB), x''), ifnull(CAST(body AS BLOB), x'')
+-- The same, typed, whatever somebody put there behind our back; and whether it was of these types.
+SELECT CAST(seq AS INTEGER), ifnull(CAST(at_ms AS INTEGER), 0), ifnull(CAST(hash AS BLOB), x''), ifnull(CAST(body AS BLOB), x''),
+    typeof(seq) || typeof(at_ms) || typeof(hash) || typeof(body) = 'integerintegerblobblob'
 FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
 
 -- name: event_hash
