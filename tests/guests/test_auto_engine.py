@@ -109,3 +109,18 @@ async def test_a_parked_run_goes_on_where_it_began(guest: Guest) -> None:
     assert parked.snapshot is not None
     ended = await guest.resume(parked.snapshot, Returned(value="yes"), request, Echo())
     assert (ended.value, ended.engine) == ("yes!", "python")
+
+
+async def test_a_run_that_moved_and_waited_still_tells_what_stayed_behind_and_why_it_moved(
+    guest: Guest,
+) -> None:
+    await run(guest, "def f():\n    return 1")
+    waits = Echo(Parked(escalation=EscalationId("e-1")))
+    request = RunRequest(code=f"{GENERATOR}\nprint(echo.say(text='a'))", tools=(ECHO,))
+    parked = await guest.run(request, waits)
+    assert parked.snapshot is not None
+    ended = await guest.resume(parked.snapshot, Returned(value="yes"), request, Echo())
+    line = "[this code runs in wasi from now on; define again what did not come along: f]\n"
+    assert (parked.printed, ended.printed) == (line, f"{line}yes\n")
+    assert (ended.engine, ended.engine_reason) == ("wasi", parked.engine_reason)
+    assert (await run(guest, "1")).printed == ""

@@ -10,13 +10,29 @@ from typing import Protocol
 
 import msgspec
 
-from holdfast.core import Answer
+from holdfast.core import Answer, Value
 from holdfast.core.errors import SnapshotRefused
 from holdfast.guests.contract import Capabilities, Engine, Guest, OnCall, Run, RunRequest
 from holdfast.guests.python.handover import Handover, refuse_all, taking_over
 from holdfast.guests.stubs import python_name
 
 _FIRST, _SECOND = b"1", b"2"
+
+
+class _Choice(Value):
+    """Why a run is in its engine, and what of the session's variables is not."""
+
+    reason: str
+    left: tuple[str, ...] = ()
+
+    def told(self, engine: str) -> str:
+        """What the author of the code has to know, as a line of its output."""
+        if not self.left:
+            return ""
+        return f"[this code runs in {engine} from now on; define again what did not come along: {', '.join(self.left)}]\n"
+
+
+_BEGAN_THERE = _Choice(reason="the run began there")
 
 
 class FirstGuest(Guest, Protocol):
@@ -80,6 +96,8 @@ class AutoGuest:
         self._second = second
         self._capabilities = capabilities
         self._has_moved = False
+        self._choice = _BEGAN_THERE
+        """Of the run at hand, which may go on after a wait."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -87,21 +105,19 @@ class AutoGuest:
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
         if self._has_moved:
-            return self._signed(await self._second.run(request, on_call), "this session runs there already")
+            self._choice = _Choice(reason="this session runs there already")
+            return self._signed(await self._second.run(request, on_call))
         ended = await self._first.run(request, on_call)
-        if not (ended.status == "refused" and ended.is_unsupported):
-            return self._signed(ended, "it supports this code")
-        left = await self._move() - {python_name(tool.group) for tool in request.tools}
-        moved = self._signed(await self._second.run(request, on_call), _reason(self._first, ended))
-        if not left:
-            return moved
-        told = f"[this code runs in {moved.engine} from now on; define again what did not come along: {', '.join(sorted(left))}]\n"
-        return msgspec.structs.replace(moved, printed=told + moved.printed)
+        self._choice = _Choice(reason="it supports this code")
+        if ended.status == "refused" and ended.is_unsupported:
+            left = await self._move() - {python_name(tool.group) for tool in request.tools}
+            self._choice = _Choice(reason=_reason(self._first, ended), left=tuple(sorted(left)))
+            ended = await self._second.run(request, on_call)
+        return self._signed(ended)
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
         self._has_moved = _is_second(snapshot)
-        ended = await self._current.resume(snapshot[1:], answer, request, on_call)
-        return self._signed(ended, "the run began there")
+        return self._signed(await self._current.resume(snapshot[1:], answer, request, on_call))
 
     async def snapshot(self) -> bytes:
         state = await self._current.snapshot()
@@ -111,6 +127,7 @@ class AutoGuest:
         has_moved = _is_second(state) if state else False
         await (self._second if has_moved else self._first).restore(state[1:])
         self._has_moved = has_moved
+        self._choice = _BEGAN_THERE
 
     async def close(self) -> None:
         await self._first.close()
@@ -128,10 +145,13 @@ class AutoGuest:
         self._has_moved = True
         return frozenset(handover.left)
 
-    def _signed(self, ended: Run, reason: str) -> Run:
+    def _signed(self, ended: Run) -> Run:
         snapshot = None if ended.snapshot is None else self._marked(ended.snapshot)
         engine = self._current.capabilities.engine
-        return msgspec.structs.replace(ended, snapshot=snapshot, engine=engine, engine_reason=reason)
+        printed = self._choice.told(engine) + ended.printed
+        return msgspec.structs.replace(
+            ended, snapshot=snapshot, printed=printed, engine=engine, engine_reason=self._choice.reason
+        )
 
     def _marked(self, data: bytes) -> bytes:
         # Not authenticated, and need not be: each engine opens only what it sealed itself.
