@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.guests.wasi.running import KEY, run
 
-from holdfast.core.errors import EngineMissing, EngineUnready
-from holdfast.guests.wasi import Workers, build, component, recipe, wasi_engine
+from holdfast.core.errors import EngineMissing, EngineUnready, GuestError
+from holdfast.guests.wasi import Workers, build, component, recipe, wasi_engine, workshop
 
 
 def proven(folder: Path, content: bytes = b"native code") -> Path:
@@ -123,6 +123,31 @@ def test_only_the_newest_components_are_kept(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 6
 
 
+def test_what_a_killed_builder_left_goes_when_the_next_one_begins(tmp_path: Path) -> None:
+    (tmp_path / "build-left" / "app").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "build-link").symlink_to(tmp_path / "elsewhere")
+    with workshop.opened_workshop(tmp_path, on_wait=pytest.fail) as place:
+        assert set(tmp_path.glob("build-*")) == {place, tmp_path / "build-link"}
+    assert (tmp_path / "elsewhere").exists()
+
+
+def test_the_place_of_a_builder_at_work_is_not_swept(tmp_path: Path) -> None:
+    with workshop.opened_workshop(tmp_path, on_wait=pytest.fail) as place:
+        workshop.sweep(tmp_path)
+        assert place.exists()
+
+
+async def test_a_builder_that_is_killed_is_told_as_that_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = "import os, sys; os.mkdir(sys.argv[1] + '/build-1'); sys.stderr.write('warning'); sys.stderr.flush(); os.kill(os.getpid(), 9)"
+    monkeypatch.setattr(component, "_BUILDER", program)
+    with pytest.raises(GuestError, match="ended by SIGKILL"):
+        await component.opened(key=KEY, cache=tmp_path, progress=pytest.fail)
+    assert [path.name for path in tmp_path.iterdir()] == ["build.lock"]
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 async def test_two_processes_build_one_component(tmp_path: Path) -> None:
@@ -145,6 +170,7 @@ async def test_a_damaged_component_is_built_anew_and_a_cancelled_build_leaves_no
     building.cancel()
     with pytest.raises(asyncio.CancelledError):
         await building
+    assert [path.name for path in tmp_path.iterdir()] == ["build.lock"]
     await workers.prepare()
     await workers.close()
     component.image_path(tmp_path, recipe.name()).write_bytes(b"evil")
@@ -155,8 +181,4 @@ async def test_a_damaged_component_is_built_anew_and_a_cancelled_build_leaves_no
     await unready.value.make_ready()
     assert (await run(guest, "1")).value == 1
     await engine.close()
-    assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [
-        ".cwasm",
-        ".hmac",
-        ".lock",
-    ]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".cwasm", ".hmac", ".lock"]

@@ -4,15 +4,14 @@ CPython for WASI comes with componentize-py; our guest package is imported in it
 becomes the component. Cranelift then makes native code of it.
 """
 
-import fcntl
 import os
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import holdfast.guests.wasi.component as component
 import holdfast.guests.wasi.recipe as recipe
+from holdfast.guests.wasi.workshop import opened_workshop
 
 _KEPT = 3
 
@@ -22,22 +21,14 @@ def main(cache: str, name: str) -> None:
     key = bytes.fromhex(sys.stdin.read())
     folder = Path(cache)
     os.umask(0o077)
-    with (folder / "build.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("waiting for another process that builds the sandbox", flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with opened_workshop(
+        folder, on_wait=lambda: _tell("waiting for another process that builds the sandbox")
+    ) as workshop:
         found = component.open_proven(folder, name, key)
         if found is not None:
             os.close(found)
             return
-        for left in folder.glob(
-            "build-*"
-        ):  # of a builder that was killed: we hold the lock, so nobody works there
-            shutil.rmtree(left)
-        with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as workshop:
-            _build(Path(workshop), folder, name, key)
+        _build(workshop, folder, name, key)
         _forget_old(folder)
 
 
@@ -46,9 +37,9 @@ def _build(workshop: Path, folder: Path, name: str, key: bytes) -> None:
     (workshop / "app" / "app.py").write_text("from guest.entry import WitWorld\n")
     (workshop / "no-packages").mkdir()
     module, image = workshop / "app.wasm", workshop / "app.cwasm"
-    print("building CPython for the sandbox (1 of 2)", flush=True)
+    _tell("building CPython for the sandbox (1 of 2)")
     _componentize(workshop, module)
-    print("compiling it for this processor (2 of 2)", flush=True)
+    _tell("compiling it for this processor (2 of 2)")
     _compile(module, image)
     descriptor = os.open(image, os.O_RDONLY)
     try:
@@ -60,7 +51,7 @@ def _build(workshop: Path, folder: Path, name: str, key: bytes) -> None:
     # The proof goes first: an image without one is not trusted, a proof without an image is nothing.
     (workshop / "app.hmac").replace(component.proof_path(folder, name))
     image.replace(component.image_path(folder, name))
-    print("the sandbox is ready", flush=True)
+    _tell("the sandbox is ready")
 
 
 def _forget_old(folder: Path) -> None:
@@ -75,6 +66,8 @@ def _componentize(workshop: Path, module: Path) -> None:
     """Call componentize-py as its command line does; it has no other door. Its chatter is ours to keep quiet."""
     import componentize_py  # type: ignore[import-untyped]
 
+    # It unpacks a library, which is to go with the workshop where it is killed.
+    os.environ["TMPDIR"] = str(workshop)
     # Otherwise it looks for installed packages and bakes in whatever this interpreter has.
     os.environ["VIRTUAL_ENV"] = str(workshop / "no-packages")
     sys.argv = [
@@ -94,3 +87,7 @@ def _compile(module: Path, image: Path) -> None:
     compiled = components.Component.from_file(engine(), str(module)).serialize()
     assert isinstance(compiled, bytes | bytearray)
     image.write_bytes(compiled)
+
+
+def _tell(news: str) -> None:
+    print(news, flush=True)

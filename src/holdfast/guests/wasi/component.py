@@ -9,12 +9,14 @@ import contextlib
 import hmac
 import importlib.util
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import holdfast.guests.wasi.recipe as recipe
 from holdfast.core.errors import EngineMissing, GuestError
+from holdfast.guests.wasi.workshop import sweep
 
 Progress = Callable[[str], None]
 
@@ -125,6 +127,11 @@ async def _build(*, key: bytes, cache: Path, name: str, progress: Progress) -> N
         async for line in builder.stdout:
             progress(line.decode().rstrip())
         status = await builder.wait()
+        if status < 0:
+            raise GuestError(
+                f"the sandbox component could not be built: its builder was ended by {signal.Signals(-status).name}",
+                hint="It takes about a gigabyte of memory for half a minute; see whether the machine has it, and try again.",
+            )
         if status != 0:
             told = (await complaints).decode(errors="replace").strip().splitlines()
             raise GuestError(
@@ -137,3 +144,5 @@ async def _build(*, key: bytes, cache: Path, name: str, progress: Progress) -> N
             with contextlib.suppress(ProcessLookupError):
                 builder.kill()
             await builder.wait()
+        if builder.returncode:
+            await asyncio.to_thread(sweep, cache)
