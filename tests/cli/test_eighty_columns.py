@@ -47,6 +47,10 @@ def test_who_said_no_is_seen_though_the_call_is_cut(waiting: Path) -> None:
     assert len(call) <= 80
 
 
+def test_what_was_found_is_shown_as_it_was_said(waiting: Path) -> None:
+    assert shown("search", "clean", home=waiting)[0].endswith(": clean up")
+
+
 @pytest.mark.parametrize("command", [("demo", "--yes"), ("waiting",), ("config",), ("show",)])
 def test_sentences_are_folded_between_words(command: tuple[str, ...], waiting: Path) -> None:
     # A path has no place to be broken at, and a line of a diff is shown as it is.

@@ -178,7 +178,6 @@ def test_search_names_session_and_turn(run: Run) -> None:
     shown = run("search", "docs", "--show")[1]
     assert "[2] you: and now the docs" in shown
     assert "failing" not in shown
-    assert "\x02" not in run("search", "docs", "--json")[1]
     assert run("search", "nowhere")[0] == 1
     assert run("search", "!")[0] == 2
 

@@ -26,11 +26,9 @@ from holdfast.store.redaction import SHORTEST_SECRET, Redactor
 from holdfast.store.spans import read_span
 from holdfast.store.trees import remove_tree
 from holdfast.store.upkeep import rebuild_index, verify, verify_all
-from holdfast.store.wordfile import MATCH_BEGINS, MATCH_ENDS, Passage
+from holdfast.store.wordfile import Passage
 
 __all__ = [
-    "MATCH_BEGINS",
-    "MATCH_ENDS",
     "SHORTEST_SECRET",
     "ContentIntake",
     "ContentSource",

@@ -28,11 +28,9 @@ from holdfast.core.events import (
 )
 from holdfast.store.database import SQL
 
-MATCH_BEGINS, MATCH_ENDS = "\x02", "\x03"
-
 
 class Passage(Value):
-    """A place where the words were found; the marks stand around each of them."""
+    """A place where the words were found."""
 
     session: SessionId
     seq: int

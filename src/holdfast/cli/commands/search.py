@@ -8,18 +8,15 @@ A hit names the session and the turn; `holdfast show SESSION --turn N` goes ther
 """
 
 import argparse
-import sys
-
-import msgspec
 
 import holdfast.cli.commands.show as show
 from holdfast.cli import exits
 from holdfast.cli.amounts import at_least_one
-from holdfast.cli.console import Console, paint, visible
+from holdfast.cli.console import Console
 from holdfast.cli.session_table import span
 from holdfast.cli.storage import opened_store
 from holdfast.core import SystemClock
-from holdfast.store import MATCH_BEGINS, MATCH_ENDS, search
+from holdfast.store import search
 
 WORKING = "searches"
 
@@ -39,7 +36,7 @@ async def run(arguments: argparse.Namespace) -> int:
         found = await search(store, " ".join(arguments.text), limit=arguments.limit)
         names = {hit.session: (await store.summary(hit.session)).name for hit in found}
     if arguments.json:
-        console.json([msgspec.structs.replace(hit, snippet=_unmarked(hit.snippet)) for hit in found])
+        console.json(found)
         return exits.OK if found else exits.ERROR
     if not found:
         console.say("nothing found")
@@ -53,22 +50,9 @@ async def run(arguments: argparse.Namespace) -> int:
     now_ms = SystemClock().now_ms()
     for hit in found:
         console.tell(
-            f"{names[hit.session] or hit.session} turn {hit.turn} ({span(now_ms - hit.at_ms)}): {_marked(hit.snippet)}",
+            f"{names[hit.session] or hit.session} turn {hit.turn} ({span(now_ms - hit.at_ms)}): {' '.join(hit.snippet.split())}",
             folds=True,
         )
     name = names[newest.session] or newest.session
     console.say(f"show a turn with: holdfast show {name} --turn {newest.turn}", "dim")
     return exits.OK
-
-
-def _unmarked(snippet: str) -> str:
-    return snippet.replace(MATCH_BEGINS, "").replace(MATCH_ENDS, "")
-
-
-def _marked(snippet: str) -> str:
-    first, *others = " ".join(snippet.split()).split(MATCH_BEGINS)
-    shown = [visible(first)]
-    for piece in others:
-        match, _, rest = piece.partition(MATCH_ENDS)
-        shown.append(paint(visible(match), "strong", sys.stdout) + visible(rest))
-    return "".join(shown)

@@ -208,8 +208,8 @@ INSERT INTO progress (row, hash) VALUES (?, ?);
 INSERT INTO passage (text, session, seq, turn, at_ms) VALUES (?, ?, ?, ?, ?);
 
 -- name: find_passages
--- Newest first; the mark around a match is a character that no text holds.
-SELECT session, seq, turn, at_ms, snippet(passage, 0, char(2), char(3), char(8230), 16)
+-- Newest first.
+SELECT session, seq, turn, at_ms, snippet(passage, 0, '', '', char(8230), 16)
 FROM passage WHERE passage MATCH ? ORDER BY rowid DESC LIMIT ?;
 
 -- name: bodies_above
