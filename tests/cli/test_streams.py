@@ -53,8 +53,9 @@ def test_a_command_whose_stdout_is_closed_ends_well_and_writes_into_no_file(home
     assert b"sound" in done.stdout
 
 
-def test_a_full_disk_behind_stdout_is_one_line_and_a_hint(home: Path) -> None:
-    done = shell(home, "holdfast explain exit-codes > /dev/full")
+@pytest.mark.parametrize("words", ["explain exit-codes", "--help", "--version", "policy --help"])
+def test_a_full_disk_behind_stdout_is_one_line_and_a_hint(home: Path, words: str) -> None:
+    done = shell(home, f"holdfast {words} > /dev/full")
     assert done.returncode == 1
     assert done.stderr.splitlines()[0] == b"holdfast: [Errno 28] No space left on device"
     assert b"Traceback" not in done.stderr

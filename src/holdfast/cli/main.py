@@ -49,10 +49,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     make_whole()
     try:
-        return _obey(list(sys.argv[1:] if argv is None else argv))
+        try:
+            return _obey(list(sys.argv[1:] if argv is None else argv))
+        finally:
+            sys.stdout.flush()  # while somebody can still say what went wrong with it
     except KeyboardInterrupt:  # before the work began: loading takes a moment too
         Console().say("stopped")
         return INTERRUPTED
+    except BrokenPipeError:
+        let_go_of_output()  # whoever read has gone
+        return OK
+    except OSError as error:
+        let_go_of_output()
+        Console().say(f"holdfast: {error}", "bad", folds=True)
+        Console().say("hint: the system refused that; holdfast doctor looks at the disk and at what is whose")
+        return ERROR
 
 
 def _obey(words: list[str]) -> int:
@@ -145,22 +156,14 @@ def _guarded(work: Coroutine[Any, Any, int], working: str) -> int:
         except (KeyboardInterrupt, asyncio.CancelledError):
             console.say("stopped")
             return INTERRUPTED
-        except BrokenPipeError:
-            let_go_of_output()  # whoever read has gone
-            return OK
         except HoldfastError as error:
             console.say(f"holdfast: {error} ({error.code})", "bad", folds=True)
             console.say(f"hint: {error.hint or f'holdfast explain {error.code}'}", folds=True)
             if isinstance(error, ModelMissing):
                 return NO_MODEL
             return USAGE if isinstance(error, InvalidInput) else ERROR
-        except OSError as error:
-            let_go_of_output()
-            console.say(f"holdfast: {error}", "bad", folds=True)
-            console.say(
-                "hint: the system refused that; holdfast doctor looks at the disk and at what is whose"
-            )
-            return ERROR
+        except OSError:
+            raise  # of the world, and no fault of ours
         except Exception as error:
             log.exception("a command ended by a fault of ours")
             console.say(f"holdfast: internal error: {error!r} (internal)", "bad", folds=True)
