@@ -1,6 +1,7 @@
 """Installing weights from parts: checked piece by piece, resumable, and never half there."""
 
 import hashlib
+import os
 import zipfile
 from pathlib import Path
 
@@ -104,6 +105,18 @@ async def test_parts_that_are_right_but_not_the_whole_are_not_installed(tmp_path
     with pytest.raises(ModelRefused, match="is not Tiny"):
         await install_weights(other, tmp_path, fetch=Shelf().fetch)
     assert files(tmp_path) == set()
+
+
+async def test_what_is_installed_is_nobody_elses_whatever_the_umask(tmp_path: Path) -> None:
+    (tmp_path / "brought").write_bytes(WHOLE)
+    before = os.umask(0)
+    try:
+        await install_weights(WEIGHTS, tmp_path / "home" / "fetched", fetch=Shelf().fetch)
+        await install_file(WEIGHTS, tmp_path / "brought", tmp_path / "home" / "copied")
+    finally:
+        os.umask(before)
+    left = [tmp_path / "home", *(tmp_path / "home").rglob("*")]
+    assert [path for path in left if path.stat().st_mode & 0o077] == []
 
 
 async def test_an_installed_file_is_not_fetched_again(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The home as others may leave it: what is not ours in it neither keeps us waiting nor keeps us out."""
 
+import json
 import os
 import subprocess
 import sys
@@ -79,12 +80,19 @@ def test_whatever_a_person_does_the_home_is_theirs_alone(tmp_path: Path) -> None
     (tmp_path / "code.py").write_text("open('a.txt', 'w').write('x')")
     (tmp_path / "script.json").write_text('["Hello."]')
 
-    def holdfast(*words: str) -> None:
+    asked = {
+        "session_id": "theirs",
+        "cwd": str(tmp_path),
+        "tool_name": "Bash",
+        "tool_input": {"command": "ls"},
+    }
+
+    def holdfast(*words: str, told: str = "") -> None:
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", *words],
             env={**os.environ, "HOME": str(tmp_path), "HOLDFAST_HOME": str(tmp_path / "home")},
             cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
+            input=told.encode(),
             capture_output=True,
             umask=0,
             check=False,
@@ -95,8 +103,16 @@ def test_whatever_a_person_does_the_home_is_theirs_alone(tmp_path: Path) -> None
     holdfast("exec", "code.py")
     holdfast("-m", "scripted:script.json", "-n", "one", "hello")
     holdfast("fork", "one", "-n", "two")
+    holdfast("export", "one", "-o", "one.zip")
+    holdfast("delete", "two", "--yes")
+    holdfast("delete", "one", "--yes")
+    holdfast("import", "one.zip")
     holdfast("search", "hello")
+    holdfast("hook", "claude", told=json.dumps(asked))
+    holdfast("teams", "init")
     left = [tmp_path / "home", *(tmp_path / "home").rglob("*")]
     open_to_others = [path for path in left if path.lstat().st_mode & 0o077]
     assert open_to_others == []
-    assert {"mine.yaml", "signs", "search.db", "key"} <= {path.name for path in left}
+    assert {"mine.yaml", "signs", "search.db", "key", "claude-theirs", "teams.yaml"} <= {
+        path.name for path in left
+    }

@@ -1,6 +1,7 @@
 """Agents over ACP, with a small one of our own as the program."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -156,6 +157,17 @@ async def test_an_agent_that_says_nothing_is_ended(tmp_path: Path) -> None:
     (lost,) = await ask(tmp_path, on, "silent")
     assert isinstance(lost.outcome, Error)
     assert "said nothing" in lost.outcome.message
+
+
+async def test_its_quarters_are_nobody_elses_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        await ask(tmp_path, of_parrots(tmp_path / "p"), "hello")
+    finally:
+        os.umask(before)
+    ours = [path for path in (tmp_path / "teams").rglob("*") if path.parent.name != "home"]
+    assert [path for path in ours if path.stat().st_mode & 0o077] == []
+    assert {"pairs", "pair", "tmp"} <= {path.name for path in ours}
 
 
 async def test_it_sees_nothing_of_ours_and_works_in_its_project(tmp_path: Path) -> None:

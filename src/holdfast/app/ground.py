@@ -11,7 +11,7 @@ from holdfast.guests import Engines
 from holdfast.mcp import McpToolset, ServerSpec, Shelf
 from holdfast.policy import narrowed_by_project
 from holdfast.session import Parts, Place, Settings, Terms, workspace_of
-from holdfast.store import Home, Journal, Store
+from holdfast.store import Home, Journal, Store, private_folder
 from holdfast.world import FolderWorld, Quota, RestorePoints, StagedWorld, UndoJournal, WorldPaths
 
 
@@ -72,8 +72,7 @@ class Ground:
 
     async def bring_files(self, session: SessionId, manifest: str) -> None:
         """Fill a session's own folder with the files of a restore point."""
-        root = self.home.workspace(session)
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        root = private_folder(self.home.workspace(session))
         points = RestorePoints(root, store=self.store, cache=self.home.signs(session))
         await points.fill(manifest)
         points.save()

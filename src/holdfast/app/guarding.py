@@ -59,6 +59,8 @@ async def guarded(
             results=Results(secrets=(*handed_out(ground.servers), *secrets)),
         )
         keeper = Gatekeeper(gate, journal, clock=ground.clock, description=description, transport=transport)
+        if escalations is None:
+            ground.home.prepare_session(journal.session)
         place = escalations or ground.home.escalations(journal.session)
         rendezvous = Rendezvous(place, gate=gate, journal=journal)
         await rendezvous.open()

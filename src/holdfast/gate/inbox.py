@@ -16,7 +16,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.events import BudgetRaised, GrantRevoked, Noted
 from holdfast.gate.budget import Budget
 from holdfast.gate.own_files import read_own, remove
-from holdfast.store import Journal, replace_private
+from holdfast.store import Journal, private_folder, replace_private
 
 
 class Errand(Value, tag_field="do", forbid_unknown_fields=True):
@@ -50,8 +50,9 @@ class Inbox:
     def put(self, errand: AnyErrand) -> None:
         """Ask for something; on disk when it returns."""
         name = f"{new_token()}.json"
+        private_folder(self._folder.parent)
         while True:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
             try:
                 replace_private(self._folder / name, encode(errand))
                 return

@@ -143,9 +143,11 @@ class Home:
 
 
 def private_folder(path: Path) -> Path:
-    """A folder that only its owner can look into."""
+    """A folder that only its owner can look into, as those above it that were not there."""
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.parent.exists():
+            private_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
         if path.stat().st_mode & 0o777 != 0o700:
             path.chmod(0o700)
     except OSError as problem:

