@@ -2,8 +2,11 @@
 
 import ipaddress
 import unicodedata
+from urllib.parse import unquote
 
 from holdfast.core import UrlTarget
+from holdfast.policy import Request
+from holdfast.policy.rules import ArgumentTest
 
 LOCAL = (
     "localhost",
@@ -60,10 +63,14 @@ def letters(pattern: str, text: str) -> bool:
         return not text
     if pattern[0] == "*":
         return letters(pattern[1:], text) or (bool(text) and letters(pattern, text[1:]))
+    if pattern[0] == "[":
+        body, rest = pattern[1:].split("]", 1)
+        is_in = bool(text) and (text[0] not in body[1:] if body[0] == "!" else text[0] in body)
+        return is_in and letters(rest, text[1:])
     return bool(text) and pattern[0] in ("?", text[0]) and letters(pattern[1:], text[1:])
 
 
-def host(pattern: str, url: UrlTarget) -> bool:
+def host(pattern: str, url: UrlTarget, is_wide: bool = False) -> bool:
     if url.problem is not None:
         return False
     if pattern == "*":
@@ -76,6 +83,34 @@ def host(pattern: str, url: UrlTarget) -> bool:
                 ("." + url.host).endswith("." + one) for one in LOCAL + REBINDING
             )
     name, slash, path = pattern.partition("/")
-    if slash and not (url.path + "/").startswith("/" + path + "/"):
+    if slash and not any((one + "/").startswith("/" + path + "/") for one in spellings(url, is_wide)):
         return False
+    if name.endswith(":443"):
+        name = name.removesuffix(":443")
+        if (url.port or (443 if url.scheme == "https" else 0)) != 443:
+            return False
     return url.host == name or (name[:2] == "*." and ("." + url.host).endswith(name[1:]))
+
+
+def spellings(url: UrlTarget, is_wide: bool) -> list[str]:
+    if is_wide:
+        return [low(url.path), low(unquote(url.path))]
+    return [] if "%2f" in url.path else [url.path]
+
+
+def name(pattern: str, value: str, is_wide: bool) -> bool:
+    if pattern == "*":
+        return True
+    if pattern.startswith("*@"):
+        before, at, after = low(value).partition("@")
+        return bool(before) and at + after == low(pattern[1:])
+    return pattern == value or (is_wide and low(pattern) == low(value))
+
+
+def argument(test: ArgumentTest, request: Request) -> bool:
+    given = request.call.arguments.get(test.argument)
+    if given is None and request.call.operation == "fs.edit" and test.argument == "size":
+        given = 10  # as the schema of that tool has it
+    if test.at_most is not None:
+        return type(given) is int and given <= test.at_most
+    return any(type(one) is type(given) and one == given for one in test.one_of)

@@ -5,6 +5,8 @@ import random
 from holdfast.core import (
     ArgumentRoles,
     Call,
+    Condition,
+    ConditionalRoles,
     JsonObject,
     Location,
     NameTarget,
@@ -18,9 +20,17 @@ from holdfast.core import (
 from holdfast.policy import PolicyDocument, Request, Rule, canonical_url
 from holdfast.policy.rules import ArgumentTest, HostTest, NameTest, PathTest
 
-OPERATIONS = ["fs.read", "fs.move", "net.get", "hub.branch", "hub.share", "fs.ping", "memory.note", "eval"]
-PATTERNS = ["*", "fs.*", "*.read", "net.*", *OPERATIONS]
-VERDICTS: list[Verdict] = ["allow", "deny", "escalate", "stage"]
+OPERATIONS = [
+    "fs.read", "fs.move", "fs.edit", "net.get", "hub.branch", "hub.share", "hub.push", "mail.send", "fs.ping",
+    "memory.note", "eval",
+]  # fmt: skip
+PATTERNS = ["*", "fs.*", "*.read", "net.*", "hub.*", *OPERATIONS]
+ARGUMENT_TESTS = [
+    ArgumentTest(argument="size", at_most=10),
+    ArgumentTest(argument="size", one_of=(10, None)),
+    ArgumentTest(argument="dry", one_of=(True, "x")),
+]
+VERDICTS: list[Verdict] = ["allow", "allow", "stage", "stage", "escalate", "deny"]
 GLOBS = [
     "**",
     "**/*",
@@ -34,6 +44,8 @@ GLOBS = [
     ".",
     "?",
     "a/**/b",
+    "[as]*",
+    "src/[!a]",
 ]
 INSIDE = [
     "a.py",
@@ -49,18 +61,31 @@ INSIDE = [
     "src",
 ]
 OUTSIDE = ["/etc/passwd", "/data/x", "/data", "/database", "/"]
-HOSTS = ["*", "example.com", "*.example.com", "localhost", "10.0.0.1", "example.com/a"]
+HOSTS = [
+    "*", "example.com", "*.example.com", "localhost", "10.0.0.1", "example.com/a", "example.com:443", "::1",
+]  # fmt: skip
 URLS = [
     "https://example.com/", "https://api.example.com/a/b", "https://evilexample.com/", "http://localhost/",
     "http://10.0.0.1/", "http://127.0.0.1.nip.io/", "not a url", "https://example.com/ab", "ftp://example.com/",
+    "https://example.com/%61/b", "https://example.com/A", "https://example.com/a%2fb", "https://example.com:8443/a",
+    "http://[::1]/", "http://example.com:443/",
 ]  # fmt: skip
-NAMES = ["acme", "ACME", "other", "*"]
+NAMES = ["acme", "ACME", "other", "*", "a@example.com", "A@EXAMPLE.COM", "a@b@example.com", "@example.com"]
+ALLOWED_NAMES = ["acme", "ACME", "other", "*", "*@example.com", "a@example.com"]
 ROLES: dict[str, dict[str, tuple[Role, ...]]] = {
     "fs.read": {"path": ("read-path",)},
     "fs.move": {"source": ("read-path", "delete-path"), "destination": ("write-path",)},
     "net.get": {"url": ("fetch-url",), "size": ("none",)},
     "hub.branch": {"owner": ("github-owner",), "repo": ("github-repo",), "branch": ("branch-name",)},
     "hub.share": {"level": ("share-permission",)},
+    "hub.push": {"folder": ("read-path",), "remote": ("git-remote-url",), "branch": ("branch-name",)},
+    "mail.send": {
+        "files": ("read-path",),
+        "to": ("email-address",),
+        "level": ("share-permission",),
+        "body": ("email-body",),
+    },
+    "fs.edit": {"dry": ("none",), "path": ("read-path", "write-path"), "size": ("none",)},
     "fs.ping": {},
     "memory.note": {"text": ("none",)},
     "eval": {},
@@ -69,7 +94,23 @@ TOOLS = {
     name: Tool(name=name, roles={key: ArgumentRoles(default=roles) for key, roles in arguments.items()})
     for name, arguments in ROLES.items()
 }
+TOOLS["fs.edit"] = Tool(
+    name="fs.edit",
+    parameters={"properties": {"path": {}, "dry": {}, "size": {"default": 10}}},
+    roles={
+        "path": ArgumentRoles(
+            default=("read-path", "write-path"),
+            when=(ConditionalRoles(condition=Condition(argument="dry", equals=True), roles=("read-path",)),),
+        ),
+        "dry": ArgumentRoles(default=("none",)),
+        "size": ArgumentRoles(default=("none",)),
+    },
+)
 PATH_ROLES: tuple[Role, ...] = ("read-path", "write-path", "delete-path")
+URL_ROLES: tuple[Role, ...] = ("fetch-url", "git-remote-url")
+NAME_ROLES: tuple[Role, ...] = (
+    "github-owner", "github-repo", "branch-name", "share-permission", "email-address",
+)  # fmt: skip
 
 
 def some(rng: random.Random, values: list[str], most: int = 3) -> tuple[str, ...]:
@@ -80,8 +121,8 @@ def random_rule(rng: random.Random, number: int) -> Rule:
     roles: tuple[Role, ...] = ()
     paths = hosts = None
     names: tuple[NameTest, ...] = ()
-    kind = rng.randrange(7)
-    if kind in (0, 1):
+    kinds = {rng.randrange(7)} | ({rng.randrange(7)} if rng.random() < 0.3 else set())
+    if kinds & {0, 1}:
         chosen = tuple(rng.sample(PATH_ROLES, rng.randint(1, 3)))
         paths = PathTest(
             roles=chosen,
@@ -90,17 +131,13 @@ def random_rule(rng: random.Random, number: int) -> Rule:
             inside=rng.random() < 0.2,
             outside=rng.random() < 0.2,
         )
-    if kind == 2:
-        hosts = HostTest(roles=("fetch-url",), patterns=some(rng, HOSTS, 2))
-    if kind == 3:
-        tested = rng.sample(
-            ["github-owner", "github-repo", "branch-name", "share-permission"], rng.randint(1, 2)
-        )
-        names = tuple(NameTest(roles=(role,), names=some(rng, NAMES, 2)) for role in tested)  # type: ignore[arg-type]
-    if kind == 4 or rng.random() < 0.1:
-        roles = tuple(
-            rng.sample((*PATH_ROLES, "fetch-url", "github-owner", "branch-name"), rng.randint(1, 2))
-        )
+    if 2 in kinds:
+        hosts = HostTest(roles=rng.choice((URL_ROLES, URL_ROLES[:1])), patterns=some(rng, HOSTS, 2))
+    if 3 in kinds:
+        tested = rng.sample(NAME_ROLES, rng.randint(1, 2))
+        names = tuple(NameTest(roles=(role,), names=some(rng, ALLOWED_NAMES, 2)) for role in tested)
+    if 4 in kinds or rng.random() < 0.1:
+        roles = tuple(rng.sample((*PATH_ROLES, *URL_ROLES, *NAME_ROLES), rng.randint(1, 2)))
     return Rule(
         name=f"r{number}",
         verdict=rng.choice(VERDICTS),
@@ -109,7 +146,7 @@ def random_rule(rng: random.Random, number: int) -> Rule:
         paths=paths,
         hosts=hosts,
         names=names,
-        arguments=(ArgumentTest(argument="size", at_most=10),) if rng.random() < 0.1 else (),
+        arguments=(rng.choice(ARGUMENT_TESTS),) if rng.random() < 0.1 else (),
         takes_no_arguments=rng.random() < 0.05,
     )
 
@@ -147,13 +184,15 @@ def random_request(rng: random.Random) -> Request:
     for name, roles in ROLES[operation].items():
         if rng.random() < 0.15:
             continue
-        arguments[name] = "given"
+        arguments[name] = rng.choice([True, 1, "x"]) if name == "dry" else "given"
         for _ in range(rng.choice((1, 1, 1, 2))):
             location, url, value = random_location(rng), rng.choice(URLS), rng.choice(NAMES)
             for role in roles:
+                if role == "write-path" and arguments.get("dry") is True:
+                    continue
                 if role in PATH_ROLES:
                     targets.append(PathTarget(role=role, argument=name, location=location))
-                elif role == "fetch-url":
+                elif role in URL_ROLES:
                     targets.append(canonical_url(url, role=role, argument=name))
                 elif role != "none":
                     targets.append(NameTarget(role=role, argument=name, value=value))

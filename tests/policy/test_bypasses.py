@@ -255,3 +255,46 @@ def test_command_strings_are_never_matched_to_allow_them() -> None:
 def test_w27_our_own_policies_ask_before_history_is_rewritten() -> None:
     reset = Tool(name="git.reset", roles={"path": ArgumentRoles(default=("write-history",))})
     assert judge(load_policy("project"), "git.reset", {"path": "."}, tool=reset).verdict == "escalate"
+
+
+MAIL = """tools:
+  mail.send: {files: read-path, to: email-address, shares: share-permission}
+  git.push: {repository: read-path, remote: git-remote-url, branch: branch-name}
+"""
+ALL = "  - {name: all, allow: '*'}\n"
+
+
+def test_precedence_a_harmless_value_beside_it_does_not_lift_a_deny() -> None:
+    rules = "  - {name: leak, deny: mail.send, paths: [secrets], names: {email-address: [e@evil.example]}}\n"
+    one = policy(rules + ALL, MAIL)
+    secret, evil = ["secrets/key"], ["e@evil.example"]
+    for files, to in (
+        (secret, evil),
+        (["a", *secret], evil),
+        (secret, ["b@c.example", *evil]),
+        (["a", *secret], ["b@c.example", *evil]),
+    ):
+        assert judge(one, "mail.send", {"files": [*files], "to": [*to]}).rule == "leak", (files, to)
+    assert judge(one, "mail.send", {"files": ["a"], "to": [*evil]}).rule == "all"
+
+
+def test_precedence_a_harmless_value_beside_it_does_not_pass_an_allow() -> None:
+    rules = "  - {name: mine, allow: mail.send, paths: ['*'], names: {email-address: [me@x.example]}}\n"
+    one = policy(rules, MAIL)
+    assert judge(one, "mail.send", {"files": ["a"], "to": ["me@x.example"]}).verdict == "allow"
+    assert judge(one, "mail.send", {"files": ["a"], "to": ["me@x.example", "e@x.example"]}).verdict == "deny"
+
+
+def test_precedence_a_deny_of_what_is_never_judged_by_itself_holds_beside_paths_and_hosts() -> None:
+    rules = (
+        "  - {name: no-main, deny: git.push, names: {branch-name: [main]}}\n"
+        "  - {name: no-share, escalate: mail.send, roles: [share-permission]}\n"
+    )
+    one = policy(rules + ALL, MAIL)
+    push: JsonObject = {"repository": ".", "remote": "https://github.com/a/b"}
+    assert judge(one, "git.push", {**push, "branch": "main"}).rule == "no-main"
+    assert judge(one, "git.push", {**push, "branch": "Main"}).rule == "no-main"
+    assert judge(one, "git.push", {**push, "branch": ["mine", "main"]}).rule == "no-main"
+    assert judge(one, "git.push", {**push, "branch": "mine"}).rule == "all"
+    assert judge(one, "mail.send", {"files": ["a"], "shares": ["anyone"]}).rule == "no-share"
+    assert judge(one, "mail.send", {"files": ["a"]}).rule == "all"

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.policy import canonical_url
+from holdfast.policy.git_remotes import canonical_remote
 from holdfast.policy.hosts import canonical_host, canonical_pattern, is_public, match_host
 
 LOCAL = [
@@ -113,6 +114,8 @@ def test_a_public_host_has_one_form(url: str, host: str) -> None:
         ("github.com/o/r", "https://github.com/o/r/../x", False),
         ("github.com/o/r", "https://github.com/o/r/%2e%2e/x", False),
         ("github.com/o/r", "https://github.com/o/r%2f..%2fx", False),
+        ("github.com/o/r", "https://github.com/%6f/%72", True),
+        ("github.com/o/r", "https://github.com/O/R", False),
         ("10.0.0.1", "http://10.0.0.1/", True),
         ("10.0.0.1", "http://0xa.1/", True),
         ("::1", "http://[::1]/", True),
@@ -120,6 +123,9 @@ def test_a_public_host_has_one_form(url: str, host: str) -> None:
         ("localhost:8080", "http://localhost:8080/", True),
         ("localhost:8080", "http://localhost:9090/", False),
         ("[::1]:80", "http://[::1]:80/", True),
+        ("[::1]:80", "http://[::1]/", True),
+        ("example.com:443", "https://example.com/", True),
+        ("example.com:443", "http://example.com/", False),
         ("BÜCHER.example", "https://bücher.example/", True),
     ],
 )
@@ -127,6 +133,34 @@ def test_a_pattern_names_hosts(pattern: str, url: str, is_match: bool) -> None:
     canonical = canonical_pattern(pattern)
     assert canonical is not None
     assert match_host(canonical, canonical_url(url)) is is_match
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/admin",
+        "/admin/x",
+        "/%61dmin",
+        "/Admin",
+        "/admin%2fx",
+        "/admin%5cx",
+        "/admin%2f..%2fopen",
+        "/open%2f..%2fadmin",
+        "/open/../admin",
+        "//admin/",
+        "/%C4%80/../admin",
+    ],
+)
+def test_hosts_a_deny_of_a_path_covers_every_spelling(path: str) -> None:
+    assert match_host("example.com/admin", canonical_url(f"https://example.com{path}"), is_wide=True)
+    assert not match_host("example.com/admin", canonical_url("https://example.com/administer"), is_wide=True)
+
+
+def test_hosts_a_repository_is_named_with_and_without_its_ending() -> None:
+    for pattern in ("github.com/o/r", "github.com/o/r.git"):
+        for remote in ("https://github.com/o/r", "https://github.com/o/r.git/", "git@github.com:o/r.git"):
+            assert match_host(pattern, canonical_remote(remote)), (pattern, remote)
+    assert not match_host("github.com/o/r", canonical_remote("git@github.com:%6f/r.git"))
 
 
 @pytest.mark.parametrize("pattern", ["", "a b", "*.*", "exa*mple.com", "http://example.com", "a..b", "-"])

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from collections import Counter
 
 import msgspec
 import pytest
@@ -86,22 +87,24 @@ def test_a_lower_tier_only_narrows() -> None:
             assert both.judge(request).verdict == tighten(RulePolicy(low), alone).judge(request).verdict
 
 
-def test_one_more_target_never_allows_more() -> None:
+def test_one_more_target_lifts_no_deny_and_lets_nothing_pass_unasked() -> None:
     rng = random.Random(10)
-    for document, requests in pairs(10, 150):
-        policy = RulePolicy(document)
+    for document, requests in pairs(10, 500):
+        rules = tuple(sorted(document.rules, key=lambda rule: rule.verdict != "deny"))  # as they are read
+        policy = RulePolicy(msgspec.structs.replace(document, rules=rules))
         for request in requests:
-            if len(request.targets) < 2:
+            counts = Counter(target.role for target in request.targets)
+            several = [target for target in request.targets if counts[target.role] > 1]
+            if not several:
                 continue
-            left_out = rng.randrange(len(request.targets))
-            role = request.targets[left_out].role
-            if sum(target.role == role for target in request.targets) < 2:
-                continue
+            left_out = rng.choice(several)
             fewer = msgspec.structs.replace(
-                request, targets=request.targets[:left_out] + request.targets[left_out + 1 :]
+                request, targets=tuple(target for target in request.targets if target is not left_out)
             )
-            was, now = policy.judge(fewer).verdict, policy.judge(request).verdict
-            assert STRICTNESS[now] >= STRICTNESS[was], (document, request)
+            was, now = policy.judge(fewer), policy.judge(request).verdict
+            # Nobody covers it: that may become a question, never a yes.
+            least = "escalate" if was.rule == "default-deny" else was.verdict
+            assert STRICTNESS[now] >= STRICTNESS[least], (document, request)
 
 
 def test_a_tool_that_is_not_offered_is_never_let_through() -> None:

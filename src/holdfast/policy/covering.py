@@ -2,6 +2,7 @@
 compared in seconds."""
 
 from holdfast.policy.rules import HostTest, PathTest, Rule, names_operation
+from holdfast.policy.targets import OPAQUE_ROLES
 
 _ANYWHERE, _OUTSIDE = "", "outside"
 
@@ -41,9 +42,9 @@ def covers(one: Rule, other: Rule) -> bool:
         return False
     if not all(any(names_all(wide, narrow) for wide in one.operations) for narrow in other.operations):
         return False
-    if one.scope and not (other.scope and other.scope <= one.scope):
+    if one.scope and (not other.scope <= one.scope or not other.scope - set(OPAQUE_ROLES)):
         return False
-    return _paths_cover(one, other) and _hosts_cover(one.hosts, other.hosts)
+    return _paths_cover(one, other) and _hosts_cover(one, other)
 
 
 def names_all(pattern: str, narrower: str) -> bool:
@@ -57,7 +58,9 @@ def _paths_cover(one: Rule, other: Rule) -> bool:
     wide, narrow = one.paths, other.paths
     if wide is None:
         return True
-    if narrow is None or (other.is_wide and not one.is_wide and not wide.inside):
+    if narrow is None or not _look_at_the_same(one, wide, other, narrow):
+        return False
+    if other.is_wide and not one.is_wide and not wide.inside:
         return False
     return _inside_covers(wide, narrow) and (
         wide.outside or not (narrow.outside or set(narrow.folders) - set(wide.folders))
@@ -70,8 +73,21 @@ def _inside_covers(wide: PathTest, narrow: PathTest) -> bool:
     return not narrow.inside and set(narrow.globs) <= set(wide.globs)
 
 
-def _hosts_cover(wide: HostTest | None, narrow: HostTest | None) -> bool:
-    return wide is None or (narrow is not None and set(narrow.patterns) <= set(wide.patterns))
+def _hosts_cover(one: Rule, other: Rule) -> bool:
+    wide, narrow = one.hosts, other.hosts
+    if wide is None:
+        return True
+    if narrow is None or not _look_at_the_same(one, wide, other, narrow):
+        return False
+    is_read_wider = other.is_wide and not one.is_wide and any("/" in pattern for pattern in narrow.patterns)
+    return not is_read_wider and set(narrow.patterns) <= set(wide.patterns)
+
+
+def _look_at_the_same(one: Rule, wide: PathTest | HostTest, other: Rule, narrow: PathTest | HostTest) -> bool:
+    """Whether the tests of two rules look at the same targets for every claim of the second, and ask as many to pass."""
+    if other.scope <= set(wide.roles) & set(narrow.roles):
+        return True  # only at the claim's own
+    return set(wide.roles) == set(narrow.roles) and (one.is_wide or not other.is_wide)
 
 
 def _paths_named(rule: Rule) -> list[str]:

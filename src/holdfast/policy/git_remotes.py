@@ -66,7 +66,8 @@ def canonical_remote(text: str, *, argument: str = "remote") -> UrlTarget:
     host = canonical_host(match["host"].strip("[]"))
     if host is None or re.search(r"[\x00-\x20\\]", text):
         return broken("has a host that cannot be read")
+    path = match["path"].replace("%", "%25")  # this form knows no escapes
     return UrlTarget(
         role="git-remote-url", argument=argument, given=text, scheme="ssh",
-        host=host, path=canonical_path(match["path"]).removesuffix(".git"),
+        host=host, path=canonical_path(path).removesuffix(".git"),
     )  # fmt: skip

@@ -9,6 +9,7 @@ import re
 from urllib.parse import unquote, urlsplit
 
 from holdfast.core import Role, UrlTarget
+from holdfast.policy.globs import fold
 
 _LOCAL_SUFFIXES = (
     "localhost", "local", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa", "localdomain",
@@ -21,8 +22,20 @@ _REBINDING_SUFFIXES = (
 """Public names that resolve to whatever address is written in them, private ones included."""
 _MAX_LENGTH = 8192
 _WEB = ("http", "https")
+_PORTS = {
+    "http": 80,
+    "https": 443,
+    "ssh": 22,
+    "git+ssh": 22,
+    "ssh+git": 22,
+    "git": 9418,
+    "ftp": 21,
+    "ftps": 990,
+}
+"""Where a URL leads that names no port."""
 _UNSAFE = re.compile(r"[\x00-\x20\x7f-\x9f\\\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]")
 _ADDRESS_IN_NAME = re.compile(r"(?<!\d)(?:\d{1,3}[.-]){3}\d{1,3}(?!\d)")
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _IDNA_DEVIATIONS = frozenset("ßς\u200c\u200d")
 
@@ -79,13 +92,12 @@ def canonical_host(host: str) -> str | None:
 
 
 def canonical_path(path: str) -> str:
-    """Dot segments resolved, also encoded ones; no trailing slash."""
+    """Dot segments resolved, also encoded ones; letters that need no escape written out; no trailing slash."""
     segments: list[str] = []
-    for segment in path.split("/"):
-        plain = unquote(segment)
-        if plain in ("", "."):
+    for segment in _ESCAPE.sub(_written_out, path).split("/"):
+        if segment in ("", "."):
             continue
-        if plain == "..":
+        if segment == "..":
             segments = segments[:-1]
         else:
             segments.append(segment)
@@ -108,17 +120,18 @@ def is_public(target: UrlTarget) -> bool:
     return _is_public_address(address)
 
 
-def match_host(pattern: str, target: UrlTarget) -> bool:
-    """Whether a pattern (`*`, `host`, `*.host`, `host:port`, `host/path`) names the target."""
+def match_host(pattern: str, target: UrlTarget, *, is_wide: bool = False) -> bool:
+    """Whether a pattern (`*`, `host`, `*.host`, `host:port`, `host/path`) names the target. Read wide, a path is named in
+    every spelling that some server takes for it."""
     if target.problem is not None:
         return False
     if pattern == "*":
         return is_public(target)
     place, slash, path = pattern.partition("/")
     name, port = split_port(place)
-    if port is not None and port != target.port:
+    if port is not None and port != (target.port or _PORTS.get(target.scheme)):
         return False
-    if slash and not _lies_under(target.path, path):
+    if slash and not _names_path(path, target, is_wide):
         return False
     if name.startswith("*."):
         return target.host == name[2:] or target.host.endswith(name[1:])
@@ -150,12 +163,25 @@ def split_port(place: str) -> tuple[str, int | None]:
     return place.strip("[]"), None
 
 
+def _names_path(prefix: str, target: UrlTarget, is_wide: bool) -> bool:
+    wanted = prefix.removesuffix(".git") if target.role == "git-remote-url" else prefix
+    if not is_wide:
+        is_ambiguous = "%2f" in target.path.lower() or "%5c" in target.path.lower()
+        return not is_ambiguous and _lies_under(target.path, wanted)
+    spelled = fold(unquote(target.path)).replace("\\", "/")
+    given = (fold(target.path), spelled, canonical_path(spelled))
+    return any(_lies_under(one, fold(unquote(wanted))) for one in given)
+
+
 def _lies_under(path: str, prefix: str) -> bool:
-    if "%2f" in path.lower() or "%5c" in path.lower():
-        return False
-    wanted = prefix.strip("/")
-    given = path.strip("/")
+    wanted, given = prefix.strip("/"), path.strip("/")
     return given == wanted or given.startswith(wanted + "/")
+
+
+def _written_out(escape: re.Match[str]) -> str:
+    """What an escape stands for where it makes no difference, as for letters; the others as they are."""
+    plain = chr(int(escape[0][1:], 16))
+    return plain if plain.isascii() and (plain.isalnum() or plain in "-._~") else escape[0]
 
 
 def _carries_local(host: str) -> bool:

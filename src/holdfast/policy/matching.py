@@ -22,7 +22,7 @@ class PreparedRule:
         self.host_roles = frozenset(rule.hosts.roles) if rule.hosts is not None else frozenset[Role]()
         """The roles whose hosts it names; of others it speaks only where they are public."""
         self.paths = _Paths(rule.paths, is_wide=rule.is_wide) if rule.paths is not None else None
-        self._hosts = _Hosts(rule.hosts) if rule.hosts is not None else None
+        self._hosts = _Hosts(rule.hosts, is_wide=rule.is_wide) if rule.hosts is not None else None
         self._names = [_Names(test, is_wide=rule.is_wide) for test in rule.names]
         reason = rule.reason or rule.name
         self.decision = Decision(
@@ -31,11 +31,14 @@ class PreparedRule:
             reason=f"{reason}; instead: {rule.instead}" if rule.instead else reason,
             source=rule.source,
         )
-        self._covers_bare = not self.scope or self.scope <= set(OPAQUE_ROLES)
+        is_of_call = not self.scope or self.scope <= set(OPAQUE_ROLES)
+        self._speaks_of_bare = is_of_call
+        # No claim is made for an opaque role; what a rule holds up for its sake, it holds up whatever the claim.
+        self._speaks_of_all = not self.scope or (is_of_call and rule.is_wide)
 
     def speaks_of(self, role: Role | None) -> bool:
         """Whether a claim of this role is any business of the rule."""
-        return role in self.scope if role is not None and self.scope else self._covers_bare
+        return role in self.scope or (self._speaks_of_bare if role is None else self._speaks_of_all)
 
     def obstacle(self, role: Role | None, target: Target | None, request: Request) -> str | None:
         """Why the rule does not decide this claim; None where it does."""
@@ -46,19 +49,30 @@ class PreparedRule:
         rule = self.rule
         if rule.takes_no_arguments and request.call.arguments:
             return "it is for calls without arguments"
-        if role is None and self.scope and not _having(request.targets, self.scope):
+        if self.scope and role not in self.scope and not _having(request.targets, self.scope):
             return "it speaks of arguments that are not given"
-        if self.paths is not None and not _all_pass(self.paths, role, target, request):
+        if self.paths is not None and not self._passes(self.paths, role, target, request):
             return "the path is none of its paths"
-        if self._hosts is not None and not _all_pass(self._hosts, role, target, request):
+        if self._hosts is not None and not self._passes(self._hosts, role, target, request):
             return "the host is none of its hosts"
         for test in self._names:
-            if not _all_pass(test, role, target, request):
+            if not self._passes(test, role, target, request):
                 return "a name is none of its names"
         for bound in rule.arguments:
             if not _argument_passes(bound, request.call, request.tool):
                 return "an argument is not within its bounds"
         return None
+
+    def _passes(self, test: "_Test", role: Role | None, target: Target | None, request: Request) -> bool:
+        """A test of the claim's own role looks at its target; one of other roles at all that the call has.
+
+        All of these have to pass to let something through, one is enough to hold it up: otherwise a harmless value beside the
+        other would lift a deny.
+        """
+        if role in test.roles:
+            return target is not None and test.passes(target)
+        passed = [test.passes(other) for other in _having(request.targets, test.roles)]
+        return any(passed) if self.rule.is_wide else bool(passed) and all(passed)
 
 
 class _Test:
@@ -97,12 +111,15 @@ class _Paths(_Test):
 
 
 class _Hosts(_Test):
-    def __init__(self, test: HostTest) -> None:
+    def __init__(self, test: HostTest, *, is_wide: bool) -> None:
         self.roles = frozenset(test.roles)
         self._patterns = test.patterns
+        self._is_wide = is_wide
 
     def passes(self, target: Target) -> bool:
-        return isinstance(target, UrlTarget) and any(match_host(one, target) for one in self._patterns)
+        if not isinstance(target, UrlTarget):
+            return False
+        return any(match_host(one, target, is_wide=self._is_wide) for one in self._patterns)
 
 
 class _Names(_Test):
@@ -116,14 +133,6 @@ class _Names(_Test):
             return False
         value = fold(target.value) if self._is_wide else target.value
         return any(_name_passes(fold(one) if self._is_wide else one, value) for one in self._names)
-
-
-def _all_pass(test: _Test, role: Role | None, target: Target | None, request: Request) -> bool:
-    """A test of the claim's own role looks at its target; one of other roles at all the call has, at least one."""
-    if role in test.roles:
-        return target is not None and test.passes(target)
-    others = _having(request.targets, test.roles)
-    return bool(others) and all(test.passes(other) for other in others)
 
 
 def _having(targets: Iterable[Target], roles: frozenset[Role]) -> list[Target]:

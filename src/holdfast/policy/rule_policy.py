@@ -9,6 +9,7 @@
 Our own documents put deny rules first, so that deny beats allow whatever the order of writing.
 """
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -91,12 +92,22 @@ class RulePolicy:
         return any(tool.group == group for group in self.document.host_gates)
 
     def loosest(self, tool: Tool) -> Verdict:
-        """The mildest verdict that the rules leave open for a tool; each of its roles has to get that far."""
+        """The mildest verdict that the rules leave open for a tool: each role has to get that far that an argument has, in
+        the mildest of the ways it may be meant."""
         if tool.group in self.document.trusted_groups:
             return "allow"
-        roles = {role for one in (tool.roles or {}).values() for role in one.default} - set(OPAQUE_ROLES)
-        reached = [self._loosest_for(tool, role) for role in roles or (None,)]
-        return max(reached, key=STRICTNESS.__getitem__)
+        judged: list[Verdict] = []
+        others: list[Verdict] = [self._loosest_for(tool, None)]
+        for roles in (tool.roles or {}).values():
+            ways = [
+                set(each) - set(OPAQUE_ROLES) for each in (roles.default, *(one.roles for one in roles.when))
+            ]
+            best = [_of(max, [self._loosest_for(tool, role) for role in way]) for way in ways if way]
+            if all(ways):
+                judged.append(_of(min, best))
+            else:
+                others += best
+        return _of(max, judged) if judged else _of(min, others)
 
     def _loosest_for(self, tool: Tool, role: Role | None) -> Verdict:
         found: list[Verdict] = ["deny" if tool.group not in self.document.host_gates else "escalate"]
@@ -105,7 +116,7 @@ class RulePolicy:
                 found.append(rule.verdict)
             if rule.is_unconditional:
                 break
-        return min(found, key=STRICTNESS.__getitem__)
+        return _of(min, found)
 
     def _settle(self, request: Request) -> Decision | None:
         """The decision where it does not depend on rules."""
@@ -185,6 +196,11 @@ def _strictest(weighed: list[Weighed]) -> Decision:
         escalated_roles=tuple(dict.fromkeys(role for role in escalated if role is not None)),
         is_staged=any(one.decision.verdict == "stage" for one in weighed),
     )
+
+
+def _of(choose: Callable[..., Verdict], verdicts: Iterable[Verdict]) -> Verdict:
+    """The strictest (`max`) or mildest (`min`) of some verdicts."""
+    return choose(verdicts, key=STRICTNESS.__getitem__)
 
 
 def _ask_about_host(url: UrlTarget) -> Decision:
