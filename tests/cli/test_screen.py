@@ -92,7 +92,7 @@ def test_what_was_typed_is_remembered_for_its_owner_alone_and_without_answers(tm
     assert "/approve" not in history.read_text()
 
 
-@given(st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=300), st.integers(40, 120))
+@given(st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=300), st.integers(8, 120))
 def test_folding_keeps_every_letter_and_the_width(text: str, width: int) -> None:
     folded = fold(text, width)
     assert folded.replace(" ", "").replace("\n", "") == text.replace(" ", "")
@@ -114,3 +114,7 @@ def test_folding_keeps_every_letter_and_the_width(text: str, width: int) -> None
 )
 def test_what_follows_a_label_stays_beside_it(line: str, folded: str) -> None:
     assert fold(line, 40) == folded
+
+
+def test_where_a_label_takes_more_than_half_the_room_its_words_go_below_it() -> None:
+    assert fold("  why it asks:   one two three four", 24) == "  why it asks:   one two\n  three four"
