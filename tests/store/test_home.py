@@ -76,6 +76,13 @@ async def test_a_database_of_a_newer_version_is_left_to_it(home: Home, clock: Fa
     assert home.database.read_bytes() == content
 
 
+@pytest.mark.parametrize("now_ms", [-1, 1_001_794_860_000_000])
+async def test_a_clock_that_shows_no_time_is_told_and_nothing_is_made(home: Home, now_ms: int) -> None:
+    with pytest.raises(StoreUnavailable, match="clock"):
+        await EmbeddedStore.start(home, clock=FakeClock(now_ms))
+    assert not home.root.exists()
+
+
 def test_whatever_a_person_does_the_home_is_theirs_alone(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("open('a.txt', 'w').write('x')")
     (tmp_path / "script.json").write_text('["Hello."]')

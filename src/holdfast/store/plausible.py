@@ -15,7 +15,12 @@ LATEST_MS = 253_402_300_799_999
 
 def is_plausible(event: AnyEvent, at_ms: int) -> bool:
     """Whether its time can be shown and its numbers counted. What an agent handed to a tool may be any number."""
-    return 0 <= at_ms <= LATEST_MS and _is_countable(event)
+    return is_time(at_ms) and _is_countable(event)
+
+
+def is_time(at_ms: int) -> bool:
+    """Whether it is a moment from 1970 on that a calendar has."""
+    return 0 <= at_ms <= LATEST_MS
 
 
 def _is_countable(value: object) -> bool:

@@ -6,12 +6,18 @@ import sqlite3
 import holdfast.store.database as database
 from holdfast.core.errors import StoreError, StoreUnavailable
 from holdfast.store.home import Home
+from holdfast.store.plausible import is_time
 from holdfast.store.presence import Presence, alone, anybody
 from holdfast.store.salvage import finish, is_gone, needs_salvage, salvage, suspicion
 
 
 def prepare(home: Home, now_ms: int) -> tuple[Presence, tuple[str, ...]]:
     """Create what is missing, save what is damaged; our presence, and what the person should be told."""
+    if not is_time(now_ms):
+        raise StoreUnavailable(
+            "this machine's clock says that it is before 1970 or after the year 9999",
+            hint="set it and try again; what is recorded says when it happened",
+        )
     home.prepare()
     notices: tuple[str, ...] = ()
     try:
