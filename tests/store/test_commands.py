@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.terminals import terminal
 from tests.store.stories import asked, opened, replied, said, turn
 
 from holdfast.cli.main import main
@@ -241,6 +242,19 @@ def test_deleting_needs_a_yes(run: Run) -> None:
     assert run("delete", "s-2", "--yes")[0] == 1
     assert run("delete", "index", "--yes")[0] == 1
     assert [line["id"] for line in data(run("sessions", "--json"))] == ["s-1"]
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "told"), [("\x04", 3, "nothing was deleted"), ("y\n", 0, "deleted s-2")]
+)
+def test_at_a_terminal_only_a_clear_yes_deletes(
+    run: Run, tmp_path: Path, key: str, code: int, told: str
+) -> None:
+    with terminal("delete", "s-2", home=tmp_path, HOLDFAST_HOME=str(tmp_path / "home")) as typist:
+        assert typist.wait_for("delete it for good? [y/N]")
+        typist.type(key)
+        assert typist.wait_for(told)
+        assert typist.end() == code
 
 
 def test_a_session_that_went_on_purpose_is_told_from_one_that_never_was(run: Run) -> None:

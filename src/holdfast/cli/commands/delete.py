@@ -8,9 +8,9 @@ A tombstone stays that says that it was deleted, and when. Exit codes: 1 when th
 """
 
 import argparse
-import asyncio
 
 from holdfast.cli import exits
+from holdfast.cli.confirming import says_yes
 from holdfast.cli.console import Console
 from holdfast.cli.progress import Progress
 from holdfast.cli.session_table import first_words, sentence
@@ -37,8 +37,7 @@ async def run(arguments: argparse.Namespace) -> int:
             console.say(sentence(summary, SystemClock().now_ms()), folds=True)
             if summary.first_words:
                 console.say(f"it began with: {first_words(summary)}", folds=True)
-            answer = await asyncio.to_thread(input, "delete it for good? [y/N] ")
-            if answer.strip().lower() not in ("y", "yes"):
+            if not await says_yes("delete it for good?", console):
                 console.say("nothing was deleted")
                 return exits.DENIED
         with Progress(lambda: "deletes it"):
