@@ -108,7 +108,8 @@ def test_that_nothing_is_there_is_said_only_where_it_is_so(
 def test_a_turn_is_shown_with_everything_that_was_done_in_it(run: Run, tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("open('a.txt', 'w').write('x')\nprint(world.list())\n")
     assert run("exec", "code.py")[0] == 0
-    whole = run("show")[1]
+    _, whole, about = run("show")
+    assert "code ran in the sandbox python" in about
     assert whole == run("show", "--turn", "1")[1]
     for line in ("    staged: world.write path=/workspace/a.txt content=x", "    did: world.list"):
         assert line in whole.splitlines()

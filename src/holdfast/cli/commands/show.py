@@ -28,6 +28,7 @@ from holdfast.core.events import (
     ModelReplied,
     Recorded,
     RunEnded,
+    RunStarted,
     TurnEnded,
 )
 from holdfast.core.fold import effective
@@ -66,7 +67,8 @@ async def run(arguments: argparse.Namespace) -> int:
         if arguments.json and not arguments.follow:
             console.json({"session": summary, "events": [_plain(one) for one in shown if part.has(one)]})
             return exits.OK
-        console.say(sentence(summary, SystemClock().now_ms()), "dim", folds=True)
+        told = sentence(summary, SystemClock().now_ms())
+        console.say(f"{told}{_sandboxes(recorded)}", "dim", folds=True)
         for one in shown:
             if part.has(one):
                 _tell(one, arguments, console)
@@ -93,6 +95,14 @@ class _Part:
 def _has_turn(shown: Sequence[Recorded], turn: int | None) -> bool:
     begun = (one.event for one in shown if isinstance(one.event, MessagePosted | CodePosted))
     return turn is None or any(event.turn == turn for event in begun)
+
+
+def _sandboxes(recorded: Sequence[Recorded]) -> str:
+    """Where code ran; of a run for which an engine was chosen, that one."""
+    runs = [one.event for one in recorded if isinstance(one.event, RunStarted | RunEnded)]
+    engines = {(run.turn, run.run): run.engine for run in runs if run.engine}
+    named = ", ".join(dict.fromkeys(engines.values()))
+    return f"; code ran in the sandbox {named}" if named else ""
 
 
 def _tell(one: Recorded, arguments: argparse.Namespace, console: Console) -> None:
