@@ -250,3 +250,13 @@ def test_a_policy_annotates_tools_that_say_nothing_and_no_others() -> None:
     assert annotate(Tool(name="fs.read"), tighten(FixedPolicy(), one)).roles == silent.roles
     assert annotate(KNOWN_TOOLS["world.write"], one) == KNOWN_TOOLS["world.write"]
     assert annotate(Tool(name="fs.other"), one).roles is None
+
+
+def test_a_lower_tier_makes_no_tool_known_that_a_higher_one_denies_as_unknown() -> None:
+    above = policy("  - {name: all, allow: 'fs.*'}")
+    below = policy("  - {name: all, allow: 'fs.*'}", "tools: {fs.wipe: {path: none}}\n")
+    both = tighten(above, below)
+    tool = annotate(Tool(name="fs.wipe"), both)
+    call = Call(id=call_id(1, 1), operation="fs.wipe", arguments={"path": "/"})
+    assert both.judge(Request(call=call, tool=tool)).rule == "missing-annotation"
+    assert annotate(Tool(name="fs.wipe"), tighten(below, above)).roles is not None

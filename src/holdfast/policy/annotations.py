@@ -9,9 +9,10 @@ from holdfast.policy.tiers import TieredPolicy
 
 
 def annotate(tool: Tool, policy: Policy) -> Tool:
-    """The tool with its roles; of several tiers the highest that knows it speaks.
+    """The tool with its roles; of several tiers the highest one speaks that judges by roles, also by knowing none.
 
-    A tool that has roles keeps them: otherwise a project's policy could call the path of a write mere data.
+    A tool that has roles keeps them, and what is unknown above stays so: otherwise a project's policy could call the path of a
+    write mere data.
     """
     if tool.roles is not None:
         return tool
@@ -23,5 +24,6 @@ def _known(name: str, policy: Policy) -> Tool | None:
     if isinstance(policy, RulePolicy):
         return policy.document.tools.get(name)
     if isinstance(policy, TieredPolicy):
-        return next((tool for tier in policy.policies if (tool := _known(name, tier)) is not None), None)
+        judging = (tier for tier in policy.policies if isinstance(tier, RulePolicy | TieredPolicy))
+        return _known(name, highest) if (highest := next(judging, None)) is not None else None
     return None
