@@ -76,7 +76,10 @@ def passes(rule: Rule, test: object, target: Target | None) -> bool:
     is_wide = rule.verdict in HOLDS_UP
     if isinstance(target, PathTarget) and test is rule.paths and rule.paths is not None:
         inside, real = target.location.inside, target.location.real
-        hit = any((real + "/").startswith(folder + "/") for folder in rule.paths.folders)
+        folders = [folder + "/" for folder in rule.paths.folders]
+        hit = any((real + "/").startswith(folder) for folder in folders)
+        if is_wide and target.role == "delete-path":
+            hit = hit or any(folder.startswith(real.rstrip("/") + "/") for folder in folders)
         if inside is None:
             return hit or rule.paths.outside
         if is_wide and target.role == "delete-path":

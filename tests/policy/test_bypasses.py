@@ -38,6 +38,7 @@ def judge(
     return one.judge(Request(call=call, tool=tool, targets=targets))
 
 
+ALL = "  - {name: all, allow: '*'}\n"
 OPEN = "  - {name: open, allow: 'world.*', inside: true}\n"
 
 
@@ -109,6 +110,15 @@ def test_paths_deleting_or_moving_a_folder_counts_for_what_a_deny_holds_beneath_
         assert judge(one, "world.delete", {"path": path, "recursive": True}).rule == "closed", path
         assert judge(one, "world.move", {"source": path, "destination": "x"}).rule == "closed", path
     assert judge(one, "world.delete", {"path": "srcs"}).rule == "open"
+
+
+def test_paths_deleting_a_folder_counts_for_a_folder_that_a_deny_names_beneath_it() -> None:
+    tools = "tools: {fs.remove: {path: delete-path}}\n"
+    one = policy("  - {name: closed, deny: fs.remove, within: [/data/keep]}\n" + ALL, tools)
+    for path in ("/", "/data", "/data/", "/data/keep", "/data/keep/a"):
+        assert judge(one, "fs.remove", {"path": path}).rule == "closed", path
+    for path in ("/data/other", "/data/keeper", "/dat"):
+        assert judge(one, "fs.remove", {"path": path}).rule == "all", path
 
 
 def test_paths_the_two_forms_of_an_accent_are_one_name_to_a_deny() -> None:
@@ -261,7 +271,6 @@ MAIL = """tools:
   mail.send: {files: read-path, to: email-address, shares: share-permission}
   git.push: {repository: read-path, remote: git-remote-url, branch: branch-name}
 """
-ALL = "  - {name: all, allow: '*'}\n"
 
 
 def test_precedence_a_harmless_value_beside_it_does_not_lift_a_deny() -> None:

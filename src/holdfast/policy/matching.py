@@ -2,7 +2,18 @@
 
 from collections.abc import Iterable
 
-from holdfast.core import Call, Decision, Json, NameTarget, PathTarget, Role, Target, Tool, UrlTarget
+from holdfast.core import (
+    Call,
+    Decision,
+    Json,
+    Location,
+    NameTarget,
+    PathTarget,
+    Role,
+    Target,
+    Tool,
+    UrlTarget,
+)
 from holdfast.policy.contract import Request
 from holdfast.policy.globs import compiled_glob, fold
 from holdfast.policy.hosts import match_host
@@ -95,19 +106,25 @@ class _Paths(_Test):
     def passes(self, target: Target) -> bool:
         if not isinstance(target, PathTarget):
             return False
-        location = target.location
+        location, real = target.location, target.location.real
         if location.inside is None:
             if self.test.outside:
                 return True
         elif self.test.inside or any(glob.matches(location.inside) for glob in self.globs):
             return True
-        elif self._is_wide and target.role == "delete-path":
-            # Deleting a folder deletes what a pattern beneath it holds back.
-            path = "" if location.inside == "." else fold(location.inside) + "/"
-            if any((glob.literal + "/").startswith(path) and glob.literal for glob in self.globs):
-                return True
-        real = location.real
-        return any(real == folder or real.startswith(folder + "/") for folder in self.folders)
+        if any(real == folder or real.startswith(folder + "/") for folder in self.folders):
+            return True
+        return self._is_wide and target.role == "delete-path" and self._lies_beneath(location)
+
+    def _lies_beneath(self, location: Location) -> bool:
+        """Deleting a folder deletes what a pattern or a folder beneath it holds back."""
+        above = location.real.rstrip("/") + "/"
+        if any(folder.startswith(above) for folder in self.folders):
+            return True
+        if location.inside is None:
+            return False
+        path = "" if location.inside == "." else fold(location.inside) + "/"
+        return any(glob.literal and (glob.literal + "/").startswith(path) for glob in self.globs)
 
 
 class _Hosts(_Test):
