@@ -16,7 +16,10 @@ from tests.guests.test_guest_contract import Echo
 from holdfast.core import Answer, EscalationId, Failed, Json, JsonObject, Parked, Returned, Tool
 from holdfast.core.errors import GuestError, SnapshotRefused
 from holdfast.guests import Engine, Guest, GuestLimits, Run, RunRequest, Seal, python_engine
+from holdfast.guests.python.checker import Checker
 from holdfast.guests.python.engine import PythonEngine
+from holdfast.guests.python.worker import Worker
+from holdfast.guests.python.workers import Workers
 
 ODD = Tool(
     name="odd-server.read-file",
@@ -378,6 +381,33 @@ async def test_code_that_takes_long_to_check_does_not_hold_up_sessions_with_the_
     checked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await checked
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("x = " + "[" * 150 + "]" * 150, id="too much time"),
+        pytest.param(
+            "x = len('')\n" + "".join(f"if x == {i}: x = {i}\n" for i in range(2000)), id="too much memory"
+        ),
+    ],
+)
+async def test_code_that_is_too_hard_to_check_is_refused_by_one_check(code: str) -> None:
+    workers = Workers(max_workers=1)
+    opened: list[Worker] = []
+
+    async def open_worker(limits: GuestLimits, stubs: str) -> Worker:
+        opened.append(await workers._open_checking(limits, stubs))
+        return opened[-1]
+
+    checker = Checker(open_worker)
+    complaint = await checker.complaint(code, (), frozenset())
+    assert complaint is not None
+    assert "takes too much time or memory" in complaint.text
+    assert len(opened) == 1
+    assert await checker.complaint("1 + 1", (), frozenset()) is None, "the next code is checked"
+    await checker.close()
+    await workers.close()
 
 
 SHARED = "x = 'x' * 10**6\nclass Box:\n    def __init__(self): self.all = [x] * 3000\n"

@@ -25,10 +25,17 @@ Open = Callable[[GuestLimits, str], Awaitable[Worker]]
 """Opens a worker that checks against stubs."""
 
 _SENTINEL = '__holdfast_check__: int = ""\n'
-_LIMITS = GuestLimits(seconds=5.0, memory_bytes=64 << 20)
-_SECONDS = 10.0
+_COMPUTED_CHARACTERS = 100_000
+"""What the processor checks in a second at the least; code that takes two more than that is hard by its shape. Not a time
+on the clock, so that a busy machine refuses nothing that a quiet one takes.
+"""
+_LIMITS = GuestLimits(seconds=30.0, memory_bytes=64 << 20)
 # A worker may have died for another reason than this code.
 _ATTEMPTS = 2
+_TOO_HARD = (
+    "The code could not be checked: that takes too much time or memory. Split it; long chains of `and` and `or`, "
+    "many branches and deep nesting are what costs."
+)
 _MAX_CODE = 1 << 20
 _MAX_SESSIONS = 4
 _MAX_USES = 500
@@ -91,7 +98,7 @@ class Checker:
                     diagnostics = await desk.examine(code)
                 except _Unreadable as unreadable:
                     return unreadable.complaint
-                except WorkerTimeout:
+                except _TooHard:
                     await self._drop(desk)
                     break
                 except (monty.MontyCrashedError, WorkerLost):
@@ -103,9 +110,7 @@ class Checker:
                     raise
             fatal = [each for each in diagnostics if _is_fatal(each, names, desk.classes)]
             return _complaint(fatal, desk.groups) if fatal else None
-        return Complaint(
-            text="The code could not be checked: it is too large or nested too deeply. Split it."
-        )
+        return Complaint(text=_TOO_HARD)
 
     async def close(self) -> None:
         """Give all workers back."""
@@ -144,6 +149,10 @@ class _Unreadable(Exception):
         self.complaint = complaint
 
 
+class _TooHard(Exception):
+    """The code takes more to check than it may. No accident: a second check would take the same."""
+
+
 class _Desk:
     """One checking session: the stubs of one set of tools."""
 
@@ -165,21 +174,24 @@ class _Desk:
         self.uses += 1
         if self._worker is None:
             self._worker = await self._open(_LIMITS, self._stubs)
-        worker = self._worker
+        worker, seconds = self._worker, _LIMITS.seconds
+        worker.allow_computing(2 + (len(self._stubs) + len(code)) // _COMPUTED_CHARACTERS)
         try:
-            snapshot = await worker.turn(worker.session.feed_start(_SENTINEL + code), seconds=_SECONDS)
+            snapshot = await worker.turn(worker.session.feed_start(_SENTINEL + code), seconds=seconds)
             while (
                 isinstance(snapshot, monty.AsyncFunctionSnapshot) and snapshot.function_name == "import_stubs"
             ):
-                snapshot = await worker.turn(snapshot.resume_auto(), seconds=_SECONDS)
+                snapshot = await worker.turn(snapshot.resume_auto(), seconds=seconds)
         except monty.MontyTypingError as error:
             return list(json.loads(error.display()))[1:]
         except (monty.MontySyntaxError, monty.MontyRuntimeError) as error:
             if isinstance(error.exception(), MemoryError):
-                raise WorkerLost(str(error)) from error
+                raise _TooHard from error
             text = _without_sentinel(error.display())
             is_unsupported = isinstance(error.exception(), NotImplementedError)
             raise _Unreadable(Complaint(text=text, is_unsupported=is_unsupported)) from None
+        except WorkerTimeout as error:
+            raise _TooHard from error
         # INVARIANT: the sentinel keeps everything from running. An engine that lets it pass is not to be trusted.
         raise GuestError("the type checker let pass what cannot pass; this engine version is not usable")
 
