@@ -82,6 +82,29 @@ ERRORS = [
     ("policy: x\nrules: []\ntools: {a.b: {path: [read-pth]}}", 3, 22, "no role"),
     ("policy: x\nrules: []\ntools: {world.write: {path: none}}", 3, 9, "says by itself"),
     ("policy: x\nrules: []\ntools: {a.b: {path: {when: []}}}", 3, 21, "expected `default:`"),
+    ("policy: ' '\nrules: []", 1, 9, "expected a name"),
+    ("policy: x\nrules: !!set {a}", 2, 8, "expected a list"),
+    ("policy: x\nrules:\n  - !mine {name: r, allow: a.b}", 3, 5, "expected no tag"),
+    ("policy: x\nrules: !mine []", 2, 8, "expected no tag"),
+    ("policy: x\nrules:\n  - {name: '', allow: a.b}", 3, 12, "expected a name"),
+    ("policy: x\nrules:\n  - {name: r, deny: w\u043erld.read}", 3, 21, "names no operation"),
+    ("policy: x\nrules:\n  - {name: r, deny: a.b, inside: false}", 3, 34, "never holds"),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b, arguments: {n: {at_most: .nan}}}", 3, 52, "a number"),
+    ("policy: x\nrules:\n  - {name: r, allow: a.b, arguments: {n: {at_most: 1e999}}}", 3, 52, "a number"),
+    *(
+        (f"policy: x\nrules:\n  - {{name: r, {rest}}}", 3, 15 + len(rest) - at, "at least one")
+        for rest, at in (
+            ("deny: []", 2),
+            ("deny: a.b, paths: []", 2),
+            ("deny: a.b, within: []", 2),
+            ("deny: a.b, hosts: []", 2),
+            ("allow: a.b, roles: []", 2),
+            ("allow: a.b, names: {}", 2),
+            ("allow: a.b, names: {github-owner: []}", 3),
+            ("allow: a.b, arguments: {}", 2),
+            ("allow: a.b, arguments: {n: {one_of: []}}", 4),
+        )
+    ),
 ]
 
 

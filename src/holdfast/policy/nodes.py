@@ -3,6 +3,7 @@
 Anchors, tags of one's own, repeated keys and other surprises of YAML are refused; a policy is to read as it is written.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -75,6 +76,7 @@ class Node:
     def items(self) -> "Iterator[Node]":
         """The elements of a list; a single value counts as a list of one."""
         if isinstance(self._raw, yaml.SequenceNode):
+            self._check_untagged("seq")
             for raw in self._raw.value:
                 yield Node(raw, self.source)
         elif isinstance(self._raw, yaml.MappingNode):
@@ -86,6 +88,7 @@ class Node:
         """The fields of a mapping."""
         if not isinstance(self._raw, yaml.MappingNode):
             self.fail(f"expected a mapping, found {self.kind}")
+        self._check_untagged("map")
         found: dict[str, Field] = {}
         for raw_key, raw_value in self._raw.value:
             key = Node(raw_key, self.source)
@@ -105,7 +108,10 @@ class Node:
         if tag not in _KINDS:
             self.fail(f"expected text, a number, true, false or null, found {self.kind}", hint="quote it")
         try:
-            return _SCALARS.construct_object(self._raw)  # type: ignore[no-any-return]
+            value = _SCALARS.construct_object(self._raw)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError
+            return value  # type: ignore[no-any-return]
         except (yaml.YAMLError, ValueError):
             self.fail(f"{self._raw.value!r} cannot be read as {_KINDS[tag]}", hint="quote it to make it text")
 
@@ -119,6 +125,18 @@ class Node:
     def each(self, read: "Callable[[Node], _Result]") -> tuple[_Result, ...]:
         """Every element, read the same way."""
         return tuple(read(item) for item in self.items())
+
+    def some(self, read: "Callable[[Node], _Result]") -> tuple[_Result, ...]:
+        """Every element, read the same way; at least one. An empty test holds for everything or for nothing, by chance."""
+        return self.each(read) or self.fail("expected at least one; leave the field out where none is meant")
+
+    def name(self) -> str:
+        """A text that something can be called by."""
+        return self.text() if self.text().strip() else self.fail("expected a name, found an empty text")
+
+    def _check_untagged(self, kind: str) -> None:
+        if self._raw.tag != f"tag:yaml.org,2002:{kind}":
+            self.fail(f"expected no tag, found {self._raw.tag!r}")
 
 
 def read_nodes(text: str, source: str) -> Node:

@@ -15,7 +15,7 @@ from holdfast.policy.targets import PATH_ROLES, URL_ROLES
 
 ROLES: tuple[str, ...] = get_args(Role)
 VERDICTS: tuple[Verdict, ...] = ("deny", "escalate", "stage", "allow")
-_OPERATION = re.compile(r"\*|\*\.[\w-]+|[\w?-]+(\.[\w.?-]+|\.\*)?")
+_OPERATION = re.compile(r"\*|\*\.[\w-]+|[\w?-]+(\.[\w.?-]+|\.\*)?", re.ASCII)
 POLICY_FIELDS = ("policy", "description", "operations", "sandboxes", "trusted", "hosts", "rules", "tools")
 SANDBOXES = ("python", "wasi", "lisp")
 RULE_FIELDS = (
@@ -47,11 +47,11 @@ class _Parser:
         gates = fields["hosts"].node.fields() if "hosts" in fields else {}
         tools = fields["tools"].node.fields() if "tools" in fields else {}
         return PolicyDocument(
-            name=fields["policy"].node.text(),
+            name=fields["policy"].node.name(),
             description=_text(fields, "description"),
             source=source,
-            allowed_operations=_operations(lists["allow"].node) if "allow" in lists else None,
-            denied_operations=_operations(lists["deny"].node) if "deny" in lists else (),
+            allowed_operations=lists["allow"].node.each(_operation) if "allow" in lists else None,
+            denied_operations=lists["deny"].node.each(_operation) if "deny" in lists else (),
             trusted_groups=fields["trusted"].node.each(Node.text) if "trusted" in fields else (),
             host_gates={group: field.node.each(_host) for group, field in gates.items()},
             # Deny beats whatever else is said of a call, so it is asked first; the rest keeps its order.
@@ -69,18 +69,18 @@ class _Parser:
         if "name" not in fields:
             node.fail("a rule needs a name; it is shown with every decision")
         verdict = verdicts[0]
-        roles = fields["roles"].node.each(_role) if "roles" in fields else ()
+        roles = fields["roles"].node.some(_role) if "roles" in fields else ()
         arguments = fields["arguments"].node if "arguments" in fields else None
         takes_none = arguments is not None and arguments.kind == "text"
         if takes_none and arguments is not None:
             arguments.choice(("none",), "test of arguments")
         examples = fields["examples"].node.fields() if "examples" in fields else {}
         only(examples, ("matches", "misses"), "`examples`")
-        names = fields["names"].node.fields() if "names" in fields else {}
+        names = _tests(fields["names"].node) if "names" in fields else {}
         return Rule(
-            name=fields["name"].node.text(),
+            name=fields["name"].node.name(),
             verdict=verdict,
-            operations=_operations(fields[verdict].node),
+            operations=fields[verdict].node.some(_operation),
             reason=_text(fields, "because"),
             source=node.place,
             instead=_text(fields, "instead"),
@@ -88,7 +88,7 @@ class _Parser:
             paths=self._paths(fields, roles),
             hosts=_hosts(fields, roles),
             names=tuple(
-                NameTest(roles=(_role(field.key_node),), names=field.node.each(Node.text))
+                NameTest(roles=(_role(field.key_node),), names=field.node.some(Node.name))
                 for field in names.values()
             ),
             arguments=() if arguments is None or takes_none else _argument_tests(arguments),
@@ -98,15 +98,21 @@ class _Parser:
         )
 
     def _paths(self, fields: dict[str, Field], roles: tuple[Role, ...]) -> PathTest | None:
-        if not {"paths", "within", "inside", "outside"} & fields.keys():
+        given = [fields[key] for key in ("paths", "within", "inside", "outside") if key in fields]
+        if not given:
             return None
-        return PathTest(
+        test = PathTest(
             roles=tuple(role for role in roles if role in PATH_ROLES) or PATH_ROLES,
-            globs=fields["paths"].node.each(_glob) if "paths" in fields else (),
-            folders=fields["within"].node.each(self._folder) if "within" in fields else (),
+            globs=fields["paths"].node.some(_glob) if "paths" in fields else (),
+            folders=fields["within"].node.some(self._folder) if "within" in fields else (),
             inside="inside" in fields and fields["inside"].node.truth(),
             outside="outside" in fields and fields["outside"].node.truth(),
         )
+        if not (test.globs or test.folders or test.inside or test.outside):
+            given[0].node.fail(
+                "a rule for no path at all never holds; expected `true`, or another test of paths"
+            )
+        return test
 
     def _folder(self, node: Node) -> str:
         try:
@@ -126,8 +132,8 @@ def _text(fields: dict[str, Field], key: str) -> str:
     return fields[key].node.text() if key in fields else ""
 
 
-def _operations(node: Node) -> tuple[str, ...]:
-    return node.each(_operation)
+def _tests(node: Node) -> dict[str, Field]:
+    return node.fields() or node.fail("expected at least one; leave the field out where none is meant")
 
 
 def _operation(node: Node) -> str:
@@ -166,13 +172,13 @@ def _hosts(fields: dict[str, Field], roles: tuple[Role, ...]) -> HostTest | None
         return None
     return HostTest(
         roles=tuple(role for role in roles if role in URL_ROLES) or URL_ROLES,
-        patterns=fields["hosts"].node.each(_host),
+        patterns=fields["hosts"].node.some(_host),
     )
 
 
 def _argument_tests(node: Node) -> tuple[ArgumentTest, ...]:
     tests: list[ArgumentTest] = []
-    for name, field in node.fields().items():
+    for name, field in _tests(node).items():
         test = field.node.fields()
         only(test, ("at_most", "one_of"), "a test of an argument")
         if len(test) != 1:
@@ -180,7 +186,7 @@ def _argument_tests(node: Node) -> tuple[ArgumentTest, ...]:
         if "at_most" in test:
             tests.append(ArgumentTest(argument=name, at_most=test["at_most"].node.number()))
         else:
-            tests.append(ArgumentTest(argument=name, one_of=test["one_of"].node.each(Node.json)))
+            tests.append(ArgumentTest(argument=name, one_of=test["one_of"].node.some(Node.json)))
     return tuple(tests)
 
 
@@ -226,7 +232,7 @@ def _conditional(node: Node) -> ConditionalRoles:
     condition = Condition(
         argument=fields["argument"].node.text(),
         equals=fields["equals"].node.json() if "equals" in fields else None,
-        one_of=fields["one_of"].node.each(Node.json) if "one_of" in fields else (),
+        one_of=fields["one_of"].node.some(Node.json) if "one_of" in fields else (),
         presence=presence,  # type: ignore[arg-type]  # choice gives back one of the four
     )
     return ConditionalRoles(condition=condition, roles=fields["roles"].node.each(_role))
