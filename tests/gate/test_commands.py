@@ -97,6 +97,18 @@ def test_audit_can_be_asked_by_turn_and_operation_in_three_forms(terminal: Termi
     assert len((folder / "audit.jsonl").read_text().splitlines()) == 3
 
 
+def test_no_cell_of_the_audit_is_a_formula_to_a_spreadsheet(terminal: Terminal) -> None:
+    async def wished(runtime: Runtime) -> None:
+        session = await runtime.create(model=terminal.script(calls(("=cmd|'/C calc'!A0", {})), "Well."))
+        await session.send("go")
+        await session.close()
+
+    in_home(terminal, wished)
+    [row] = csv.DictReader(io.StringIO(terminal("audit", "--csv")))
+    assert row["operation"] == "'=cmd|'/C calc'!A0"
+    assert row["turn"] == "1"
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

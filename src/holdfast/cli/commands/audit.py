@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from holdfast.cli import exits
 from holdfast.cli.audit_table import audit_table
-from holdfast.cli.console import Console
+from holdfast.cli.console import Console, visible
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.cli.streams import columns
 from holdfast.core import encode
@@ -74,4 +74,12 @@ _COLUMNS: dict[str, Callable[[AuditEntry], object]] = {
 def _write_csv(entries: list[AuditEntry]) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow(_COLUMNS)
-    writer.writerows([column(entry) for column in _COLUMNS.values()] for entry in entries)
+    writer.writerows([_cell(column(entry)) for column in _COLUMNS.values()] for entry in entries)
+
+
+def _cell(value: object) -> object:
+    """A value that a spreadsheet takes for no formula: names and errors may be the agent's own words."""
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text
