@@ -446,6 +446,8 @@ async def test_a_name_belongs_to_one_session(store: Store) -> None:
     with pytest.raises(SessionExists):
         await two.append(said(1), SessionRenamed(name="MY SESSION"))
     assert len(two.recorded) == 1
+    with pytest.raises(SessionExists):
+        await two.append(SessionRenamed(name=one.session))
     await one.append(SessionRenamed(name=None))
     await two.append(SessionRenamed(name="MY SESSION"))
     assert await store.find("my-session") == two.session

@@ -211,7 +211,10 @@ def _name_here(transaction: Transaction, given: str) -> str | None:
         kept = alias(given)
     except InvalidName:
         return None
-    return None if transaction.execute(SQL["session_named"], (kept,)).fetchone() else kept
+    is_taken = any(
+        transaction.execute(SQL[query], (kept,)).fetchone() for query in ("session_named", "find_session")
+    )
+    return None if is_taken else kept
 
 
 def _grants(events: Iterator[AnyEvent]) -> list[GrantId]:

@@ -234,8 +234,9 @@ def _advanced(head: Head, records: Sequence[Recorded]) -> Head:
 
 
 def check_names(transaction: Transaction, session: SessionId, records: Sequence[Recorded]) -> None:
-    """Refuse a name that another session has."""
+    """Refuse a name that another session has, or that is its id: once it is gone, who asks for it would get this one."""
     for name in names_in(record.event for record in records):
-        row = transaction.execute(SQL["session_named"], (name,)).fetchone()
-        if row is not None and row[0] != session:
-            raise SessionExists(f"another session is named {name!r}", hint="choose another name")
+        named = transaction.execute(SQL["session_named"], (name,)).fetchone()
+        is_id = name != session and transaction.execute(SQL["find_session"], (name,)).fetchone()
+        if is_id or (named is not None and named[0] != session):
+            raise SessionExists(f"another session is called {name!r}", hint="choose another name")

@@ -219,9 +219,9 @@ class MemoryStore:
         previous = session.recorded[-1].hash if session.recorded else GENESIS
         records = chained(session.id, entries, at_ms=now_ms, seq=len(session.recorded), previous=previous)
         for name in names_in(entry.event for entry in entries):
-            taken = {other.tally.summary.name for other in self._sessions.values() if other is not session}
-            if name in taken:
-                raise SessionExists(f"another session is named {name!r}", hint="choose another name")
+            others = [other.tally.summary for other in self._sessions.values() if other is not session]
+            if name in {called for other in others for called in (other.name, other.id)}:
+                raise SessionExists(f"another session is called {name!r}", hint="choose another name")
         for content in blobs:
             self._blobs[digest_bytes(content)] = bytes(content)
         session.recorded.extend(records)
