@@ -12,7 +12,7 @@ from holdfast.core.events import AnyEvent, Recorded, SessionRewound
 from holdfast.store.blobs import Blobs, Draft
 from holdfast.store.contract import Follower
 from holdfast.store.database import SQL
-from holdfast.store.fold import advance, fold, is_activity
+from holdfast.store.fold import Tally, advance, fold, is_activity
 from holdfast.store.leases import Leases
 from holdfast.store.naming import names_in
 from holdfast.store.pen import Transaction
@@ -152,7 +152,7 @@ class EmbeddedJournal:
             append_records(transaction, records, entries)
             head = foreseen.head or next_head(transaction, self._session, head, records)
         self._stage(transaction, head)
-        if any(is_activity(record) for record in records):
+        if any(map(is_activity, records)):
             transaction.moved.add(self._session)
         return [*unheard, *records]
 
@@ -184,16 +184,14 @@ class EmbeddedJournal:
             transaction.execute(
                 SQL["update_session"], (self._session, line.name, line.folder, encode(tally), moved_by)
             )
-        elif moved_by is None or self._stays_newest(transaction):
+        elif moved_by is None:
             transaction.execute(SQL["note_tally"], (self._session, encode(tally)))
-        else:
+        elif len(transaction.moved) > 1 or not self._stays_newest(transaction, tally):
             transaction.execute(SQL["raise_session"], (self._session, encode(tally), moved_by))
 
-    def _stays_newest(self, transaction: Transaction) -> bool:
-        """Whether the session is the first of the list as it is, so that the list need not be touched."""
-        if transaction.moved != {self._session}:
-            return False
-        return bool(transaction.execute(SQL["newest_session"]).fetchone() == (self._session,))
+    def _stays_newest(self, transaction: Transaction, tally: Tally) -> bool:
+        """Note the line where the session is the first of the list as it is, so that the list need not be touched."""
+        return transaction.execute(SQL["note_newest"], (self._session, encode(tally))).rowcount == 1
 
     def _adopt(self, transaction: Transaction) -> None:
         self._head = transaction.staged[self]

@@ -32,14 +32,14 @@ class Tape:
         for record in records:
             self._recorded.append(record)
             for follower in tuple(self._followers):
-                _tell(follower, record)
+                try:
+                    follower(record)
+                except Exception as problem:
+                    _report(record, problem)
 
 
-def _tell(follower: Follower, record: Recorded) -> None:
+def _report(record: Recorded, problem: Exception) -> None:
     # A follower that raises breaks its promise; the event is durable all the same and the others must hear of it.
-    try:
-        follower(record)
-    except Exception as problem:
-        asyncio.get_running_loop().call_exception_handler(
-            {"message": f"a follower of {record.session} raised at event {record.seq}", "exception": problem}
-        )
+    asyncio.get_running_loop().call_exception_handler(
+        {"message": f"a follower of {record.session} raised at event {record.seq}", "exception": problem}
+    )

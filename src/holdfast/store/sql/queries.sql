@@ -47,17 +47,17 @@ UPDATE session SET name = ?2, folder = ?3, tally = ?4,
 WHERE id = ?1;
 
 -- name: note_tally
--- The cheapest of the three: one page, and no index.
+-- The cheapest: one page, and no index.
 UPDATE session SET tally = ?2 WHERE id = ?1;
+
+-- name: note_newest
+-- The same for one that is the first of the list already.
+UPDATE session SET tally = ?2 WHERE id = ?1 AND rank = (SELECT max(rank) FROM session);
 
 -- name: raise_session
 -- The same, and to the top of the list. The last value is the event that moves it up.
 UPDATE session SET tally = ?2, rank = coalesce((SELECT row FROM event WHERE session = ?1 AND seq = ?3), rank)
 WHERE id = ?1;
-
--- name: newest_session
--- The first of the list.
-SELECT id FROM session ORDER BY rank DESC LIMIT 1;
 
 -- name: find_session
 -- A session's line with its place in the list.
