@@ -102,6 +102,19 @@ async def test_a_search_made_of_another_database_is_made_anew(home: Home, clock:
     await store.close()
 
 
+async def test_what_a_deleted_session_left_to_its_forks_is_found_in_one_of_them(disk: EmbeddedStore) -> None:
+    parent = await disk.create(opened())
+    await parent.append(said(1, "needle"), said(2, "thread"))
+    fork = await disk.fork(parent.session, at=2, opened=opened())
+    second = await disk.fork(fork.session, at=2, opened=opened())
+    assert [hit.session for hit in await search(disk, "needle")] == [parent.session]
+    for journal in (parent, fork):
+        await journal.release()
+        await disk.delete(journal.session)
+    assert [(hit.session, hit.turn) for hit in await search(disk, "needle")] == [(second.session, 1)]
+    assert await search(disk, "thread") == []
+
+
 # -- deleting
 
 

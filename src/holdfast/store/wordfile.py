@@ -74,8 +74,9 @@ def _ask(connection: sqlite3.Connection, path: Path, question: str, limit: int) 
         _catch_up(connection, words)
         found = words.execute(SQL["find_passages"], (question, limit)).fetchall()
     return [
-        Passage(session=SessionId(session), seq=seq, turn=turn, at_ms=at_ms, snippet=snippet)
+        Passage(session=SessionId(owner), seq=seq, turn=turn, at_ms=at_ms, snippet=snippet)
         for session, seq, turn, at_ms, snippet in found
+        for (owner,) in connection.execute(SQL["owner_of"], (session, seq))
     ]
 
 

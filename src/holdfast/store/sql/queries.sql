@@ -212,6 +212,19 @@ INSERT INTO passage (text, session, seq, turn, at_ms) VALUES (?, ?, ?, ?, ?);
 SELECT session, seq, turn, at_ms, snippet(passage, 0, '', '', char(8230), 16)
 FROM passage WHERE passage MATCH ? ORDER BY rowid DESC LIMIT ?;
 
+-- name: owner_of
+-- In which session an event can be looked at: its own or, where that was deleted, the newest that stands on it.
+WITH owner (id) AS (
+    SELECT ?1
+    UNION
+    SELECT session.id FROM owner JOIN session ON session.parent = owner.id AND session.parent_seq >= ?2
+    WHERE NOT EXISTS (SELECT 1 FROM session WHERE id = ?1)
+    UNION
+    SELECT tombstone.session FROM owner JOIN tombstone ON tombstone.parent = owner.id AND tombstone.parent_seq >= ?2
+    WHERE NOT EXISTS (SELECT 1 FROM session WHERE id = ?1)
+)
+SELECT id FROM session WHERE id IN owner ORDER BY rank DESC LIMIT 1;
+
 -- name: bodies_above
 -- What a deleted session mentions.
 SELECT ifnull(CAST(body AS BLOB), x'') FROM event WHERE session = ? AND seq > ?;
