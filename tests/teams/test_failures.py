@@ -2,20 +2,21 @@
 
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from tests.teams.brain import respond
-from tests.teams.companies import company
+from tests.teams.companies import company, roster
 from tests.teams.installed import claude_program
 from tests.teams.test_acp import of_parrots
 from tests.teams.test_claude import environ, of_claude
 
-from holdfast.core import Error, SystemClock
+from holdfast.core import Error, Limits, SystemClock
 from holdfast.models.stub import StubServer
 from holdfast.store import EmbeddedStore, Home
-from holdfast.teams import Roster
+from holdfast.teams import OUTSIDE, Pair, Reply, Roster, Switchboard
 
 REFUSAL = """\
 #!/bin/sh
@@ -160,3 +161,79 @@ async def test_a_locked_database_is_an_error_at_the_end_of_its_time_and_works_ag
     assert isinstance(locked.outcome, Error)
     assert locked.outcome.code == "store-unavailable"
     assert '"one"' in reply.text
+
+
+@asynccontextmanager
+async def own_company(tmp_path: Path) -> AsyncIterator[tuple[Switchboard, EmbeddedStore]]:
+    """Two teams of our own sessions that spend from one budget, on the disk."""
+    clock, home = SystemClock(), Home(tmp_path / "home")
+    home.prepare()
+    store = await EmbeddedStore.start(home, clock=clock)
+    settings = {"budget": Limits(tokens=1_000_000), "archive_days": 0}
+    on = roster("alpha", "beta", project=str(tmp_path), member="holdfast", settings=settings)
+    async with company(tmp_path, on, store=store, clock=clock) as board:
+        yield board, store
+    await store.close()
+
+
+def damage(tmp_path: Path, session: str) -> None:
+    """Take an event out of the middle of a journal."""
+    with sqlite3.connect(Home(tmp_path / "home").database) as connection:
+        connection.execute("delete from event where session = ? and seq = 2", [session])
+    connection.close()
+
+
+def refused_with_a_way_out(reply: Reply, session: str) -> bool:
+    assert isinstance(reply.outcome, Error)
+    assert reply.outcome.code == "journal-damaged"
+    return f"after `holdfast delete {session}` the next message begins anew" in (reply.outcome.hint or "")
+
+
+async def test_a_pair_whose_database_was_lost_is_told_how_it_can_begin_anew(tmp_path: Path) -> None:
+    async with own_company(tmp_path) as (board, _):
+        await board.ask(OUTSIDE, "alpha", "hello")
+        key = board.key(Pair(sender=OUTSIDE, receiver="alpha"))
+    home = Home(tmp_path / "home")
+    (home.root / "sessions" / key / "view").mkdir(parents=True)
+    for part in home.root.glob(f"{home.database.name}*"):
+        part.unlink()
+    async with own_company(tmp_path) as (board, store):
+        assert refused_with_a_way_out(await board.ask(OUTSIDE, "alpha", "hello again"), key)
+        assert (await board.ask(OUTSIDE, "alpha", "hello", thread="other")).text == "echo[1]: hello"
+        await store.delete(key)
+        assert (await board.ask(OUTSIDE, "alpha", "hello again")).text == "echo[1]: hello again"
+
+
+async def test_a_damaged_pair_holds_no_other_up(tmp_path: Path) -> None:
+    async with own_company(tmp_path) as (board, _):
+        await board.ask(OUTSIDE, "alpha", "hello")
+        await board.ask(OUTSIDE, "beta", "hello")
+        key = board.key(Pair(sender=OUTSIDE, receiver="alpha"))
+        spent = board._tree.spent.tokens
+    damage(tmp_path, key)
+    async with own_company(tmp_path) as (board, _):
+        assert board._tree.spent.tokens == spent
+        assert refused_with_a_way_out(await board.ask(OUTSIDE, "alpha", "hello again"), key)
+        assert (await board.ask(OUTSIDE, "beta", "hello again")).text == "echo[2]: hello again"
+        figures = await board.figures()
+        assert (figures.damaged, [each.pair for each in figures.pairs]) == (
+            ("external -> alpha",),
+            ["external -> beta"],
+        )
+        assert [str(pair) for pair in await board.housekeeping.archive()] == ["external -> beta"]
+
+
+async def test_damaged_post_is_told_and_the_other_is_delivered(tmp_path: Path) -> None:
+    async with own_company(tmp_path) as (board, _):
+        for team in ("alpha", "beta"):
+            await board.notify(OUTSIDE, team, "word")
+            await board.notify(OUTSIDE, team, "word")
+        key = board.key(Pair(sender=OUTSIDE, receiver="alpha")).replace("team-", "mail-")
+    damage(tmp_path, key)
+    async with own_company(tmp_path) as (board, _):
+        (finding,) = await board.discover()
+        assert (finding.pair, f"holdfast delete {key}" in finding.what) == ("external -> alpha", True)
+        assert await board.take_up() == 0
+        assert refused_with_a_way_out(await board.ask(OUTSIDE, "alpha", "hello"), key)
+        await board.ask(OUTSIDE, "beta", "hello")
+        assert all(notice.delivered_ms for notice in await board.notices(OUTSIDE, "beta"))

@@ -82,6 +82,8 @@ def show_log(lines: Sequence[LogLine], console: Console) -> None:
 
 def show_figures(figures: CompanyFigures, console: Console) -> None:
     """The busiest pairs first, and all together at the end. A name comes last, where it has all the room it needs."""
+    for pair in figures.damaged:
+        console.say(f"note: the record of {pair} is damaged and not counted", "ask", folds=True)
     console.print(
         f"{'messages':>8} {'failed':>6} {'tokens':>10} {'cost':>8} {'median s':>8} {'95 % s':>7}  pair"
     )

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.core import SessionId
-from holdfast.core.errors import InvalidInput, SessionExists, SessionNotFound
+from holdfast.core import Amount, Limits, SessionId
+from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists, SessionNotFound
 from holdfast.core.events import AnyEvent, SessionOpened, SessionPaused, SessionResumed
 from holdfast.core.fold import Reading
+from holdfast.gate import Budget
 from holdfast.store import SessionSummary, Store
 from holdfast.teams.correspondence import Correspondence
+from holdfast.teams.damage import way_out
 from holdfast.teams.pairs import Pair
 from holdfast.teams.roster import Roster
 from holdfast.teams.staff import Staff
@@ -47,11 +49,19 @@ class Conversations:
         return key
 
     async def history(self, pair: Pair) -> Correspondence:
-        """Everything that was said in a pair."""
+        """Everything that was said in a pair. Raises JournalDamaged."""
         try:
-            return Correspondence(Reading(await self._store.read(self.key(pair))))
+            with way_out(self.key(pair)):
+                return Correspondence(Reading(await self._store.read(self.key(pair))))
         except SessionNotFound:
             return Correspondence(Reading(()))
+
+    async def spent(self, line: SessionSummary) -> Amount:
+        """What a pair has used; where its record is damaged, as much of it as the list of sessions says."""
+        try:
+            return Budget(Reading(await self._store.read(line.id)), turn_limits=Limits()).spent
+        except JournalDamaged:
+            return Amount(tokens=line.tokens, cost_usd=line.cost_usd)
 
     async def archive(self, pair: Pair) -> None:
         """Mark a conversation as at rest; nothing of it is deleted, and the next message takes it up again."""

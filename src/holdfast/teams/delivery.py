@@ -14,6 +14,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.gate import TreeBudget
 from holdfast.teams.contract import Member, Reply
 from holdfast.teams.conversations import Conversations
+from holdfast.teams.damage import way_out
 from holdfast.teams.errors import MemberFailed
 from holdfast.teams.flights import Flight, Flights
 from holdfast.teams.mailbox import Mailbox
@@ -125,7 +126,8 @@ class Delivery:
         return reply
 
     async def _wake(self, pair: Pair) -> Member:
-        return await self._staff.wake(pair, await self._conversations.ensure(pair), tree=self._tree)
+        with way_out(self._conversations.key(pair)):
+            return await self._staff.wake(pair, await self._conversations.ensure(pair), tree=self._tree)
 
     def _limit(self, seconds: float | None) -> float:
         longest = self._settings.turn_seconds

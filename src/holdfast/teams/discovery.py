@@ -7,10 +7,11 @@ lost is told. Nothing is deleted, and nothing is begun: that happens with the ne
 from pathlib import Path
 
 from holdfast.core import SessionId, Value
-from holdfast.core.errors import SessionNotFound
+from holdfast.core.errors import JournalDamaged, SessionNotFound
 from holdfast.store import Store
 from holdfast.teams.conversations import Conversations
 from holdfast.teams.pairs import Pair
+from holdfast.teams.postbox import postboxes
 from holdfast.teams.quarters import quarters_of, whose
 from holdfast.teams.roster import Roster
 
@@ -41,6 +42,15 @@ class Discovery:
             if pair.receiver not in self._roster.teams:
                 continue
             found += await self._compare(pair, quarters)
+        return found + await self._damaged_post()
+
+    async def _damaged_post(self) -> list[Finding]:
+        found: list[Finding] = []
+        for box in await postboxes(self._store, str(self._folder)):
+            try:
+                await box.read()
+            except JournalDamaged as damage:
+                found.append(_damaged(box.pair, damage))
         return found
 
     async def _compare(self, pair: Pair, quarters: Path) -> list[Finding]:
@@ -49,7 +59,10 @@ class Discovery:
         except SessionNotFound:
             await self._conversations.ensure(pair)
             return [Finding(pair=str(pair), what="our record was lost; the conversation is entered again")]
-        bound = (await self._conversations.history(pair)).bound
+        try:
+            bound = (await self._conversations.history(pair)).bound
+        except JournalDamaged as damage:
+            return [_damaged(pair, damage)]
         team = self._roster.team(pair.receiver)
         if bound is None or team.member != "claude" or bound.kind != "claude":
             return []
@@ -57,3 +70,7 @@ class Discovery:
 
         trouble = trouble_with(quarters, bound.conversation, team.project)
         return [Finding(pair=str(pair), what=f"{trouble}; the next message begins anew")] if trouble else []
+
+
+def _damaged(pair: Pair, damage: JournalDamaged) -> Finding:
+    return Finding(pair=str(pair), what=f"{damage}. {damage.hint}")

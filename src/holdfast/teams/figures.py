@@ -35,9 +35,13 @@ class CompanyFigures(Value):
     tokens: int
     cost_usd: Decimal | None
     messages_a_pair: float
+    damaged: tuple[str, ...] = ()
+    """Pairs whose record cannot be read; they are not counted."""
 
 
-def company_figures(histories: Iterable[tuple[Pair, Correspondence]]) -> CompanyFigures:
+def company_figures(
+    histories: Iterable[tuple[Pair, Correspondence]], *, damaged: Sequence[str] = ()
+) -> CompanyFigures:
     """The figures of these conversations."""
     pairs = sorted(
         (_of_pair(pair, history.turns, history.generation) for pair, history in histories if history.turns),
@@ -51,6 +55,7 @@ def company_figures(histories: Iterable[tuple[Pair, Correspondence]]) -> Company
         tokens=sum(each.tokens for each in pairs),
         cost_usd=_total([each.cost_usd for each in pairs]),
         messages_a_pair=round(messages / len(pairs), 2) if pairs else 0.0,
+        damaged=tuple(damaged),
     )
 
 

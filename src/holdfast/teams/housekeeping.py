@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from holdfast.core import Clock
-from holdfast.core.errors import HoldfastError, SessionHeld
+from holdfast.core.errors import HoldfastError, JournalDamaged, SessionHeld
 from holdfast.store import SessionSummary
 from holdfast.teams.conversations import Conversations
 from holdfast.teams.delivery import Delivery
@@ -50,8 +50,8 @@ class Housekeeping:
                 await self._pool.sleep(key)
                 try:
                     await self._conversations.archive(pair)
-                except SessionHeld:
-                    continue  # another process uses it
+                except (SessionHeld, JournalDamaged):
+                    continue  # another process uses it, or who asks next hears what is wrong
                 done.append(pair)
         return done
 

@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from holdfast.core import Clock, Error
+from holdfast.core.errors import JournalDamaged
 from holdfast.store import Store
 from holdfast.teams.contract import Letter, Reply
 from holdfast.teams.conversations import Conversations
@@ -55,7 +56,11 @@ class PostOffice:
         """Have those delivered that an earlier process left without a receipt; returns how many."""
         found = 0
         for box in await postboxes(self._store, self._folder):
-            for letter in await Outbox(box).waiting() if box.pair.receiver in teams else ():
+            try:
+                waiting = await Outbox(box).waiting() if box.pair.receiver in teams else ()
+            except JournalDamaged:
+                continue  # `Discovery` tells of it
+            for letter in waiting:
                 self._post(letter, box.pair)
                 found += 1
         return found

@@ -9,6 +9,7 @@ from holdfast.core import SessionId
 from holdfast.core.errors import SessionExists, SessionNotFound
 from holdfast.core.events import AnyEvent, Recorded, SessionOpened
 from holdfast.store import Store, open_when_free
+from holdfast.teams.damage import way_out
 from holdfast.teams.pairs import Pair
 
 LEASE_SECONDS = 10.0
@@ -38,7 +39,8 @@ class Postbox:
         try:
             journal = await self._store.create(opened, session=self._session)
         except SessionExists:
-            journal = await open_when_free(self._store, self._session, timeout_seconds=LEASE_SECONDS)
+            with way_out(self._session):
+                journal = await open_when_free(self._store, self._session, timeout_seconds=LEASE_SECONDS)
         try:
             await journal.append(event)
         finally:
@@ -47,7 +49,8 @@ class Postbox:
     async def read(self) -> Sequence[Recorded]:
         """Everything ever recorded, oldest first."""
         try:
-            return await self._store.read(self._session)
+            with way_out(self._session):
+                return await self._store.read(self._session)
         except SessionNotFound:
             return ()
 

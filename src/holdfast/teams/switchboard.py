@@ -10,9 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from holdfast.core import Clock, Limits, SessionId
-from holdfast.core.errors import InvalidInput
-from holdfast.core.fold import Reading
-from holdfast.gate import Budget, TreeBudget
+from holdfast.core.errors import InvalidInput, JournalDamaged
+from holdfast.gate import TreeBudget
 from holdfast.store import SessionSummary, Store
 from holdfast.teams.colleagues import Colleagues
 from holdfast.teams.contract import Letter, Reply
@@ -41,7 +40,6 @@ class Switchboard:
 
     def __init__(self, *, roster: Roster, folder: Path, store: Store, staff: Staff, clock: Clock) -> None:
         self.roster = roster
-        self._store = store
         self._staff = staff
         settings = roster.settings
         self.pool = Pool(
@@ -85,8 +83,7 @@ class Switchboard:
     async def __aenter__(self) -> Self:
         if self.roster.settings.budget != Limits():
             for line in await self.sessions():
-                spent = Budget(Reading(await self._store.read(line.id)), turn_limits=Limits()).spent
-                self._tree.charge(spent)
+                self._tree.charge(await self.conversations.spent(line))
         self._errands.start(self.housekeeping.go_on())
         return self
 
@@ -211,9 +208,17 @@ class Switchboard:
         return await self.conversations.history(pair)
 
     async def figures(self) -> CompanyFigures:
-        """Messages, tokens and times of all pairs, counted from the journals."""
-        pairs = [pair for line in await self.sessions() if (pair := Pair.read(line.description)) is not None]
-        return company_figures([(pair, await self.conversations.history(pair)) for pair in pairs])
+        """Messages, tokens and times of all pairs, counted from the journals; those that are damaged are named."""
+        histories, damaged = [], []
+        for line in await self.sessions():
+            pair = Pair.read(line.description)
+            if pair is None:
+                continue
+            try:
+                histories.append((pair, await self.conversations.history(pair)))
+            except JournalDamaged:
+                damaged.append(str(pair))
+        return company_figures(histories, damaged=damaged)
 
     def key(self, pair: Pair) -> SessionId:
         """The id of a pair's session."""

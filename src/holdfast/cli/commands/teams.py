@@ -29,7 +29,7 @@ from holdfast.cli.team_tables import (
     show_roster,
 )
 from holdfast.core import JsonObject, counted
-from holdfast.core.errors import InvalidConfig, InvalidInput
+from holdfast.core.errors import InvalidConfig, InvalidInput, JournalDamaged
 from holdfast.store import Home, replace_private, write_private
 from holdfast.teams import OUTSIDE, Caller, Pair, Switchboard, load_roster
 
@@ -129,7 +129,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 figures = await board.figures()
                 console.json(figures) if arguments.json else show_figures(figures, console)
             case "log":
-                said = await _said(board, arguments)
+                said = await _said(board, arguments, console)
                 console.json(said) if arguments.json else show_log(said, console)
             case _:
                 caller = Caller(team=arguments.sender, is_operator=arguments.operator)
@@ -137,15 +137,18 @@ async def run(arguments: argparse.Namespace) -> int:
     return exits.OK
 
 
-async def _said(board: Switchboard, wanted: argparse.Namespace) -> list[LogLine]:
-    """The latest messages of the pairs that are asked for, oldest first."""
+async def _said(board: Switchboard, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
+    """The latest messages of the pairs that are asked for, oldest first; what cannot be read is told."""
     found: list[LogLine] = []
     for line in await board.sessions():
         pair = Pair.read(line.description)
         if pair is None or wanted.team not in (None, pair.receiver):
             continue
         if wanted.sender in (None, pair.sender) and wanted.thread in (None, pair.thread):
-            found += log_lines(pair, await board.said(pair))
+            try:
+                found += log_lines(pair, await board.said(pair))
+            except JournalDamaged as damage:
+                console.say(f"note: {pair}: {damage}. {damage.hint}", "ask", folds=True)
     found.sort(key=lambda each: each.at_ms)
     return found[max(0, len(found) - max(wanted.limit, 0)) :]
 
