@@ -1,5 +1,6 @@
 """Commands that wait for somebody else show it at a terminal, and nothing of it in a pipe."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -83,6 +84,19 @@ def test_a_server_that_takes_its_time_is_waited_for_in_sight(tmp_path: Path, ver
         assert typist.end() == (1 if verb == "doctor" else 0), typist.seen
     assert DRAWN.search(typist.seen)
     assert "starts late" not in typist.seen.rsplit("\r\x1b[K", 1)[1]
+
+
+def test_a_session_whose_server_takes_its_time_is_opened_in_sight(tmp_path: Path) -> None:
+    _, _, _, command, *arguments = adding(tmp_path, LONG)
+    late = {"command": command, "args": arguments}
+    (tmp_path / "holdfast").mkdir()
+    (tmp_path / "holdfast" / "mcp-servers.json").write_text(json.dumps({"mcpServers": {"late": late}}))
+    (tmp_path / "hello.json").write_text('["Here I am."]')
+    with terminal("-m", "scripted:hello.json", "hello", home=tmp_path) as typist:
+        assert typist.wait_for("opens the session"), typist.seen
+        (tmp_path / "go").touch()
+        assert typist.wait_for("Here I am."), typist.seen
+        assert typist.end() == 0
 
 
 def test_a_server_that_takes_its_time_is_waited_for_in_silence_where_nobody_looks(tmp_path: Path) -> None:

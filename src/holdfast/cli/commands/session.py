@@ -28,6 +28,7 @@ from holdfast.cli.limits_option import parse_limits
 from holdfast.cli.model_offer import offered_model
 from holdfast.cli.narrator import Narrator, describe
 from holdfast.cli.outcomes import report
+from holdfast.cli.progress import Progress
 from holdfast.cli.resuming import Left, left_behind
 from holdfast.cli.storage import say_notices
 from holdfast.cli.trusting import is_trusted
@@ -152,20 +153,25 @@ def _check_unchanged(arguments: argparse.Namespace, left: Left) -> None:
 
 async def _open(runtime: Runtime, arguments: argparse.Namespace, left: Left | None) -> Session:
     can_ask = not arguments.no_escalations
-    if left is not None:
-        model: Model | str | None = demo_model() if left.summary.model == DEMO_MODEL else arguments.model
-        return await runtime.resume(
-            left.summary.id, model=model, policy=arguments.policy, can_ask=can_ask, sandbox=arguments.sandbox
+    with Progress(lambda: "opens the session", is_plain=arguments.plain):
+        if left is not None:
+            model: Model | str | None = demo_model() if left.summary.model == DEMO_MODEL else arguments.model
+            return await runtime.resume(
+                left.summary.id,
+                model=model,
+                policy=arguments.policy,
+                can_ask=can_ask,
+                sandbox=arguments.sandbox,
+            )
+        return await runtime.create(
+            model=arguments.model,
+            workspace=arguments.workspace,
+            policy=arguments.policy,
+            name=arguments.name,
+            limits=parse_limits(arguments.budget) if arguments.budget else None,
+            can_ask=can_ask,
+            sandbox=arguments.sandbox,
         )
-    return await runtime.create(
-        model=arguments.model,
-        workspace=arguments.workspace,
-        policy=arguments.policy,
-        name=arguments.name,
-        limits=parse_limits(arguments.budget) if arguments.budget else None,
-        can_ask=can_ask,
-        sandbox=arguments.sandbox,
-    )
 
 
 def _servers(home: Home) -> tuple[ServerSpec, ...]:
