@@ -81,6 +81,19 @@ def test_ctrl_c_clears_a_line_at_rest_and_keeps_it_while_a_turn_is_stopped(tmp_p
     assert asked(tmp_path) == ["spin", "kept and sent"]
 
 
+def test_ctrl_c_at_rest_says_how_to_leave_and_leaving_how_to_come_back(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, "One."), "-n", "books", home=tmp_path) as typist:
+        assert typist.wait_for(READY)
+        typist.type("\x03")
+        assert typist.wait_for("nothing runs; Ctrl-D leaves")
+        typist.type("hello\r")
+        assert typist.wait_for("One.")
+        assert typist.wait_for(READY)
+        typist.type("/quit\r")
+        assert typist.wait_for("go on with: holdfast -r books")
+        assert typist.end() == 0
+
+
 def test_a_summary_that_was_made_leaves_nothing_running_in_the_status_line(tmp_path: Path) -> None:
     with terminal(
         *prepared(tmp_path, "One.", "Two.", "Three.", "Never."), home=tmp_path, **STATUS_LINE

@@ -21,12 +21,13 @@ remove it
   values from:   the agent itself, in turn 1: nothing of it was said or read before
   can be undone: yes: /rewind brings the files back
   spent so far:  N tokens, $0.0000, 0 calls
-  a standing yes (2 to 5) covers: world.delete on path WORK/a.txt (delete-path)
+  a standing yes (2, 3, 4, 5, 0) covers: world.delete on path WORK/a.txt (delete-path)
     1  yes, once
     2  yes, in this turn
     3  yes, for 10 minutes
     4  yes, in this session
     5  yes, always, in every session
+    0  yes, so many times
     6  no
     7  no, and tell it why
     8  edit the arguments
@@ -39,6 +40,7 @@ tell it why> it is precious
   error   PermissionError: WHY
 Then **not**.
   ready
+go on with: holdfast -r ID
 """
 
 
@@ -89,6 +91,8 @@ def test_an_interrupt_stops_the_turn_and_not_the_session(tmp_path: Path) -> None
         assert typist.wait_for("queued; 1 waits")
         typist.process.send_signal(signal.SIGINT)
         assert typist.wait_for("stopped; what was done stays done")
+        typist.process.send_signal(signal.SIGINT)
+        assert typist.wait_for("nothing runs; Ctrl-D leaves")
         typist.type("/logs\n")
         assert typist.wait_for("you     turn 1: spin"), typist.seen
         assert typist.wait_for("turn    1 stopped before it was done")

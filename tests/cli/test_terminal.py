@@ -51,6 +51,9 @@ def test_enter_alone_is_no_answer_and_a_typed_deny_is(tmp_path: Path) -> None:
         for _ in range(3):
             time.sleep(0.6)
             typist.type("\r")
+        time.sleep(0.6)
+        typist.type("1\r")
+        assert typist.wait_for("a digit counts by itself, without Enter; nothing was done")
         typist.type("/approve\r")
         assert typist.wait_for("too fast to have been typed")
         time.sleep(0.6)

@@ -30,8 +30,9 @@ async def _terminal(runtime: Runtime, session: Session, messages: list[str]) -> 
     answered: asyncio.Queue[None] = asyncio.Queue()
     session.follow(lambda entry: answered.put_nowait(None) if isinstance(entry.event, TurnEnded) else None)
     lines = LineKeyboard(reading, write=lambda _: None)
-    talk = Talk(runtime=runtime, screen=PlainScreen(), keyboard=lines)
-    talk.source = PlainLines(lines)
+    screen = PlainScreen()
+    talk = Talk(runtime=runtime, screen=screen, keyboard=lines)
+    talk.source = PlainLines(screen, lines)
     talking = asyncio.create_task(talk.run(session))
     for message in messages:
         os.write(writing, f"{message}\n".encode())

@@ -7,6 +7,7 @@ from holdfast.core import Clock
 MIN_TYPING_SECONDS = 0.3
 """A command that arrives faster than this was not typed by a person who read the question."""
 INTERRUPT, LEAVE, SUSPEND = "\x03", "\x04", "\x1a"
+_ENTER = ("\r", "\n")
 
 
 class Attention:
@@ -17,6 +18,8 @@ class Attention:
         self._console = console
         self._is_by_line = is_by_line
         self._line = ""
+        self._before = ""
+        self._is_told = False
         self._began = 0.0
         self._said: str | None = None
         self.begin()
@@ -40,6 +43,8 @@ class Attention:
                 self._said = key
         elif self._line or key == "/":
             self._type(key, now)
+        else:
+            self._explain(key)
 
     def said(self, digits: set[str]) -> str | None:
         """What the person said, once it is sure; asked again every tick."""
@@ -55,10 +60,17 @@ class Attention:
         key = self._guard.chosen()
         return key if key in digits and not self._line else None
 
+    def _explain(self, key: str) -> None:
+        """Who has the habit of Enter after a digit learns once why nothing happens."""
+        if key in _ENTER and self._before.isdigit() and not self._is_told:
+            self._is_told = True
+            self._console.say("  a digit counts by itself, without Enter; nothing was done")
+        self._before = key
+
     def _type(self, key: str, now: float) -> None:
         if not self._line:
             self._began = now
-        if key in ("\r", "\n"):
+        if key in _ENTER:
             line, self._line = self._line, ""
             self._console.say()
             if now - self._began < MIN_TYPING_SECONDS and not line.startswith("/deny"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.cli.keyboard import LineKeyboard
-from holdfast.cli.screen import LiveScreen
+from holdfast.cli.screen import LiveScreen, PlainScreen
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 0.5
 _LOCAL_FLAGS = 3
+_AT_REST = "  nothing runs; Ctrl-D leaves"
 Interrupt = Callable[[], bool]
 """Ends what runs; False where nothing does."""
 
@@ -41,12 +42,13 @@ class LineSource(Protocol):
 class PlainLines:
     """Lines as the terminal itself edits them; nothing is drawn."""
 
-    def __init__(self, keyboard: LineKeyboard) -> None:
+    def __init__(self, screen: PlainScreen, keyboard: LineKeyboard) -> None:
+        self._screen = screen
         self._keyboard = keyboard
 
     def open(self, interrupt: Interrupt) -> None:
         self._keyboard.open()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stop, interrupt)
 
     async def next(self) -> str | None:
         return await self._keyboard.next()
@@ -54,6 +56,10 @@ class PlainLines:
     def close(self) -> None:
         self._keyboard.close()
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+    def _stop(self, interrupt: Interrupt) -> None:
+        if not interrupt():
+            self._screen.say(_AT_REST)
 
 
 class EditedLines:
@@ -112,8 +118,11 @@ class EditedLines:
 
         @keys.add("c-c")
         def _stop(event: "KeyPressEvent") -> None:
-            if not self._interrupt():
-                event.current_buffer.reset()
+            if self._interrupt():
+                return
+            if not event.current_buffer.text:
+                self._screen.say(_AT_REST, "dim")
+            event.current_buffer.reset()
 
         @keys.add("escape", "enter")
         @keys.add("escape", "c-j")  # what the terminal makes of Alt-Enter while the editor steps aside

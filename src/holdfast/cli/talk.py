@@ -80,7 +80,9 @@ class Talk:
             self.source.close()
         if self.session.status.has_open_turn:
             self.screen.say("the turn is left as it is; holdfast -c goes on with it")
-            await self.screen.settle()
+        elif self.session.history():
+            self.screen.say(f"go on with: holdfast -r {self.session.status.name or self.session.id}", "dim")
+        await self.screen.settle()
         return exits.OK
 
     def adopt(self, session: Session) -> None:

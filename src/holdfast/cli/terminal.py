@@ -3,6 +3,7 @@
 import sys
 
 from holdfast.app import Runtime
+from holdfast.cli.cells import shortened
 from holdfast.cli.console import visible, wants_plain
 from holdfast.cli.keyboard import LineKeyboard, RawKeyboard
 from holdfast.cli.line_editor import EditedLines, PlainLines
@@ -16,9 +17,10 @@ from holdfast.session import Session
 async def talk_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool | None = None) -> int:
     """Talk with a session until the person leaves."""
     if wants_plain(is_plain):
+        plain = PlainScreen()
         lines = LineKeyboard(write=lambda text: print(text, end="", file=sys.stderr, flush=True))
-        talk = Talk(runtime=runtime, screen=PlainScreen(), keyboard=lines)
-        talk.source = PlainLines(lines)
+        talk = Talk(runtime=runtime, screen=plain, keyboard=lines)
+        talk.source = PlainLines(plain, lines)
     else:
         screen = LiveScreen()
         talk = Talk(runtime=runtime, screen=screen, keyboard=RawKeyboard())
@@ -41,7 +43,7 @@ def welcome(screen: Screen, session: Session) -> None:
         folds=True,
     )
     asked = " ".join(visible(session.history()[-1].asked).split())
-    screen.say(f"  last asked: {asked[:60]}", "dim")
+    screen.say(f"  last asked: {shortened(asked, 60)}", "dim")
     if waiting := session.escalations():
         screen.say(f"  waits for you: {counted(len(waiting), 'call')}", "ask")
     if staged := session.proposals():
