@@ -21,7 +21,7 @@ TYPED = (
     ("/files", "n.txt"),
     ("/reject", "nothing is staged"),
     ("/rewind", "/rewind N shows the way back"),
-    ("/rewind 0", "nothing is changed yet"),
+    ("/rewind 0", "would be deleted   n.txt"),
     ("/rewind 0 go", "back at the end of turn 0"),
     ("/rename my session", "it is called my-session now"),
     ("/sessions", "my-session"),

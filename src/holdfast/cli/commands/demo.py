@@ -51,7 +51,7 @@ async def run(arguments: argparse.Namespace) -> int:
         _show_record(session, runtime, console, project)
     except (PersonLeft, EOFError):
         console.tell()
-        console.tell(f"You left; nothing more happens. Go on with: holdfast -r {session.id}")
+        console.tell(f"You left; nothing more happens. Go on with: holdfast -r {session.id}", folds=True)
         return exits.WAITING
     finally:
         await runtime.close()

@@ -8,6 +8,7 @@ holdfast exec --session NAME             go on with the code that waited for you
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from holdfast.app import Runtime
@@ -80,7 +81,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 sandbox=arguments.lang,
                 needs_model=False,
             )
-        session.follow(Narrator(console.say, after=session.last_seq))
+        session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
         prints = _Prints(console, after=session.last_seq, is_silent=arguments.json)
         session.follow(prints)
         if console.is_interactive and can_ask:
@@ -93,7 +94,10 @@ async def run(arguments: argparse.Namespace) -> int:
                 outcome = await session.execute(code, language=arguments.lang or "python")
         return report(outcome, session, arguments.json, console, printed=prints.text)
     except PersonLeft:
-        console.say("it goes on waiting; answer it with: holdfast waiting")
+        console.say(
+            f"it waits for you: answer with holdfast approve or deny, go on with holdfast exec --session {session.id}",
+            folds=True,
+        )
         return exits.WAITING
     finally:
         await runtime.close()

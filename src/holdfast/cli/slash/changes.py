@@ -45,7 +45,7 @@ async def rewind(talk: Talking, rest: str) -> None:
     is_done = word == "go"
     plan = await (talk.session.rewind if is_done else talk.session.plan_rewind)(int(turn))
     for change in plan.changes:
-        talk.screen.say(f"  {change.kind:<9} {visible(change.path)}")
+        talk.screen.say(f"  {'' if is_done else 'would be '}{change.kind:<9} {visible(change.path)}")
     for effect in plan.stays:
         talk.screen.say(f"  cannot be undone: {visible(effect)}", "bad")
     said = (
