@@ -113,6 +113,36 @@ def test_the_arguments_can_be_edited_and_what_is_made_is_what_was_edited(tmp_pat
     assert not (tmp_path / "work" / "b.txt").exists()
 
 
+def test_a_yes_that_is_typed_out_is_to_what_was_edited(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, DELETE, "Gone."), home=tmp_path) as typist:
+        begun(typist)
+        (tmp_path / "work" / "b.txt").write_text("not so precious\n")
+        say(typist, "remove it", QUESTION)
+        press(typist, "8", "arguments> ")
+        typist.type("\x15")
+        typist.type('{"path": "/workspace/b.txt"}\r')
+        assert typist.wait_for(QUESTION)
+        command(typist, "/approve all", "what you edited")
+        command(typist, "/approve", "Gone.")
+    assert (tmp_path / "work" / "a.txt").exists()
+    assert not (tmp_path / "work" / "b.txt").exists()
+
+
+def test_a_yes_can_be_given_for_so_many_times(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, DELETE, "Gone."), home=tmp_path) as typist:
+        begun(typist)
+        say(typist, "remove it", QUESTION)
+        press(typist, "0", "how many times")
+        typist.type("none\r")
+        assert typist.wait_for("nothing was answered")
+        assert typist.wait_for(QUESTION)
+        press(typist, "0", "how many times")
+        typist.type("3\r")
+        assert typist.wait_for("answer  yes (times), by terminal")
+        assert typist.wait_for("Gone.")
+        say(typist, "/grants", "2 more times")
+
+
 def test_a_question_of_the_agent_is_answered_in_words(tmp_path: Path) -> None:
     ask = runs("person.ask(question='Which colour?')")
     words = (*prepared(tmp_path, ask, "Then it is blue."), "-p", "project")

@@ -1,6 +1,7 @@
 """What a person is shown before they decide: what would happen, the exact call, why it asks, and what they may say."""
 
 import difflib
+import re
 from collections.abc import Sequence
 
 from holdfast.core import (
@@ -19,7 +20,7 @@ from holdfast.core import (
     visible,
 )
 from holdfast.core.errors import HoldfastError
-from holdfast.gate import standing_rule
+from holdfast.gate import MOST_AMOUNT, standing_rule
 from holdfast.session import ASK_PERSON, Session
 
 MAX_LINES = 40
@@ -40,7 +41,10 @@ _SCOPES: tuple[tuple[str, Scope, str], ...] = (
     ("3", "minutes", f"yes, for {MINUTES} minutes"),
     ("4", "session", "yes, in this session"),
     ("5", "always", "yes, always, in every session"),
+    ("0", "times", "yes, so many times"),
 )
+STANDING = frozenset(digit for digit, scope, _ in _SCOPES if scope != "once")
+"""The digits for a yes that covers more than this call."""
 
 
 def is_question(escalation: Escalation) -> bool:
@@ -148,6 +152,12 @@ def response_of(digit: str, arguments: dict[str, Json] | None) -> Response:
     scope = next(scope for key, scope, _ in _SCOPES if key == digit)
     amount = MINUTES if scope == "minutes" else None
     return Response(verdict="approve", scope=scope, amount=amount, arguments=arguments)
+
+
+def amount_of(text: str) -> int | None:
+    """How many times or minutes a yes is for; None where the text does not say."""
+    number = int(text) if re.fullmatch(r"[0-9]{1,7}", text) else 0
+    return number if 1 <= number <= MOST_AMOUNT else None
 
 
 def _name(target: Target) -> str:

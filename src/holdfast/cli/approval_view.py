@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from holdfast.cli.approval_text import (
+    STANDING,
     can_be_undone,
     cost_so_far,
     exact_call,
@@ -64,10 +65,10 @@ def show_choices(
     console: Console, escalation: Escalation, offered: Sequence[tuple[str, str]], *, how: str
 ) -> None:
     """What may be said, digit by digit, and what a standing yes would cover."""
-    standing = [digit for digit, _ in offered if digit in "2345"]
+    standing = [digit for digit, _ in offered if digit in STANDING]
     if standing:
         rule = visible(standing_rule(escalation))
-        console.say(f"  a standing yes ({standing[0]} to {standing[-1]}) covers: {rule}", folds=True)
+        console.say(f"  a standing yes ({', '.join(standing)}) covers: {rule}", folds=True)
     for digit, words in offered:
         console.say(f"    {digit}  {words}")
     commands = "" if is_question(escalation) else ", or type /approve or /deny REASON"

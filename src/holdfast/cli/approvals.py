@@ -8,13 +8,14 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 import msgspec
 
-from holdfast.cli.approval_text import choices, exact_call, is_question, response_of
+from holdfast.cli.approval_text import amount_of, choices, exact_call, is_question, response_of
 from holdfast.cli.approval_view import show_choices, show_escalation, show_waiting
 from holdfast.cli.attention import INTERRUPT, LEAVE, SUSPEND, Attention
 from holdfast.cli.console import Console
 from holdfast.cli.keyboard import Keyboard, RawKeyboard
 from holdfast.cli.progress import covered
 from holdfast.core import Clock, Escalation, Json, Response, SystemClock
+from holdfast.gate import MOST_AMOUNT
 from holdfast.session import Session
 
 TICK_SECONDS = 0.03
@@ -66,6 +67,11 @@ class TerminalApprover:
             match said:
                 case "1" | "2" | "3" | "4" | "5" if not is_question(escalation):
                     return response_of(said, edited)
+                case "0":
+                    words = await self._keyboard.line("how many times, this one included> ")
+                    if (amount := amount_of((words or "").strip())) is not None:
+                        return Response(verdict="approve", scope="times", amount=amount)
+                    self._console.say(f"  that is no number from 1 to {MOST_AMOUNT:,}; nothing was answered")
                 case "1":
                     words = await self._keyboard.line("your answer> ")
                     if words and words.strip():
@@ -83,6 +89,10 @@ class TerminalApprover:
                         self._console.say(f"    {line}")
                 case _ if said == SUSPEND:
                     os.kill(0, signal.SIGTSTP)  # and when we are back, the question is put again
+                case _ if edited is not None and said.split()[:1] == ["/approve"]:
+                    if said.split() == ["/approve"]:
+                        return response_of("1", edited)
+                    self._console.say("  answer what you edited first: /approve alone, or a digit")
                 case _:
                     answer = await self._obey(said)
                     if answer is not None:

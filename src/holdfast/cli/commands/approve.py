@@ -9,9 +9,9 @@ is given where the question is put, in a conversation.
 """
 
 import argparse
-import re
 
 from holdfast.cli.answering import answer, configure_answer
+from holdfast.cli.approval_text import amount_of
 from holdfast.core import Response, Scope
 from holdfast.core.errors import InvalidInput
 from holdfast.gate import MOST_AMOUNT
@@ -38,9 +38,8 @@ def _scope(text: str) -> tuple[Scope, int | None]:
     match text.partition("="):
         case ("once" | "turn" | "session") as scope, "", _:
             return scope, None
-        case ("times" | "minutes") as scope, _, number if re.fullmatch(r"[0-9]{1,7}", number):
-            if 0 < int(number) <= MOST_AMOUNT:
-                return scope, int(number)
+        case ("times" | "minutes") as scope, _, number if (amount := amount_of(number)) is not None:
+            return scope, amount
     raise InvalidInput(
         f"{text!r} is no scope of a yes", hint=f"turn, session, times=N or minutes=N, up to {MOST_AMOUNT:,}"
     )
