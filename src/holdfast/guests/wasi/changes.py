@@ -4,7 +4,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -34,24 +34,29 @@ ContentBefore = Callable[[str], str | None]
 def look(folder: Path) -> Marks:
     """All files below, symlinks not followed. Blocks for about 5 µs a file."""
     marks: Marks = {}
+    for path, entry in entries(folder):
+        if not entry.is_dir(follow_symlinks=False):
+            with suppress(OSError):  # gone in the meantime, or too deep for a path
+                marks[path] = _mark(entry.stat(follow_symlinks=False))
+    return marks
+
+
+def entries(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Everything below by its relative path, folders before what they hold, as deep as a path can say; symlinks are not
+    followed.
+    """
     waiting = [""]
     while waiting:
         prefix = waiting.pop()
         try:
-            entries = os.scandir(folder / prefix)
+            found = os.scandir(folder / prefix)
         except OSError:
             continue  # gone in the meantime, or not ours to read: then the guest cannot have changed it
-        with entries:
-            for entry in entries:
-                path = f"{prefix}{entry.name}"
+        with found:
+            for entry in found:
+                yield f"{prefix}{entry.name}", entry
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(f"{path}/")
-                    continue
-                try:
-                    marks[path] = _mark(entry.stat(follow_symlinks=False))
-                except OSError:
-                    continue  # gone in the meantime, or too deep for a path
-    return marks
+                    waiting.append(f"{prefix}{entry.name}/")
 
 
 def between(

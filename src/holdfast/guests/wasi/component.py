@@ -31,7 +31,7 @@ def check_installed() -> None:
     if missing:
         raise EngineMissing(
             f"the wasi sandbox needs {' and '.join(missing)}",
-            hint="Install it with: pip install 'holdfast[wasi]'",
+            hint="holdfast doctor says how to install it.",
         )
     if sys.platform != "linux":
         raise EngineMissing(

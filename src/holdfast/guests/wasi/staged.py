@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from holdfast.core import digest_bytes
 from holdfast.guests.contract import StagedContents
-from holdfast.guests.wasi.changes import Mark, Marks, digest_of, look, mark_of, open_plain, parent_of
+from holdfast.guests.wasi.changes import Mark, Marks, digest_of, entries, look, mark_of, open_plain, parent_of
 from holdfast.store import remove_tree
 
 CHANGED_MEANWHILE = "changed-meanwhile"
@@ -105,21 +105,8 @@ class StagedView:
 
 
 def _folders(root: Path) -> dict[str, None]:
-    """All folders below, parents first, as deep as a path can say; symlinks are none."""
-    found: dict[str, None] = {}
-    waiting = [""]
-    while waiting:
-        prefix = waiting.pop()
-        try:
-            entries = os.scandir(root / prefix)
-        except OSError:
-            continue
-        with entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    found[f"{prefix}{entry.name}"] = None
-                    waiting.append(f"{prefix}{entry.name}/")
-    return found
+    """All folders below, parents first; symlinks are none."""
+    return {path: None for path, entry in entries(root) if entry.is_dir(follow_symlinks=False)}
 
 
 def _empty(folder: Path) -> None:
