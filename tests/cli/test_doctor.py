@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.cli.bare_engine import BareEngine
 from tests.cli.commands import Run, run
 
 from holdfast.cli.checkup.home import TOO_LITTLE_BYTES
+from holdfast.cli.checkup.versions import check_versions
 from holdfast.guests import Engines
 from holdfast.store import Home
 
@@ -30,6 +32,26 @@ def test_an_empty_machine_has_everything_but_a_model(run: Run, tmp_path: Path) -
     assert "1 to mend: model" in done.out
     assert "fix: set a key, or holdfast model install" in done.out
     assert not (tmp_path / "holdfast").exists(), "looking makes nothing"
+
+
+def test_an_extra_is_installed_by_what_it_stands_on_and_never_by_our_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = metadata.version
+
+    def version(name: str) -> str:
+        if name == "wasmtime":
+            raise metadata.PackageNotFoundError(name)
+        return there(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    [wasi] = [finding for finding in check_versions() if "'wasi'" in finding.told]
+    install = f"{sys.executable} -m pip install "
+    assert wasi.fix.startswith(install)
+    assert {each.partition("==")[0] for each in wasi.fix.removeprefix(install).split()} == {
+        "wasmtime",
+        "componentize-py",
+    }
 
 
 def test_a_model_with_a_key_is_all_that_was_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,4 +219,4 @@ async def test_without_the_library_it_is_said_what_to_install(
     monkeypatch.setattr("holdfast.teams.acp", None, raising=False)
     (reply,) = await ask(tmp_path, of_parrots(tmp_path / "p"), "hello")
     assert isinstance(reply.outcome, Error)
-    assert reply.outcome.hint == "install it with: pip install 'holdfast[acp]'"
+    assert reply.outcome.hint == "holdfast doctor says how to install it"

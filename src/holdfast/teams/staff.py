@@ -181,7 +181,7 @@ def _acp_agent() -> "type[AcpAgent]":
     except ModuleNotFoundError as error:
         raise MemberMissing(
             "members over ACP need the Agent Client Protocol library",
-            hint="install it with: pip install 'holdfast[acp]'",
+            hint="holdfast doctor says how to install it",
         ) from error
     return AcpAgent
 

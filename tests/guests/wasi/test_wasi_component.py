@@ -101,7 +101,7 @@ def test_without_the_extra_the_engine_is_missing_and_says_what_to_do(
         wasi_engine(key=KEY, cache=tmp_path, workspace=tmp_path)
     assert missing.value.code == "engine-missing"
     assert missing.value.hint is not None
-    assert "holdfast[wasi]" in missing.value.hint
+    assert "holdfast doctor" in missing.value.hint
 
 
 def test_the_door_loads_no_engine() -> None:

@@ -201,9 +201,7 @@ async def _install(console: Console, name: str, file: Path | None) -> int:
         path = await _fetched(weights, folder)
     console.say(f"installed and checked: SHA-256 {weights.digest}", "good")
     console.print(str(path))
-    console.say(
-        f"use it with: holdfast --model local:{weights.name}   (needs: pip install 'holdfast[local]')"
-    )
+    console.say(f"use it with: holdfast --model local:{weights.name}   (holdfast doctor says what it needs)")
     return exits.OK
 
 

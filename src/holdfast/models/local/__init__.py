@@ -1,6 +1,6 @@
 """A model on this machine: any GGUF file, run by llama.cpp in a child process, with calls that a grammar holds in shape.
 
-Needs the extra `holdfast[local]`. It is small: good for trying things out and for simple tasks, no match for a large model.
+Needs the extra `local`. It is small: good for trying things out and for simple tasks, no match for a large model.
 """
 
 from holdfast.models.local.installing import install_file, install_weights

@@ -98,7 +98,8 @@ class LocalProcess:
     def _check(self) -> None:
         if self._engine_path is None and importlib.util.find_spec("xllamacpp") is None:
             raise ModelMissing(
-                "local models need an engine that is not installed", hint="pip install 'holdfast[local]'"
+                "local models need an engine that is not installed",
+                hint="holdfast doctor says how to install it",
             )
         if not self._path.is_file():
             raise ModelMissing(
