@@ -18,7 +18,7 @@ from holdfast.core import (
     Tool,
 )
 from holdfast.core.errors import HoldfastError, InvalidInput, SessionHeld
-from holdfast.models import ScriptedModel, open_model, say
+from holdfast.models import ModelSettings, ScriptedModel, open_model, say
 from holdfast.models.provider import ProviderModel
 from holdfast.policy import FixedPolicy
 from holdfast.session import Gatekeeper, Settings
@@ -30,12 +30,16 @@ DESK = FunctionToolset({tool.name: (tool, lambda _: "done") for tool in (LOOK, M
 POLICY = FixedPolicy(default="deny", verdicts={"desk.look": "allow", "desk.move": "escalate"})
 
 
+@pytest.mark.parametrize(
+    ("variable", "asking"),
+    [("ANTHROPIC_API_KEY", ModelSettings()), ("COMPANY_KEY", ModelSettings(key_variable="COMPANY_KEY"))],
+)
 async def test_a_key_that_we_know_is_in_no_file_at_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variable: str, asking: ModelSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     canary = "sk-canary-2f8d1c0b9e7a"
-    monkeypatch.setenv("ANTHROPIC_API_KEY", canary)
-    runtime = await Runtime.start(home=tmp_path / "home", settings=Settings())
+    monkeypatch.setenv(variable, canary)
+    runtime = await Runtime.start(home=tmp_path / "home", settings=Settings(asking=asking))
     session = await runtime.create(model=ScriptedModel([say(f"the key is {canary}")]))
     await session.send(f"is it {canary}?")
     await session.execute(f"print('{canary}')\nopen('a.txt', 'w').write('plain')")

@@ -60,6 +60,18 @@ def test_it_is_private_whatever_the_umask_and_knows_no_secret(
     assert (tmp_path / LOG).parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_it_knows_no_key_whose_variable_the_configuration_names(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMPANY_KEY", "a-key-of-worth")
+    home = (tmp_path / LOG).parent.parent
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "config.toml").write_text('[asking]\nkey_variable = "COMPANY_KEY"\n')
+    with logged() as log:
+        log.warning("the header was %r", "a-key-of-worth")
+    assert "the header was '[redacted]'" in (tmp_path / LOG).read_text()
+
+
 def test_it_never_grows_past_its_bound(run: Run, tmp_path: Path) -> None:
     with logged() as log:
         log.warning("first")

@@ -60,7 +60,7 @@ class Ground:
             clock=self.clock,
             toolsets=[*terms.toolsets, *servers],
             language=self.engines.toolsets(sandbox),
-            secrets=handed_out(self.servers),
+            secrets=handed_out(self.servers, self.settings.asking),
             tree=tree,
             approver=terms.approver,
             can_ask=terms.can_ask,

@@ -56,7 +56,7 @@ async def guarded(
             clock=ground.clock,
             inbox=Inbox(ground.home.inbox(journal.session)),
             settings=settings,
-            results=Results(secrets=(*handed_out(ground.servers), *secrets)),
+            results=Results(secrets=(*handed_out(ground.servers, ground.settings.asking), *secrets)),
         )
         keeper = Gatekeeper(gate, journal, clock=ground.clock, description=description, transport=transport)
         if escalations is None:

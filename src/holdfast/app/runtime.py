@@ -62,11 +62,13 @@ class Runtime:
         clock = clock or SystemClock()
         place = Home(Path(home)) if home is not None else Home.default()
         place.prepare()
+        settings = settings or Settings()
+        redact = redactor(servers, settings.asking)
         return cls(
             Ground(
                 home=place,
-                settings=settings or Settings(),
-                store=store or await EmbeddedStore.start(place, clock=clock, redact=redactor(servers)),
+                settings=settings,
+                store=store or await EmbeddedStore.start(place, clock=clock, redact=redact),
                 engines=engines or Engines(key=place.key(), cache=place.cache),
                 clock=clock,
                 servers=tuple(servers),

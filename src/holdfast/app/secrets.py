@@ -4,16 +4,16 @@ import os
 from collections.abc import Sequence
 
 from holdfast.mcp import ServerSpec, secrets_of
-from holdfast.models import secrets
+from holdfast.models import ModelSettings, secrets
 from holdfast.store import SHORTEST_SECRET, Redactor
 
 
-def handed_out(servers: Sequence[ServerSpec]) -> tuple[str, ...]:
+def handed_out(servers: Sequence[ServerSpec], asking: ModelSettings) -> tuple[str, ...]:
     """Every secret we hand out ourselves."""
     named = (one for spec in servers for one in secrets_of(spec, os.environ))
-    return (*secrets(os.environ), *named)
+    return (*secrets(os.environ, asking), *named)
 
 
-def redactor(servers: Sequence[ServerSpec]) -> Redactor:
+def redactor(servers: Sequence[ServerSpec], asking: ModelSettings) -> Redactor:
     """Takes them out of whatever is written."""
-    return Redactor(*(secret for secret in handed_out(servers) if len(secret) >= SHORTEST_SECRET))
+    return Redactor(*(secret for secret in handed_out(servers, asking) if len(secret) >= SHORTEST_SECRET))

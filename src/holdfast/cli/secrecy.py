@@ -12,13 +12,20 @@ if TYPE_CHECKING:
 def known_secrets(root: Path) -> "Redactor":
     """Takes out what this home and the environment know."""
     from holdfast.app import redactor
+    from holdfast.config import load_config
     from holdfast.mcp import Shelf
+    from holdfast.models import ModelSettings
+    from holdfast.store import Home
 
     try:
         servers = Shelf(root).servers()
     except (OSError, HoldfastError):
         servers = ()  # what is wrong with them is told elsewhere
-    return redactor(servers)
+    try:
+        asking = load_config(Home(root)).asking
+    except (OSError, HoldfastError):
+        asking = ModelSettings()
+    return redactor(servers, asking)
 
 
 class Secrecy:
