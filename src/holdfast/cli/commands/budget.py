@@ -15,12 +15,13 @@ from decimal import Decimal, InvalidOperation
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.cli.errands import run_errand
 from holdfast.cli.storage import chosen_session, opened_store
 from holdfast.core import DIMENSIONS, Limits, Nonconverged, SessionId
-from holdfast.core.errors import InvalidInput, SessionHeld
+from holdfast.core.errors import InvalidInput
 from holdfast.core.events import Recorded, TurnEnded
 from holdfast.core.fold import Reading, effective
-from holdfast.gate import Budget, Inbox, Purse, RaiseBudget, share_of
+from holdfast.gate import Budget, Inbox, Purse, RaiseBudget
 from holdfast.session import Status
 from holdfast.store import EmbeddedStore, Home
 
@@ -74,20 +75,9 @@ async def _add(home: Home, store: EmbeddedStore, session: SessionId, amounts: li
     """Raise the limits: in the journal, or where another process holds it, by asking that one. Tells what happened."""
     recorded = await store.read(session)
     added = _added(amounts, Budget(Reading(recorded), turn_limits=Limits()).limits, _stopped_by(recorded))
-    inbox = Inbox(home.inbox(session))
-    inbox.put(RaiseBudget(added=added))
-    try:
-        journal = await store.open(session)
-    except SessionHeld as held:
-        return f"asked for; the session is in use ({held}) and heeds it before its next step"
-    try:
-        purse = Purse(home.purse(recorded[0].session), session=session)
-        if purse.is_readable:
-            purse.join(share_of(session, journal.recorded))
-        await inbox.heed(journal, Budget(journal, turn_limits=Limits(), tree=purse))
-        is_code = bool(turns := Status(journal).turns) and turns[-1].is_code
-    finally:
-        await journal.release()
+    if told := await run_errand(home, store, session, RaiseBudget(added=added)):
+        return told
+    is_code = bool(turns := Status(Reading(recorded)).turns) and turns[-1].is_code
     return (
         f"added; a turn that ran out goes on with: holdfast {'exec --session' if is_code else '-r'} {session}"
     )

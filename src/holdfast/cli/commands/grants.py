@@ -8,11 +8,12 @@ import argparse
 
 from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
+from holdfast.cli.errands import run_errand
 from holdfast.cli.storage import chosen_session, opened_store
-from holdfast.core import Grant, GrantId, Limits, SessionId, SystemClock
-from holdfast.core.errors import InvalidInput, SessionHeld, SessionNotFound
+from holdfast.core import Grant, GrantId, SessionId, SystemClock
+from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.fold import Reading
-from holdfast.gate import Budget, GrantBook, Grants, Inbox, RevokeGrant, describe_grant
+from holdfast.gate import GrantBook, Grants, RevokeGrant, describe_grant
 from holdfast.store import EmbeddedStore, Home
 
 WORKING = "reads the grants"
@@ -65,14 +66,4 @@ async def _revoke(home: Home, store: EmbeddedStore, session: SessionId, grant: G
     recorded = await store.read(session)
     if grant not in {each.id for each in Grants(Reading(recorded), clock=SystemClock()).standing()}:
         raise InvalidInput(f"no grant {grant!r} stands", hint="see: holdfast grants")
-    inbox = Inbox(home.inbox(session))
-    inbox.put(RevokeGrant(grant=grant))
-    try:
-        journal = await store.open(session)
-    except SessionHeld as held:
-        return f"asked for; the session is in use ({held}) and heeds it before its next call"
-    try:
-        await inbox.heed(journal, Budget(journal, turn_limits=Limits()))
-    finally:
-        await journal.release()
-    return f"revoked {grant}"
+    return await run_errand(home, store, session, RevokeGrant(grant=grant)) or f"revoked {grant}"
