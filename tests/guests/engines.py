@@ -79,7 +79,7 @@ LISP = Programs(
     reads="x",
     prints='(print "hello")',
     says='(echo/say :text "first")',
-    says_twice='(echo/say :text "first") (echo/say :text "second")',
+    says_twice='(echo/say "first") (call "echo.say" :text "second")',
     catches='(try (echo/say :text "first") (catch problem problem))',
     keeps_then_says="""
         (define x 41)

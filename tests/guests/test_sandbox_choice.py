@@ -1,26 +1,17 @@
 """Which engine runs code is the choice of the person, within that of the policy; a project may narrow it."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.guests.engines import KEY, component_cache
 
 from holdfast import Runtime
 from holdfast.core import Ok
 from holdfast.core.errors import InvalidInput, InvalidPolicy
 from holdfast.core.events import RunStarted
-from holdfast.guests import Engines, Sandbox
+from holdfast.guests import Sandbox
 from holdfast.policy import load_policy
 
 ALLOW = "rules:\n  - {name: all, allow: '*'}\n"
-
-
-@pytest.fixture
-async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
-    made = await Runtime.start(home=tmp_path / "home", engines=Engines(key=KEY, cache=component_cache()))
-    yield made
-    await made.close()
 
 
 def written(folder: Path, sandboxes: str) -> str:

@@ -1,15 +1,12 @@
 """Proposal mode in a whole session: real CPython sees what is staged, and what it changes becomes proposals."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.guests.engines import KEY, component_cache
 
 from holdfast import Runtime
 from holdfast.core import Needs, Ok, Proposed, Response
 from holdfast.core.events import RunEnded, RunStarted
-from holdfast.guests import Engines
 from holdfast.policy import FixedPolicy
 
 pytestmark = pytest.mark.timeout(900)  # the first of them may have to build the component
@@ -17,13 +14,6 @@ pytestmark = pytest.mark.timeout(900)  # the first of them may have to build the
 STAGING = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.delete": "stage"})
 NEEDS_CPYTHON = "def lines(path):\n    yield from open(path)\n"
 """Generators are what Monty does not have: code with one goes to CPython."""
-
-
-@pytest.fixture
-async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
-    made = await Runtime.start(home=tmp_path / "home", engines=Engines(key=KEY, cache=component_cache()))
-    yield made
-    await made.close()
 
 
 @pytest.fixture

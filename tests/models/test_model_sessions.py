@@ -9,9 +9,7 @@ import pytest
 from tests.models.speaking import Serve, open_at
 
 from holdfast.core import (
-    PERSON,
     Error,
-    FakeClock,
     ModelMessage,
     Nonconverged,
     Ok,
@@ -24,17 +22,14 @@ from holdfast.core.events import (
     ModelFailed,
     ModelReplied,
     Recorded,
-    SessionOpened,
     ToolReturned,
     TurnEnded,
 )
-from holdfast.guests import ScriptedEngine, script
+from holdfast.guests import script
 from holdfast.models import ModelSettings, Reply, say
 from holdfast.models.stub import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError
-from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.session import Parts, Session, Settings, assemble
-from holdfast.store import MemoryStore
-from holdfast.world import MemoryWorld, StagedWorld
+from holdfast.session import Session
+from holdfast.testing import memory_session
 
 Begin = Callable[[str, str], Awaitable[Session]]
 ONCE = ModelSettings(attempts=1, max_reply_bytes=5_000)
@@ -49,35 +44,9 @@ async def begin() -> AsyncIterator[Begin]:
     async with AsyncExitStack() as stack:
 
         async def start(kind: str, url: str) -> Session:
-            clock, engine, policy = FakeClock(), ScriptedEngine(), FixedPolicy(default="allow")
-            store = MemoryStore(clock=clock)
             model = open_at(kind, url, settings=ONCE)
-            opened = SessionOpened(
-                principal=PERSON,
-                folder="/",
-                workspace="/workspace",
-                policy=policy.name,
-                policy_digest=policy.digest,
-                model=model.name,
-            )
-            session = await assemble(
-                Parts(
-                    journal=await store.create(opened),
-                    store=store,
-                    staged=StagedWorld(MemoryWorld()),
-                    paths=LexicalPaths(),
-                    policy=policy,
-                    model=model,
-                    guest=engine.guest(),
-                    toolsets=(),
-                    settings=Settings(),
-                    clock=clock,
-                    can_ask=False,
-                )
-            )
-            for closing in (store.close, engine.close, model.close, session.close):
-                stack.push_async_callback(closing)
-            return session
+            stack.push_async_callback(model.close)
+            return await stack.enter_async_context(memory_session(model=model, can_ask=False))
 
         yield start
 
