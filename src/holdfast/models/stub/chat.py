@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from holdfast.core import Json, JsonObject, TextPart, ThinkingPart
 from holdfast.models.contract import Reply
 from holdfast.models.stub.faults import HttpError
-from holdfast.models.stub.wire import StreamEvent, numbered, pieces, raw_arguments
+from holdfast.models.stub.wire import StreamEvent, numbered, pieces, raw_arguments, said_by
 
 _STOPS = {"stop": "stop", "tool-calls": "tool_calls", "length": "length", "refused": "content_filter"}
 
@@ -16,9 +16,7 @@ class ChatWire:
     name = "chat"
 
     def count_replies(self, body: JsonObject) -> int:
-        messages = body.get("messages")
-        assert isinstance(messages, list)
-        return sum(isinstance(message, dict) and message.get("role") == "assistant" for message in messages)
+        return said_by("assistant", body.get("messages"))
 
     def events(self, reply: Reply, *, model: str, size: int) -> Iterator[StreamEvent]:
         yield _chunk(model, {"role": "assistant", "content": ""})

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from holdfast.core import Json, JsonObject, TextPart, ThinkingPart
 from holdfast.models.contract import Reply
 from holdfast.models.stub.faults import HttpError
-from holdfast.models.stub.wire import StreamEvent, numbered, pieces
+from holdfast.models.stub.wire import StreamEvent, numbered, pieces, said_by
 
 _STOPS = {"stop": "STOP", "tool-calls": "STOP", "length": "MAX_TOKENS", "refused": "SAFETY"}
 _STATUSES = {
@@ -24,9 +24,7 @@ class GeminiWire:
     name = "gemini"
 
     def count_replies(self, body: JsonObject) -> int:
-        contents = body.get("contents")
-        assert isinstance(contents, list)
-        return sum(isinstance(content, dict) and content.get("role") == "model" for content in contents)
+        return said_by("model", body.get("contents"))
 
     def events(self, reply: Reply, *, model: str, size: int) -> Iterator[StreamEvent]:
         for index, part in numbered(reply):

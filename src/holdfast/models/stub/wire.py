@@ -43,6 +43,12 @@ class Wire(Protocol):
         ...
 
 
+def said_by(role: str, messages: Json) -> int:
+    """How many messages of a request this one has said."""
+    assert isinstance(messages, list)
+    return sum(isinstance(message, dict) and message.get("role") == role for message in messages)
+
+
 def pieces(text: str, size: int) -> Iterator[str]:
     """The text in bits of at most `size` characters."""
     for start in range(0, len(text), size):
