@@ -20,7 +20,14 @@ from holdfast.core import (
     Verdict,
     call_id,
 )
-from holdfast.core.events import AnyEvent, CallIntended, CallRefused, EscalationOpened, SessionOpened
+from holdfast.core.events import (
+    AnyEvent,
+    CallIntended,
+    CallRefused,
+    EscalationOpened,
+    SessionOpened,
+    SessionRewound,
+)
 from holdfast.store import EmbeddedStore, Home
 
 
@@ -170,6 +177,40 @@ def test_backtest_judges_the_calls_on_record_anew(capsys: pytest.CaptureFixture[
     out = capsys.readouterr().out
     assert "1  allow -> deny  world.write" in out
     assert "1  deny -> allow  world.read" in out
+
+
+def test_backtest_counts_a_call_once_however_many_forks_share_it_and_each_after_a_rewind(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def forked() -> str:
+        home = Home.default()
+        home.prepare()
+        store = await EmbeddedStore.start(home, clock=FakeClock())
+        opened = SessionOpened(
+            principal=PERSON, folder="", workspace="", policy="", policy_digest="", model=""
+        )
+        journal = await store.create(opened)
+        asked = Escalation(
+            id=EscalationId("e"), call=intended(1, "world.read", {"path": "a"}).call,
+            decision=Decision(verdict="escalate", rule="r", reason=""), digest="",
+            tool_digest="", policy_digest="", opened_ms=0, expires_ms=1,
+        )  # fmt: skip
+        await journal.append(
+            EscalationOpened(escalation=asked),
+            intended(1, "world.read", {"path": "a"}, "escalate"),
+            SessionRewound(seq=1, turn=0, principal=PERSON),
+            intended(1, "world.read", {"path": "b"}),
+        )
+        fork = await store.fork(journal.session, at=journal.recorded[-1].seq, opened=opened)
+        await fork.append(intended(2, "world.read", {"path": "c"}))
+        await fork.release()
+        await journal.release()
+        await store.close()
+        return fork.session
+
+    fork = asyncio.run(forked())
+    assert said(capsys, "backtest", "project")["calls"] == 3
+    assert said(capsys, "backtest", "project", "--session", fork)["calls"] == 3
 
 
 def refused(number: int, operation: str, arguments: JsonObject, rule: str, source: str) -> CallRefused:

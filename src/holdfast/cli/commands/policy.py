@@ -20,9 +20,10 @@ from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
 from holdfast.cli.judged_call import request_for
 from holdfast.cli.known_tools import with_tools
-from holdfast.cli.recorded_calls import recorded_calls
+from holdfast.cli.recorded_calls import Place, recorded_calls
 from holdfast.core import SystemClock, counted, encode
 from holdfast.policy import (
+    RecordedCall,
     RulePolicy,
     backtest,
     compare,
@@ -213,16 +214,12 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
             sessions = [await store.find(arguments.session)]
         else:
             sessions = [summary.id for summary in await store.sessions()]
-        history = [
-            recorded
-            for session in sessions
-            for recorded in recorded_calls(
-                (entry.event for entry in await store.read(session)), session, home.workspace(session)
-            )
-        ]
+        history: dict[Place, RecordedCall] = {}
+        for session in sessions:
+            history.update(recorded_calls(await store.read(session), session, home.workspace(session)))
     finally:
         await store.close()
-    told = backtest(policy, history, tools=policy.document.tools)
+    told = backtest(policy, history.values(), tools=policy.document.tools)
     if arguments.json:
         console.json(told)
         return exits.OK
