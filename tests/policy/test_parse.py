@@ -276,16 +276,32 @@ COMPILED_ERRORS = [
     ('{"rules": [\n{"name": "r", "if": {"pahts": 1}, "then": "allow"}]}', 2, 21, "unknown field `pahts`"),
     ('{"rules": [\n{"name": "r", "if": {}, "then": "maybe"}]}', 2, 33, "Invalid enum value 'maybe'"),
     (
-        '{"rules": [\n{"name":"r","if":{"paths":{"roles":[],"within":"x"}},"then":"deny"}]}',
+        '{"rules": [\n{"name":"r","if":{"paths":{"roles":["read-path"],"within":"x"}},"then":"deny"}]}',
         2,
         1,
         "no absolute folder",
     ),
     (
-        '{"rules": [\n{"name":"r","if":{"domains":{"roles":[],"allowed":["a b"]}},"then":"deny"}]}',
+        '{"rules": [\n{"name":"r","if":{"domains":{"roles":["fetch-url"],"allowed":["a b"]}},"then":"deny"}]}',
         2,
         1,
         "no host",
+    ),
+    *(
+        (
+            f'{{"rules": [\n{{"name":"r","then":"allow","if":{{{start}[]{end}}}}}]}}',
+            2,
+            34 + len(start),
+            "length >= 1",
+        )
+        for start, end in (
+            ('"server":', ""),
+            ('"tool":', ""),
+            ('"roles":', ""),
+            ('"paths":{"within":"/x","roles":', "}"),
+            ('"domains":{"allowed":["*"],"roles":', "}"),
+            ('"lists":[{"allowed":["*"],"matchType":"emails","roles":', "}]"),
+        )
     ),
 ]
 

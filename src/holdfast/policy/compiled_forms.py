@@ -1,30 +1,33 @@
 """The shapes of IronCurtain's files, as they stand on disk."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from holdfast.core import Json, JsonObject, Role
 
+_SOME = msgspec.Meta(min_length=1)
+"""Not empty where it is given: to IronCurtain a rule for none of something never holds, to us it would hold always."""
+
 
 class CompiledPaths(msgspec.Struct):
     """Paths below a folder."""
 
-    roles: list[Role]
+    roles: Annotated[list[Role], _SOME]
     within: str
 
 
 class CompiledDomains(msgspec.Struct):
     """Hosts by pattern."""
 
-    roles: list[Role]
+    roles: Annotated[list[Role], _SOME]
     allowed: list[str]
 
 
 class CompiledList(msgspec.Struct, rename="camel"):
     """Values that stand on a list; `@name` is a dynamic one."""
 
-    roles: list[Role]
+    roles: Annotated[list[Role], _SOME]
     allowed: list[str]
     match_type: Literal["domains", "emails", "identifiers"]
 
@@ -32,9 +35,9 @@ class CompiledList(msgspec.Struct, rename="camel"):
 class CompiledIf(msgspec.Struct, forbid_unknown_fields=True):
     """What has to hold for a rule to match."""
 
-    roles: list[Role] = []
-    server: list[str] = []
-    tool: list[str] = []
+    roles: Annotated[list[Role], _SOME] = []
+    server: Annotated[list[str], _SOME] = []
+    tool: Annotated[list[str], _SOME] = []
     paths: CompiledPaths | None = None
     domains: CompiledDomains | None = None
     lists: list[CompiledList] = []
