@@ -39,7 +39,7 @@ from holdfast.core.events import (
     CodePosted,
 )
 from holdfast.gate import AuditEntry, GateSettings, GrantBook, Rendezvous, audit_view, describe_grant
-from holdfast.policy import FixedPolicy
+from holdfast.policy import FixedPolicy, PolicyDocument, RulePolicy
 from holdfast.session import Settings
 from holdfast.store import EmbeddedStore, Home
 from holdfast.testing import memory_session
@@ -259,3 +259,13 @@ async def test_w22_a_call_that_a_standing_yes_let_pass_names_it_and_who_gave_it(
     assert set(msgspec.json.decode(encode(entry))) == set(AuditEntry.__struct_fields__), (
         "in each line the same"
     )
+
+
+async def test_a_trusted_group_is_not_trusted_with_what_nobody_offers() -> None:
+    policy = RulePolicy(PolicyDocument(name="trusting", trusted_groups=("files",)))
+    scene = Scene(await record(), policy=policy)
+    answer = await scene.gate.submit(Call(id=call_id(1, 1), operation="files.burn", arguments={}))
+    assert isinstance(answer, Refused)
+    assert "nobody offers" in answer.reason
+    [entry] = audit_view(scene.journal.recorded)
+    assert (entry.result, entry.decision.verdict) == ("refused", "deny")

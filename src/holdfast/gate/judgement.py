@@ -92,9 +92,12 @@ class Judge:
         """Everything that can be said of a call without making it."""
         offer = self._offers.get(call.operation)
         if offer is None:
-            # The policy still names the rule: an unknown operation is denied by it, not by us.
+            # The policy still names the rule: an unknown operation is denied by it, or by us where it trusts the whole group.
             request = Request(call=call, tool=None)
-            return Judged(request, self.policy.judge(request), None, call.digest)
+            decision = self.policy.judge(request)
+            if decision.verdict != "deny":
+                decision = deny("unknown-tool", f"nobody offers {call.operation[:200]!r}")
+            return Judged(request, decision, None, call.digest)
         problem = validate_arguments(offer.tool, call.arguments)
         if problem is not None:
             refused = deny("invalid-arguments", problem)
