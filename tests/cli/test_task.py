@@ -76,6 +76,7 @@ def test_a_call_that_waits_has_its_own_exit_code_and_can_be_gone_on_with(tmp_pat
     model = script(tmp_path, runs("open('/etc/hostname').read()"), "Done.")
     waits = holdfast("-m", model, "-p", "project", "read it", home=tmp_path)
     assert waits.returncode == 5, waits.stderr
+    assert waits.stderr.endswith("hint: holdfast approve or deny answers it and says how to go on\n")
     denied = holdfast("-m", model, "--no-escalations", "read it", home=tmp_path)
     assert denied.returncode == 0, denied.stderr
     assert "nobody can be asked here" in denied.stderr

@@ -52,7 +52,7 @@ class Narrator:
                     self._say(f"          | {line}", "dim")
             case CallIntended() if event.escalation is not None or event.grant is not None:
                 leave = "your yes" if event.escalation is not None else "a grant of yours"
-                self._say(f"  made    {describe(event.call)} (by {leave})", "good")
+                self._say(f"  allow   {describe(event.call)} (by {leave})", "good")
             case CallIntended():
                 self._judged(event.decision, event.call)
             case CallRefused():

@@ -60,6 +60,10 @@ def say_how_it_ended(outcome: Outcome, console: Teller) -> None:
             assert_never(outcome)
     if isinstance(outcome, Nonconverged) and outcome.reason == "budget":
         console.say(f"hint: holdfast budget add {outcome.dimension}=N, which also says how to go on")
+    elif isinstance(outcome, Needs):
+        console.say("hint: holdfast approve or deny answers it and says how to go on", folds=True)
+    elif isinstance(outcome, Proposed):
+        console.say("hint: holdfast proposals show, then commit or reject")
     elif isinstance(outcome, Error):
         console.say(f"hint: {outcome.hint or f'holdfast explain {outcome.code}'}", folds=True)
 
