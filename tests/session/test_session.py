@@ -15,7 +15,9 @@ from holdfast.core import (
     Ok,
     Proposed,
     Response,
+    ToolCallPart,
     ToolMessage,
+    Usage,
     UserMessage,
 )
 from holdfast.core.errors import SessionClosed, SessionNotReady
@@ -52,6 +54,23 @@ async def test_a_message_is_answered() -> None:
         assert await session.send("Hi") == Ok(value="Hello.")
         [turn] = session.history()
         assert (turn.number, turn.asked, turn.outcome) == (1, "Hi", Ok(value="Hello."))
+
+
+async def test_an_id_that_comes_again_in_a_later_reply_names_another_call() -> None:
+    def prints(text: str) -> Reply:
+        call = ToolCallPart(id="call_0", tool="execute_code", arguments={"code": script({"print": text})})
+        return Reply(message=ModelMessage(parts=(call,)), usage=Usage(), finish="tool-calls")
+
+    heard: list[Prompt] = []
+
+    def listen(prompt: Prompt) -> Reply:
+        heard.append(prompt)
+        return say("Done.")
+
+    async with memory_session([prints("one"), prints("two"), listen]) as session:
+        await session.send("Hi")
+    returned = [message for message in heard[0].messages if isinstance(message, ToolMessage)]
+    assert [message.returns[0].content for message in returned] == ["one", "two"]
 
 
 async def test_code_of_the_model_runs_behind_the_gate_and_its_result_goes_back() -> None:

@@ -61,7 +61,7 @@ class Conversation(Fold):
                 self.posted_code = event
             case ModelReplied():
                 self.steps = event.step
-                self.reply = event.message
+                self.reply, self.ended, self.ended_for = event.message, None, None
                 self._add_answers()
                 self._add(event.turn, event.message)
             case RunStarted():
