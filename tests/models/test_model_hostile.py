@@ -11,7 +11,7 @@ from tests.models.speaking import KEY, open_at
 
 from holdfast.core import ModelMessage, TextPart, ThinkingPart, ToolCallPart, Usage, UserMessage, encode
 from holdfast.core.errors import ModelError
-from holdfast.models import ModelSettings, Prompt, Reply
+from holdfast.models import ModelSettings, OnText, Prompt, Reply
 from holdfast.models.stub import Raw, StubServer
 from holdfast.models.stub.anthropic import AnthropicWire
 from holdfast.models.stub.chat import ChatWire
@@ -55,12 +55,12 @@ def damage(value: Any, draw: st.DataObject) -> Any:
     return copy.deepcopy(draw.draw(st.sampled_from(JUNK)))
 
 
-async def ask(kind: str, content: bytes) -> Reply | ModelError:
+async def ask(kind: str, content: bytes, on_text: OnText = lambda _: None) -> Reply | ModelError:
     """How it ended; passes when that is a reply or an error of ours."""
     async with StubServer([Raw(content=content)], key=KEY) as stub:
         model = open_at(kind, stub.url, settings=ModelSettings(attempts=1))
         try:
-            return await model.ask(Prompt(system="", messages=(UserMessage(text="hello"),)), lambda _: None)
+            return await model.ask(Prompt(system="", messages=(UserMessage(text="hello"),)), on_text)
         except ModelError as error:
             return error
         finally:
@@ -90,6 +90,30 @@ async def test_a_piece_of_text_that_is_no_text_is_a_malformed_reply() -> None:
     ended = await ask("anthropic", frames_of(events))
     assert isinstance(ended, ModelError)
     assert ended.code == "model-unavailable"
+
+
+@pytest.mark.parametrize("kind", WIRES)
+async def test_half_a_character_is_joined_with_its_other_half_or_marked(kind: str) -> None:
+    content = frames_of(list(WIRES[kind].events(REPLY, model="m", size=4)))
+    for piece, halved in {'"some"': r'"som\ud83d"', '" wor"': r'"\ude00wor"', '"ds"': r'"d\udc00"'}.items():
+        content = content.replace(piece.encode(), halved.encode())
+    shown: list[str] = []
+    ended = await ask(kind, content, shown.append)
+    assert isinstance(ended, Reply)
+    assert ended.message.text == "".join(shown) == "som\U0001f600word\ufffd"
+
+
+@pytest.mark.parametrize("kind", WIRES)
+async def test_a_name_that_no_journal_can_hold_is_a_malformed_reply(kind: str) -> None:
+    content = frames_of(list(WIRES[kind].events(REPLY, model="m", size=4)))
+    assert isinstance(await ask(kind, content.replace(b'"look"', rb'"lo\ud800k"')), ModelError)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in WIRES if kind != "google"])  # whose arguments are no text
+async def test_arguments_nested_without_end_are_a_malformed_reply(kind: str) -> None:
+    content = frames_of(list(WIRES[kind].events(REPLY, model="m", size=1000)))
+    nested = b"[" * 3000 + b"]" * 3000
+    assert isinstance(await ask(kind, content.replace(rb"\"a\"", nested)), ModelError)
 
 
 async def ask_damaged(kind: str, data: st.DataObject) -> None:

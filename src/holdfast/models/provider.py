@@ -23,6 +23,7 @@ from pydantic_ai.usage import RequestUsage
 
 from holdfast.core import Finish, ModelMessage, Usage, counted
 from holdfast.core.errors import ModelUnavailable
+from holdfast.models.characters import Joined
 from holdfast.models.contract import OnText, Prompt, Reply
 from holdfast.models.failures import PROVIDER_ERRORS, EndlessReply, classify
 from holdfast.models.patience import Patience
@@ -150,13 +151,13 @@ class _Shown:
     """Passes text on and counts it."""
 
     def __init__(self, on_text: OnText) -> None:
-        self._on_text = on_text
+        self._joined = Joined(on_text)
         self.size = 0
 
     def show(self, text: str) -> None:
         if text:
             self.size += len(text)
-            self._on_text(text)
+            self._joined.add(text)
 
 
 async def _read(stream: StreamedResponse) -> AsyncIterator[tuple[str, int]]:

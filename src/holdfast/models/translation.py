@@ -26,6 +26,7 @@ from holdfast.core import (
     Value,
     encode,
 )
+from holdfast.models.characters import whole
 from holdfast.models.contract import Prompt
 
 WIRE_FORMAT = 1
@@ -99,10 +100,12 @@ def from_library(response: library.ModelResponse, provider: str) -> tuple[ModelM
 
 
 def _checked(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The same parts, or MalformedReply: the library hands on what the provider sent, a number for a name included."""
+    """The same parts, or MalformedReply: the library hands on what the provider sent, a number for a name included, and
+    what no journal can hold.
+    """
     try:
-        return msgspec.convert(msgspec.to_builtins(parts), tuple[Part, ...])
-    except msgspec.ValidationError as error:
+        return msgspec.json.decode(msgspec.json.encode(parts), type=tuple[Part, ...])
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise MalformedReply(f"a part of it is not what it should be ({error})") from None
 
 
@@ -171,9 +174,9 @@ def _wire(response: library.ModelResponse, provider: str) -> str | None:
 def _part(given: library.ModelResponsePart) -> Sequence[Part]:
     match given:
         case library.TextPart(content=text):
-            return [TextPart(text=text)] if text else []
+            return [TextPart(text=whole(text))] if text else []
         case library.ThinkingPart(content=text):
-            return [ThinkingPart(text=text)] if text else []
+            return [ThinkingPart(text=whole(text))] if text else []
         case library.ToolCallPart():
             return [ToolCallPart(id=given.tool_call_id, tool=given.tool_name, arguments=_arguments(given))]
         case _:  # pictures, files and the provider's own tools: we ask for none of them
@@ -184,8 +187,8 @@ def _arguments(call: library.ToolCallPart) -> JsonObject:
     if isinstance(call.args, dict):
         return call.args
     try:
-        return msgspec.json.decode(call.args or "{}", type=JsonObject)
-    except msgspec.DecodeError:
+        return msgspec.json.decode(whole(call.args or "{}"), type=JsonObject)
+    except (msgspec.DecodeError, RecursionError):
         raise MalformedReply(f"the arguments of {call.tool_name!r} are no JSON object") from None
 
 
