@@ -170,6 +170,35 @@ async def test_pruning_sweeps_contents_that_were_never_mentioned(
     assert await disk.blob(digest_bytes(fresh)) == fresh
 
 
+class Sweeping(EmbeddedStore):
+    """Counts how often everything that is left is looked through."""
+
+    sweeps = 0
+
+    async def sweep_contents(self, digests: frozenset[str]) -> int:
+        self.sweeps += 1
+        return await super().sweep_contents(digests)
+
+
+async def test_pruning_looks_through_what_is_left_once_however_many_sessions_go(
+    home: Home, clock: FakeClock
+) -> None:
+    store = await Sweeping.start(home, clock=clock)
+    assert isinstance(store, Sweeping)
+    contents = [f"of session {number}".encode() for number in range(5)]
+    for content in contents:
+        journal = await store.create(opened())
+        await journal.append(RestorePointMade(turn=1, manifest=digest_bytes(content)), blobs=[content])
+        await journal.release()
+    await prune(store, now_ms=clock.now_ms(), keep=1)
+    for gone in contents[:4]:
+        with pytest.raises(JournalDamaged):
+            await store.blob(digest_bytes(gone))
+    assert await store.blob(digest_bytes(contents[4])) == contents[4]
+    assert store.sweeps == 1
+    await store.close()
+
+
 async def test_pruning_removes_files_of_contents_that_a_killed_process_never_wrote_down(
     disk: EmbeddedStore, home: Home, clock: FakeClock
 ) -> None:

@@ -128,7 +128,11 @@ class EmbeddedStore(EmbeddedContents):
     async def find(self, reference: str) -> SessionId:
         return await self.reading(lambda connection: find(connection, reference))
 
-    async def delete(self, session: SessionId, *, reason: str = "deleted") -> None:
+    async def delete(self, session: SessionId) -> None:
+        await self.sweep_contents(await self.remove(session, reason="deleted"))
+
+    async def remove(self, session: SessionId, *, reason: str) -> frozenset[str]:
+        """Delete a session but for its contents: those that it mentioned, and that may be nobody's by now. For this package."""
         key = check_session_id(session)
         now_ms = self._clock.now_ms()
 
@@ -139,16 +143,17 @@ class EmbeddedStore(EmbeddedContents):
 
         mentioned = await self.writing(work)
         await self.reading(lambda _: remove_files(self._home, key))
-        await self.sweep_contents(mentioned)
+        return mentioned
 
-    async def sweep(self) -> int:
-        """Remove what a crash left of deleted sessions, and contents that no event mentions; how many of those."""
+    async def sweep(self, removed: frozenset[str] = frozenset()) -> int:
+        """Remove what a crash left of deleted sessions, and contents that no event mentions, old ones and what was just
+        `removed`; how many of those.
+        """
         now_ms = self._clock.now_ms()
         await self.reading(partial(remove_leftovers, self._home))
         await self.reading(partial(remove_strays, self.blobs, now_ms))
-        return await self.sweep_contents(
-            await self.reading(lambda connection: settled_contents(connection, now_ms=now_ms))
-        )
+        settled = await self.reading(lambda connection: settled_contents(connection, now_ms=now_ms))
+        return await self.sweep_contents(settled | removed)
 
     async def close(self) -> None:
         if self._is_closed:

@@ -53,11 +53,12 @@ async def prune(
     old = due(await store.sessions(), now_ms=now_ms, keep=keep, older_than_ms=older_than_ms)
     pruned: list[Pruned] = []
     spared: list[Spared] = []
+    mentioned: set[str] = set()
     for line in old:
         reason = await _exemption(store, line, named_too=named_too, pinned_too=pinned_too)
         if reason is None and not is_dry_run:
             try:
-                await store.delete(line.id, reason="pruned")
+                mentioned |= await store.remove(line.id, reason="pruned")
             except HoldfastError as problem:
                 spared.append(Spared(session=line.id, name=line.name, why="failed", detail=str(problem)))
                 continue
@@ -66,7 +67,7 @@ async def prune(
         else:
             spared.append(Spared(session=line.id, name=line.name, why=reason))
     if not is_dry_run:
-        await store.sweep()
+        await store.sweep(frozenset(mentioned))  # once, since it looks through everything that is left
     total = len(await store.sessions())
     kept = total - len(pruned) if is_dry_run else total
     return PruneReport(pruned=tuple(pruned), spared=tuple(spared), kept=kept, is_dry_run=is_dry_run)
