@@ -36,6 +36,17 @@ def command(typist: Typist, line: str, told: str) -> None:
     assert typist.wait_for(told, seconds=20), f"{line}: {typist.seen[-2000:]}"
 
 
+def edit(typist: Typist, home: Path) -> None:
+    """Make the call that deletes a.txt one that deletes b.txt."""
+    begun(typist)
+    (home / "work" / "b.txt").write_text("not so precious\n")
+    say(typist, "remove it", QUESTION)
+    press(typist, "8", "arguments> ")
+    typist.type("\x15")
+    typist.type('{"path": "/workspace/b.txt"}\r')
+    assert typist.wait_for(QUESTION)
+
+
 def test_another_model_can_be_taken_in_mid_session(tmp_path: Path) -> None:
     words = prepared(tmp_path, "I am the first.", "Never said.")
     (tmp_path / "other.json").write_text(json.dumps(["", "I am the second."]))
@@ -97,13 +108,7 @@ def test_staged_changes_can_be_dropped(tmp_path: Path) -> None:
 
 def test_the_arguments_can_be_edited_and_what_is_made_is_what_was_edited(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, DELETE, "Gone."), home=tmp_path) as typist:
-        begun(typist)
-        (tmp_path / "work" / "b.txt").write_text("not so precious\n")
-        say(typist, "remove it", QUESTION)
-        press(typist, "8", "arguments> ")
-        typist.type("\x15")
-        typist.type('{"path": "/workspace/b.txt"}\r')
-        assert typist.wait_for(QUESTION)
+        edit(typist, tmp_path)
         assert "for 10 minutes" not in typist.seen[typist.seen.rindex("b.txt") :], (
             "what was edited is allowed once and no longer"
         )
@@ -115,13 +120,7 @@ def test_the_arguments_can_be_edited_and_what_is_made_is_what_was_edited(tmp_pat
 
 def test_a_yes_that_is_typed_out_is_to_what_was_edited(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, DELETE, "Gone."), home=tmp_path) as typist:
-        begun(typist)
-        (tmp_path / "work" / "b.txt").write_text("not so precious\n")
-        say(typist, "remove it", QUESTION)
-        press(typist, "8", "arguments> ")
-        typist.type("\x15")
-        typist.type('{"path": "/workspace/b.txt"}\r')
-        assert typist.wait_for(QUESTION)
+        edit(typist, tmp_path)
         command(typist, "/approve all", "what you edited")
         command(typist, "/approve", "Gone.")
     assert (tmp_path / "work" / "a.txt").exists()
