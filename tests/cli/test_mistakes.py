@@ -51,6 +51,7 @@ MISTAKES = (
     ("install emacs", 2, "invalid choice: 'emacs'", "hint: holdfast install --help"),
     ("prune --older-than soon", 2, "'soon' is no age", "hint: holdfast prune --help"),
     ("search", 2, "arguments are required: text", "hint: holdfast search --help"),
+    ("mcp", 2, "required: list|diff|trust|remove|annotate|add|doctor", "hint: holdfast mcp --help"),
     ("init --project nowhere", 2, "there is no folder", "hint: name one that exists"),
 )
 

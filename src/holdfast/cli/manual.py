@@ -122,6 +122,8 @@ def load(command: str) -> Loaded:
     parser = ManualParser(prog=prog, manual=read_manual(module.__doc__ or ""))
     configure: Callable[[argparse.ArgumentParser], None] = module.configure
     configure(parser)
+    for action in _choosing(parser):
+        action.metavar = "|".join(action.choices)  # whoever leaves it out is told which there are
     for name, below in actions(parser).items():
         below.description = _described(parser, name)
     return Loaded(module, parser)
@@ -129,19 +131,17 @@ def load(command: str) -> Loaded:
 
 def actions(parser: ManualParser) -> dict[str, ManualParser]:
     """The parsers one word below this one, such as `check` of `holdfast policy`."""
-    return {
-        name: below
-        for action in parser._actions
-        if isinstance(action, argparse._SubParsersAction)
-        for name, below in action.choices.items()
-    }
+    return {name: below for action in _choosing(parser) for name, below in action.choices.items()}
 
 
 def _described(parser: ManualParser, name: str) -> str | None:
     """What the parent says of an action in its list, as a sentence."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for choice in action._choices_actions:
-                if choice.dest == name and choice.help:
-                    return f"{choice.help[0].upper()}{choice.help[1:].rstrip('.')}."
+    for action in _choosing(parser):
+        for choice in action._choices_actions:
+            if choice.dest == name and choice.help:
+                return f"{choice.help[0].upper()}{choice.help[1:].rstrip('.')}."
     return None
+
+
+def _choosing(parser: ManualParser) -> list["argparse._SubParsersAction[ManualParser]"]:
+    return [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]

@@ -38,7 +38,7 @@ class _Row(NamedTuple):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to do with which value."""
-    verbs = parser.add_subparsers(dest="verb", metavar="show|get|set|path")
+    verbs = parser.add_subparsers(dest="verb")
     show = verbs.add_parser("show", help="everything that is in force, with its source")
     for each in (parser, show):
         # Suppressed, so that what stands before the verb is not undone by what does not stand after it.

@@ -23,7 +23,7 @@ WORKING = "copies files"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to do with which file of which session."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ls|cat|get|put|rm")
+    actions = parser.add_subparsers(dest="action", required=True)
     meanings = {
         "pattern": "such as 'src/**/*.py' (default: every file)",
         "path": "in the session",

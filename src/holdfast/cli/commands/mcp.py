@@ -18,7 +18,7 @@ from holdfast.store import Home
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """One word says what to do."""
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    verbs = parser.add_subparsers(dest="verb", required=True)
     listing = verbs.add_parser("list", help="every server and its tools")
     listing.add_argument("--json", action="store_true", help="a JSON array on stdout")
     for verb, what in (

@@ -54,7 +54,7 @@ _TOOL = ToolOffer(
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to do with which model."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="list|check|prices|install")
+    actions = parser.add_subparsers(dest="action", required=True)
     listed = actions.add_parser("list", help="what is configured, and what could be")
     listed.add_argument("--json", action="store_true", help="a JSON object on stdout")
     check = actions.add_parser("check", help="ask it once, with a tool")

@@ -41,7 +41,7 @@ WORKING = "judges"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """A word for what to do, and what it needs."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions = parser.add_subparsers(dest="action", required=True)
     show = actions.add_parser("show", help="list the named policies, or print one")
     show.add_argument("name", nargs="?", help="a name or a file")
     for name, what in (
