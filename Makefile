@@ -43,7 +43,7 @@ lock:              ## make the lock files anew (needs uv)
 	$(LOCK) $(ALL) --no-annotate --output-file bench/requirements.lock pyproject.toml bench/requirements.in
 	$(LOCK) --no-annotate --output-file bench/wasm-requirements.lock bench/wasm-requirements.in
 
-setup:
+setup:             ## install everything into .venv
 	@scripts/setup
 
 clean:
