@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import msgspec
 import pytest
+from tests.gate.scene import record
 
 from holdfast.core import (
     PERSON,
@@ -29,34 +30,17 @@ from holdfast.core.events import (
     BudgetRaised,
     CallIntended,
     HistoryCompacted,
-    MessagePosted,
     ModelFailed,
-    SessionOpened,
 )
 from holdfast.gate import Gate, GateSettings
 from holdfast.models import ModelToolset, OnText, Prompt, Reply, ScriptedModel, price_of, say
 from holdfast.policy import FixedPolicy, LexicalPaths, Request
-from holdfast.store import Journal, MemoryStore
+from holdfast.store import Journal
 
 TOOL = Tool(name="box.put", parameters={"type": "object", "properties": {}}, roles={})
 CALL = Call(id=call_id(1, 1), operation=TOOL.name, arguments={})
 PROMPT = Prompt(system="", messages=(UserMessage(text="x" * 300),))
 PAID = Usage(input_tokens=70, output_tokens=7, cost_usd=Decimal("0.02"))
-
-
-async def opened(limits: Limits | None = None) -> Journal:
-    event = SessionOpened(
-        principal=PERSON,
-        folder="/",
-        workspace="",
-        policy="",
-        policy_digest="",
-        model="",
-        limits=limits or Limits(),
-    )
-    journal = await MemoryStore(clock=FakeClock()).create(event)
-    await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
-    return journal
 
 
 def gate_over(journal: Journal, toolsets: Sequence[Toolset] = (), *, call_seconds: float = 60) -> Gate:
@@ -118,7 +102,7 @@ def compacted(reply: Reply) -> HistoryCompacted:
 
 
 async def test_a_summary_that_fails_is_on_record_with_what_it_cost() -> None:
-    journal = await opened()
+    journal = await record()
     gate = gate_over(journal)
     with pytest.raises(ModelError):
         await gate.summarise(turn=1, model=FailingModel(), prompt=PROMPT, as_event=compacted)
@@ -129,7 +113,7 @@ async def test_a_summary_that_fails_is_on_record_with_what_it_cost() -> None:
 
 
 async def test_a_side_model_that_fails_after_it_was_paid_is_counted() -> None:
-    journal = await opened(Limits(tokens=2000))
+    journal = await record(limits=Limits(tokens=2000))
     gate = gate_over(journal, [ModelToolset(FailingModel())])
     call = Call(id=call_id(1, 1), operation="llm.complete", arguments={"prompt": "well?"})
     assert isinstance(await gate.submit(call), Failed)
@@ -137,7 +121,9 @@ async def test_a_side_model_that_fails_after_it_was_paid_is_counted() -> None:
 
 
 async def test_a_side_model_that_cannot_be_reached_costs_nothing_and_is_a_step_all_the_same() -> None:
-    gate = gate_over(await opened(Limits(steps=1, cost_usd=Decimal(1))), [ModelToolset(FailingModel(None))])
+    gate = gate_over(
+        await record(limits=Limits(steps=1, cost_usd=Decimal(1))), [ModelToolset(FailingModel(None))]
+    )
     first, second = (
         Call(id=call_id(1, number), operation="llm.complete", arguments={"prompt": "well?"})
         for number in (1, 2)
@@ -152,7 +138,7 @@ async def test_a_model_that_is_stopped_is_charged_for_the_prompt_and_for_what_wa
     is_aside: bool,
 ) -> None:
     model = EndlessModel()
-    gate = gate_over(await opened(Limits(tokens=1000)))
+    gate = gate_over(await record(limits=Limits(tokens=1000)))
     asking = (
         gate.summarise(turn=1, model=model, prompt=PROMPT, as_event=compacted)
         if is_aside
@@ -170,7 +156,7 @@ async def test_a_model_that_is_stopped_is_charged_for_the_prompt_and_for_what_wa
 
 async def test_a_call_that_is_cut_short_is_charged_as_it_was_reserved() -> None:
     slow = Costly()
-    gate = gate_over(await opened(Limits(tokens=100)), [slow])
+    gate = gate_over(await record(limits=Limits(tokens=100)), [slow])
     task = asyncio.create_task(gate.submit(CALL))
     await slow.has_begun.wait()
     task.cancel()
@@ -180,7 +166,7 @@ async def test_a_call_that_is_cut_short_is_charged_as_it_was_reserved() -> None:
 
 
 async def test_a_call_that_times_out_is_charged_as_it_was_reserved() -> None:
-    gate = gate_over(await opened(), [Costly()], call_seconds=0)
+    gate = gate_over(await record(), [Costly()], call_seconds=0)
     assert isinstance(await gate.submit(CALL), Failed)
     assert gate.budget.spent == Amount(tokens=40, bytes_written=5, calls=1, iterations=1)
 
@@ -209,7 +195,7 @@ class Failing(Costly):
 async def test_a_call_that_failed_is_charged_what_it_says_and_as_reserved_where_it_broke(
     error: Exception, charged: Amount
 ) -> None:
-    gate = gate_over(await opened(), [Failing(error)])
+    gate = gate_over(await record(), [Failing(error)])
     assert isinstance(await gate.submit(CALL), Failed)
     assert gate.budget.spent == charged.plus(Amount(calls=1, iterations=1))
 
@@ -219,13 +205,13 @@ async def test_a_call_whose_result_cannot_be_told_is_charged_for_what_it_did() -
         async def perform(self, call: Call, *, is_staged: bool) -> Performed:
             return Performed(result={1j: "no JSON"}, amount=Amount(tokens=3))  # type: ignore[dict-item]
 
-    gate = gate_over(await opened(), [Odd()])
+    gate = gate_over(await record(), [Odd()])
     assert isinstance(await gate.submit(CALL), Failed)
     assert gate.budget.spent.tokens == 3
 
 
 async def test_a_call_whose_outcome_nobody_knows_is_charged_as_it_was_reserved() -> None:
-    journal = await opened()
+    journal = await record()
     allowed = Decision(verdict="allow", rule="r", reason="")
     reserved = Amount(tokens=40, calls=1)
     await journal.append(
@@ -241,7 +227,7 @@ async def test_a_call_refused_for_want_of_budget_is_made_once_there_is_more() ->
         async def perform(self, call: Call, *, is_staged: bool) -> Performed:
             return Performed(result="done")
 
-    journal = await opened(Limits(calls=0))
+    journal = await record(limits=Limits(calls=0))
     gate = gate_over(journal, [Quick()])
     refused = await gate.submit(CALL)
     assert isinstance(refused, Refused)
@@ -258,7 +244,7 @@ class NamedLikeABudget(FixedPolicy):
 
 
 async def test_a_rule_that_is_named_like_a_budget_says_no_for_good() -> None:
-    gate = gate_over(await opened(), [Costly()])
+    gate = gate_over(await record(), [Costly()])
     gate.adopt(NamedLikeABudget(default="deny"))
     refused = await gate.submit(CALL)
     assert isinstance(refused, Refused)
@@ -280,7 +266,7 @@ class Chatterbox(ScriptedModel):
 
 
 async def test_a_reply_is_no_longer_than_the_money_that_is_left_pays_for() -> None:
-    journal = await opened(Limits(cost_usd=Decimal("0.05")))
+    journal = await record(limits=Limits(cost_usd=Decimal("0.05")))
     gate = gate_over(journal)
 
     async def ask_on() -> None:

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.gate.scene import record
 
 from holdfast.core import (
     PERSON,
@@ -20,10 +21,10 @@ from holdfast.core import (
     Tool,
     call_id,
 )
-from holdfast.core.events import BudgetRaised, MessagePosted, Noted, SessionOpened
+from holdfast.core.events import BudgetRaised, Noted
 from holdfast.gate import Gate, Inbox, RaiseBudget, RevokeGrant
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import Journal, MemoryStore
+from holdfast.store import Journal
 
 TOOL = Tool(name="box.put", parameters={"type": "object", "properties": {}}, roles={})
 
@@ -35,18 +36,7 @@ def call(number: int) -> Call:
 async def gate_over(
     folder: Path, *, limits: Limits | None = None, verdict: str = "allow", journal: Journal | None = None
 ) -> tuple[Gate, Journal]:
-    if journal is None:
-        opened = SessionOpened(
-            principal=PERSON,
-            folder="/",
-            workspace="",
-            policy="",
-            policy_digest="",
-            model="",
-            limits=limits or Limits(),
-        )
-        journal = await MemoryStore(clock=FakeClock()).create(opened)
-        await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
+    journal = journal or await record(limits=limits)
     gate = Gate(
         journal=journal,
         policy=FixedPolicy(default=verdict),  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.gate.scene import record
 
 from holdfast.core import (
     PERSON,
@@ -33,12 +34,11 @@ from holdfast.core.events import (
     CallRefused,
     CallSettled,
     EscalationExpired,
-    MessagePosted,
     SessionOpened,
 )
 from holdfast.gate import Gate, GateSettings, Results, audit_view
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import EmbeddedStore, Home, Journal, MemoryStore
+from holdfast.store import EmbeddedStore, Home, Journal
 
 TOOL = Tool(
     name="box.put",
@@ -96,18 +96,7 @@ async def bench(
     toolset: FunctionToolset | None = None,
 ) -> Bench:
     clock = FakeClock()
-    if journal is None:
-        opened = SessionOpened(
-            principal=PERSON,
-            folder="/",
-            workspace="",
-            policy="fixed",
-            policy_digest="",
-            model="",
-            limits=limits or Limits(),
-        )
-        journal = await MemoryStore(clock=clock).create(opened)
-        await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
+    journal = journal or await record(limits=limits)
     return Bench(
         journal, clock, verdict, function, tool, settings or GateSettings(), results or Results(), toolset
     )
