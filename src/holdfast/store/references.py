@@ -10,7 +10,6 @@ from contextlib import suppress
 
 from holdfast.core.errors import JournalDamaged
 from holdfast.store.blobs import Blobs
-from holdfast.store.database import SQL
 from holdfast.store.rows import Connection
 
 _DIGEST = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -29,9 +28,11 @@ def mentioned(connection: Connection, blobs: Blobs, bodies: Iterable[bytes]) -> 
         digest = open_ends.pop()
         if digest in found:
             continue
-        if connection.execute(SQL["get_blob"], (bytes.fromhex(digest),)).fetchone() is None:
+        try:
+            held = blobs.held(connection, digest)
+        except JournalDamaged:
             continue
         found.add(digest)
-        with suppress(JournalDamaged):  # what a damaged content mentions, nobody can tell
-            open_ends |= digests_in(blobs.read(connection, digest)) - found
+        with suppress(OSError):  # what a lost file mentioned, nobody can tell
+            open_ends |= digests_in(held if isinstance(held, bytes) else held.read_bytes()) - found
     return found
