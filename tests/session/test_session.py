@@ -20,7 +20,7 @@ from holdfast.core import (
     Usage,
     UserMessage,
 )
-from holdfast.core.errors import SessionClosed, SessionNotReady
+from holdfast.core.errors import InvalidInput, SessionClosed, SessionNotReady
 from holdfast.core.events import RunParked, TurnEnded
 from holdfast.guests import ScriptedEngine, script
 from holdfast.models import Prompt, Reply, ScriptedReply, say, use
@@ -54,6 +54,15 @@ async def test_a_message_is_answered() -> None:
         assert await session.send("Hi") == Ok(value="Hello.")
         [turn] = session.history()
         assert (turn.number, turn.asked, turn.outcome) == (1, "Hi", Ok(value="Hello."))
+
+
+async def test_half_of_a_character_is_refused_and_the_session_goes_on() -> None:
+    async with memory_session(["Hello."]) as session:
+        for refused in (session.send, session.execute):
+            with pytest.raises(InvalidInput):
+                await refused("\ud800")
+        assert await session.send("Hi") == Ok(value="Hello.")
+        assert len(session.history()) == 1
 
 
 async def test_an_id_that_comes_again_in_a_later_reply_names_another_call() -> None:

@@ -330,3 +330,18 @@ def test_a_pair_is_read_back_from_how_it_is_written() -> None:
     for pair in (Pair(sender="a", receiver="b"), Pair(sender="a.b", receiver="c-d", thread="t_1")):
         assert Pair.read(str(pair)) == pair
     assert Pair.read("mail a -> b") is None
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
+async def test_no_time_to_wait_is_refused(tmp_path: Path, seconds: float) -> None:
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path))) as board:
+        with pytest.raises(InvalidInput):
+            await board.ask("alpha", "beta", "hello", seconds=seconds)
+
+
+async def test_half_of_a_character_is_refused_before_anything_is_kept(tmp_path: Path) -> None:
+    async with company(tmp_path, roster(*NAMES, project=str(tmp_path))) as board:
+        for take in (board.ask, board.send, board.notify):
+            with pytest.raises(InvalidInput, match="half of a character"):
+                await take("alpha", "beta", "\ud800")
+        assert await board.sessions() == []

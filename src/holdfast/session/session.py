@@ -21,7 +21,7 @@ from holdfast.core import (
     Response,
     SessionId,
 )
-from holdfast.core.errors import SessionNotReady
+from holdfast.core.errors import InvalidInput, SessionNotReady
 from holdfast.core.events import (
     AnyEvent,
     BudgetRaised,
@@ -340,7 +340,7 @@ class Session:
             if posted:
                 self.workspace.recount()
                 await self._points.mark_missing(len(self.status.turns))
-                await self._journal.append(*posted)
+                await self._post(*posted)
             outcome = await self._turn.advance(self.on_text)
             while self.escalations() and self.approver is not None:
                 await ask_person(self.approver, self._gate, transport=self.approver_name)
@@ -354,6 +354,12 @@ class Session:
             elif self.status.has_open_turn:
                 await _to_its_end(self._turn.put_aside())
             raise
+
+    async def _post(self, *posted: AnyEvent) -> None:
+        try:
+            await self._journal.append(*posted)
+        except UnicodeEncodeError:
+            raise InvalidInput("half of a character is no text", hint="send its other half along") from None
 
     async def _end_cancelled(self) -> None:
         for escalation in self.escalations():

@@ -49,4 +49,8 @@ def check_text(text: str) -> str:
     """The text of a message. Raises InvalidInput."""
     if not text.strip() or len(text) > MAX_TEXT:
         raise InvalidInput(f"a message has from 1 to {MAX_TEXT} characters")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("half of a character is no text", hint="send its other half along") from None
     return text

@@ -119,6 +119,11 @@ class Switchboard:
 
         Raises UnknownTeam, AskRefused and InvalidInput. Everything else, a time that is up included, is an outcome.
         """
+        if seconds is not None and not seconds > 0:
+            raise InvalidInput(
+                f"the time to wait is more than 0 seconds, not {seconds:g}",
+                hint="leave it out to wait for a whole turn",
+            )
         letter, pair = self._written(sender, receiver, text, thread, message, within)
         refusal = self._flights.refuse(letter, self.roster.settings.max_hops)
         if refusal is not None:
