@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from tests.store.stories import opened, said, turn
@@ -26,6 +27,7 @@ from holdfast.store import (
 from holdfast.store.database import connect
 from holdfast.store.inspection import inspect
 
+Result = TypeVar("Result")
 LONG = "long " * 3000  # runs over onto further pages
 
 
@@ -597,4 +599,30 @@ async def test_a_line_about_another_session_is_mended_when_it_is_met(home: Home,
     assert len(journal.recorded) == 4
     assert {line.id for line in await store.sessions()} == set(told)
     assert len(store.notices) == 1
+    await store.close()
+
+
+class Traced(EmbeddedStore):
+    """Notes what is asked of the database while it is read."""
+
+    statements: list[str]
+
+    async def reading(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        def noted(connection: sqlite3.Connection) -> Result:
+            connection.set_trace_callback(self.statements.append)
+            return work(connection)
+
+        return await super().reading(noted)
+
+
+async def test_a_check_of_everything_looks_at_the_whole_file_once_however_much_is_damaged(
+    home: Home, clock: FakeClock
+) -> None:
+    await fill(home, clock, sessions=5)
+    statement(home, "UPDATE event SET at_ms = at_ms + 1 WHERE seq = 2")
+    Traced.statements = []
+    store = await Traced.start(home, clock=clock)
+    assert [found.is_sound for found in await verify_all(store)] == [False] * 5
+    assert sum("integrity_check" in each for each in Traced.statements) == 1
+    assert all(line.is_damaged for line in await store.sessions())
     await store.close()

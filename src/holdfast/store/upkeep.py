@@ -12,12 +12,10 @@ from holdfast.store.inspection import Inspection, inspect
 async def verify(store: EmbeddedStore, session: SessionId) -> Inspection:
     """Check a session's chain, event by event. Raises SessionNotFound."""
     key = check_session_id(session)
-    found, _ = await store.reading(lambda connection: inspect(connection, key))
+    found = await _checked(store, key)
     if not found.is_sound and await store.reading(_is_derived_damaged):
         await rebuild_index(store)
-        found, _ = await store.reading(lambda connection: inspect(connection, key))
-    if not found.is_sound:
-        await store.writing(lambda transaction: index.mark_damaged(transaction, key))
+        found = await _checked(store, key)
     return found
 
 
@@ -25,12 +23,19 @@ async def verify_all(store: EmbeddedStore) -> Sequence[Inspection]:
     """Check every session, newest first; those too that a damaged list has lost."""
     if await store.reading(_is_derived_damaged):
         await rebuild_index(store)
-    return [await verify(store, line.id) for line in await store.sessions()]
+    return [await _checked(store, line.id) for line in await store.sessions()]
 
 
 async def rebuild_index(store: EmbeddedStore) -> int:
     """Make the list of sessions anew from the journals; how many there are."""
     return await store.writing(index.rebuild)
+
+
+async def _checked(store: EmbeddedStore, session: SessionId) -> Inspection:
+    found, _ = await store.reading(lambda connection: inspect(connection, session))
+    if not found.is_sound:
+        await store.writing(lambda transaction: index.mark_damaged(transaction, session))
+    return found
 
 
 def _is_derived_damaged(connection: sqlite3.Connection) -> bool:
