@@ -143,6 +143,15 @@ async def test_a_malformed_call_is_refused_whatever_the_policy(call: Call) -> No
     assert made.tools.performed == []
 
 
+async def test_what_is_to_be_staged_and_cannot_be_is_not_made() -> None:
+    made: list[JsonObject] = []
+    scene = await bench("stage", made.append)
+    answer = await scene.gate.submit(put("rope"))
+    assert isinstance(answer, Failed)
+    assert "cannot be staged" in answer.reason
+    assert made == []
+
+
 async def test_a_failing_tool_is_an_answer_and_on_record() -> None:
     def fail(arguments: JsonObject) -> Json:
         raise ToolFailed("the box is full")

@@ -6,6 +6,7 @@ from typing import Literal, Protocol, runtime_checkable
 import msgspec
 
 from holdfast.core.calls import Call
+from holdfast.core.errors import ToolFailed
 from holdfast.core.limits import Amount
 from holdfast.core.values import Json, JsonObject, Value, digest
 
@@ -141,6 +142,11 @@ class FunctionToolset:
         return tuple([tool for tool, _ in self._functions.values()])
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        if is_staged:
+            raise ToolFailed(
+                f"{call.operation} acts at once and cannot be staged",
+                hint="let the policy allow, deny or escalate it",
+            )
         self.performed.append(call)
         _, function = self._functions[call.operation]
         return Performed(result=function(call.arguments))
