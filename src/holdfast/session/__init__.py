@@ -12,7 +12,6 @@ from holdfast.session.replaying import Divergence, Replay, replay
 from holdfast.session.rewinding import RewindPlan, last_point, plan_rewind
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
-from holdfast.session.staging import staged_changes
 from holdfast.session.status import Lifecycle, Status, TurnRecord, workspace_of
 from holdfast.session.terms import Choices, Terms, record_changes, settle
 from holdfast.session.transport import ScriptedTransport, Transport
@@ -46,6 +45,5 @@ __all__ = [
     "record_changes",
     "replay",
     "settle",
-    "staged_changes",
     "workspace_of",
 ]

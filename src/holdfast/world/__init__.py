@@ -7,7 +7,6 @@ from holdfast.world.located import WorldPaths
 from holdfast.world.memory import MemoryWorld
 from holdfast.world.opening import open_folder
 from holdfast.world.proposals import Proposal
-from holdfast.world.protections import PROTECTED
 from holdfast.world.quota import Quota
 from holdfast.world.restore import Restored, RestorePoint, RestorePoints
 from holdfast.world.staged import StagedWorld
@@ -16,7 +15,6 @@ from holdfast.world.toolset import WorldToolset
 from holdfast.world.trust import TrustBook
 
 __all__ = [
-    "PROTECTED",
     "WORLD_TOOLS",
     "FolderWorld",
     "Hit",

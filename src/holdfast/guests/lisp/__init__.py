@@ -2,6 +2,6 @@
 
 from holdfast.guests.lisp.engine import LispEngine, lisp_engine
 from holdfast.guests.lisp.language import LANGUAGE, LanguageToolset
-from holdfast.guests.lisp.outcomes import outcome_in, outcome_of
+from holdfast.guests.lisp.outcomes import outcome_of
 
-__all__ = ["LANGUAGE", "LanguageToolset", "LispEngine", "lisp_engine", "outcome_in", "outcome_of"]
+__all__ = ["LANGUAGE", "LanguageToolset", "LispEngine", "lisp_engine", "outcome_of"]
