@@ -167,3 +167,20 @@ def check_killed_at(home: Path, point: int) -> None:
         assert first.is_idempotent, "only a call without a second effect is made again"
     [project] = home.glob("holdfast-demo-*/shop")
     assert not (project / "old-report.csv").exists()
+
+
+def test_what_comes_next_is_told_as_the_shell_finds_it(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "holdfast"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\nimport sys\nfrom holdfast.cli import main\nsys.exit(main())\n")
+    program.chmod(0o700)
+    for path, name in (("/usr/bin:/bin", str(program)), (f"{program.parent}:/usr/bin:/bin", "holdfast")):
+        done = subprocess.run(
+            [str(program), "demo", "--yes"],
+            env={**environment(tmp_path), "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=True,
+        )
+        assert done.stdout.splitlines()[-1] == f"Next    {name} audit | {name} doctor | {name} --help"

@@ -116,4 +116,11 @@ def _show_record(session: Session, runtime: Runtime, console: Console, project: 
     console.tell(f"Journal {runtime.home.database}")
     console.tell(f"Session {session.id}")
     console.tell()
-    console.tell("Next    holdfast audit | holdfast doctor | holdfast --help")
+    name = _program()
+    console.tell(f"Next    {name} audit | {name} doctor | {name} --help")
+
+
+def _program() -> str:
+    """By which words this is called again: after `make demo` the shell may not find it by its name."""
+    called = sys.argv[0]
+    return called if Path(called).name == "holdfast" and shutil.which("holdfast") is None else "holdfast"
