@@ -309,6 +309,13 @@ def test_verify_and_rebuild_find_everything_sound(run: Run) -> None:
     assert data(run("rebuild-index", "--json")) == {"sessions": 2}
 
 
+def test_rebuilding_takes_away_whatever_lies_in_the_place_of_the_search(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "home" / "cache" / "search.db" / "inner").mkdir(parents=True)
+    assert data(run("rebuild-index", "--json")) == {"sessions": 2}
+    assert not (tmp_path / "home" / "cache" / "search.db").exists()
+    assert run("search", "docs")[0] == 0
+
+
 @pytest.mark.parametrize("command", OURS)
 def test_every_command_has_help_with_an_example_and_its_exit_codes(run: Run, command: str) -> None:
     assert f"\n  {command}" in run("--help")[1]

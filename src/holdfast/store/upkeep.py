@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 
 import holdfast.store.index as index
+import holdfast.store.wordfile as wordfile
 from holdfast.core import SessionId, check_session_id
 from holdfast.store.embedded import EmbeddedStore
 from holdfast.store.inspection import Inspection, inspect
@@ -27,7 +28,8 @@ async def verify_all(store: EmbeddedStore) -> Sequence[Inspection]:
 
 
 async def rebuild_index(store: EmbeddedStore) -> int:
-    """Make the list of sessions anew from the journals; how many there are."""
+    """Make the list of sessions anew from the journals, and have the next search do the same; how many sessions there are."""
+    await store.reading(lambda _: wordfile.discard(store.home.search))
     return await store.writing(index.rebuild)
 
 

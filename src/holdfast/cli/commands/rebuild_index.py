@@ -24,9 +24,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Rebuild, and say how many there are."""
     console = Console()
-    async with opened_store() as (home, store):
+    async with opened_store() as (_, store):
         count = await rebuild_index(store)
-        home.search.unlink(missing_ok=True)
     if arguments.json:
         console.json({"sessions": count})
     else:
