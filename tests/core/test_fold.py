@@ -7,15 +7,14 @@ from holdfast.core.events import AnyEvent, Noted, Recorded, SessionRewound
 from holdfast.core.fold import Fold, Reading, effective
 
 
-class Notes(Fold):
+class Notes(Fold[Noted]):
     """The notes that count, in order."""
 
     def reset(self) -> None:
         self.codes: list[str] = []
 
-    def apply(self, event: AnyEvent, entry: Recorded) -> None:
-        if isinstance(event, Noted):
-            self.codes.append(event.code)
+    def apply(self, event: Noted, entry: Recorded) -> None:
+        self.codes.append(event.code)
 
 
 def journal(*events: AnyEvent) -> list[Recorded]:

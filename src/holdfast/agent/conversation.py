@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from holdfast.agent.transcript import Transcript
 from holdfast.core import CallId, Message, ModelMessage, Nonconverged, ToolMessage, ToolReturn, UserMessage
 from holdfast.core.events import (
-    AnyEvent,
     CallIntended,
     CallRefused,
     CodePosted,
@@ -18,15 +17,30 @@ from holdfast.core.events import (
     RunEnded,
     RunParked,
     RunStarted,
-    SessionOpened,
     ToolReturned,
     TurnEnded,
     TurnReopened,
 )
 from holdfast.core.fold import Fold
 
+_Heeded = (
+    MessagePosted
+    | CodePosted
+    | ModelReplied
+    | RunStarted
+    | RunParked
+    | RunEnded
+    | ToolReturned
+    | CallIntended
+    | CallRefused
+    | EscalationOpened
+    | HistoryCompacted
+    | TurnEnded
+    | TurnReopened
+)
 
-class Conversation(Fold):
+
+class Conversation(Fold[_Heeded]):
     """Messages as the model sees them, and how far the running turn has come."""
 
     def reset(self) -> None:
@@ -49,10 +63,8 @@ class Conversation(Fold):
         self._messages: list[Message] = []
         self._turns: list[int] = []
 
-    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: Recorded) -> None:
         match event:
-            case SessionOpened():
-                pass
             case MessagePosted():
                 self._begin(event.turn)
                 self._add(event.turn, UserMessage(text=event.text))
@@ -89,8 +101,6 @@ class Conversation(Fold):
                 self._end(event)
             case TurnReopened():
                 self.is_open = True
-            case _:
-                pass
 
     @property
     def next_call(self) -> int:

@@ -41,7 +41,7 @@ from holdfast.core.ids import (
     new_token,
     sanitise_name,
 )
-from holdfast.core.limits import DIMENSIONS, Amount, Dimension, Limits
+from holdfast.core.limits import DIMENSIONS, Amount, Dimension, Limits, Total
 from holdfast.core.messages import (
     Finish,
     Message,
@@ -159,6 +159,7 @@ __all__ = [
     "ToolMessage",
     "ToolReturn",
     "Toolset",
+    "Total",
     "UrlTarget",
     "Usage",
     "UserMessage",

@@ -1,7 +1,7 @@
 """Folds: state that is nothing but the journal read in order. Every package folds the part it needs."""
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args
 
 from holdfast.core.events import AnyEvent, Recorded, SessionRewound
 
@@ -17,6 +17,9 @@ def effective(recorded: Iterable[Recorded]) -> list[Recorded]:
     return counted
 
 
+Heeded = TypeVar("Heeded", bound=AnyEvent)
+
+
 class Followed(Protocol):
     """What a fold follows: a journal, or what was read of one."""
 
@@ -25,7 +28,7 @@ class Followed(Protocol):
         """Every event so far."""
         ...
 
-    def follow(self, follower: "Fold", /) -> None:
+    def follow(self, follower: "Fold[Any]", /) -> None:
         """Hand over every event so far, and each to come."""
         ...
 
@@ -36,13 +39,21 @@ class Reading:
     def __init__(self, recorded: Iterable[Recorded]) -> None:
         self.recorded = tuple(recorded)
 
-    def follow(self, follower: "Fold", /) -> None:
+    def follow(self, follower: "Fold[Any]", /) -> None:
         for entry in self.recorded:
             follower(entry)
 
 
-class Fold:
-    """State that follows a journal. A subclass has `reset` (the empty state) and `apply` (one more event)."""
+class Fold(Generic[Heeded]):
+    """State that follows a journal. A subclass says which events it heeds, as in `Fold[TurnEnded | Noted]`, and has `reset` (the
+    empty state) and `apply` (one more of these).
+    """
+
+    _kinds: ClassVar[frozenset[type]]
+
+    def __init_subclass__(cls) -> None:
+        (heeded,) = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]  # what Generic leaves behind
+        cls._kinds = frozenset(get_args(heeded) or (heeded,))
 
     def __init__(self, journal: Followed) -> None:
         self._journal = journal
@@ -53,15 +64,16 @@ class Fold:
         """Take the state before the first event."""
         raise NotImplementedError
 
-    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+    def apply(self, event: Heeded, entry: Recorded) -> None:
         """Take in one event."""
         raise NotImplementedError
 
     def __call__(self, entry: Recorded) -> None:
-        if not isinstance(entry.event, SessionRewound):
-            self.apply(entry.event, entry)
-            return
-        self.reset()
-        for earlier in effective(each for each in self._journal.recorded if each.seq <= entry.seq):
-            if earlier.seq != entry.seq:
-                self.apply(earlier.event, earlier)
+        kind = type(entry.event)
+        if kind in self._kinds:
+            self.apply(cast("Heeded", entry.event), entry)
+        elif kind is SessionRewound:
+            self.reset()
+            for earlier in effective(each for each in self._journal.recorded if each.seq <= entry.seq):
+                if type(earlier.event) in self._kinds:
+                    self.apply(cast("Heeded", earlier.event), earlier)

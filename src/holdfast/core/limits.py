@@ -110,6 +110,30 @@ class Amount(Value):
         )
 
 
+class Total:
+    """Amounts added up in place: a new value for each of them would be most of what it costs to read a long history."""
+
+    def __init__(self) -> None:
+        self.tokens, self.steps, self.calls, self.iterations, self.bytes_written = 0, 0, 0, 0, 0
+        self.wall_seconds = 0.0
+        self.cost_usd: Decimal | None = Decimal(0)
+
+    def add(self, amount: Amount) -> None:
+        """One more; an unknown price stays unknown."""
+        self.tokens += amount.tokens
+        self.wall_seconds += amount.wall_seconds
+        self.steps += amount.steps
+        self.calls += amount.calls
+        self.iterations += amount.iterations
+        self.bytes_written += amount.bytes_written
+        if self.cost_usd is not None:
+            self.cost_usd = None if amount.cost_usd is None else self.cost_usd + amount.cost_usd
+
+    def amount(self) -> Amount:
+        """The sum so far."""
+        return Amount(**{each: getattr(self, each) for each in DIMENSIONS})
+
+
 _Number = TypeVar("_Number", int, float, Decimal)
 _SMALLEST_PRICE = Decimal("0.000001")
 

@@ -2,7 +2,7 @@
 
 from holdfast.gate.audit import AuditEntry, AuditStats, audit_stats, audit_view
 from holdfast.gate.audit_file import AuditFile
-from holdfast.gate.budget import Budget, Reservation, cost_of
+from holdfast.gate.budget import Budget, Reservation, Spending, cost_of
 from holdfast.gate.calls import Calls
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.foreign_requests import ForeignRequest, answer_foreign, requests_in
@@ -41,6 +41,7 @@ __all__ = [
     "RevokeGrant",
     "Ruling",
     "Share",
+    "Spending",
     "Tree",
     "TreeBudget",
     "answer_foreign",

@@ -7,7 +7,7 @@ pass a limit that each alone would keep.
 import math
 from decimal import Decimal
 
-from holdfast.core import DIMENSIONS, Amount, CallId, Dimension, Limits, Value
+from holdfast.core import DIMENSIONS, Amount, CallId, Dimension, Limits, Total, Value
 from holdfast.core.errors import BudgetExceeded
 from holdfast.core.events import (
     AnyEvent,
@@ -39,7 +39,22 @@ class Reservation(Value):
     tree: int | None = None
 
 
-class Budget(Fold):
+Spending = (
+    MessagePosted
+    | CodePosted
+    | ModelReplied
+    | ModelFailed
+    | HistoryCompacted
+    | CallSettled
+    | TurnEnded
+    | TurnParked
+)
+"""Events that say what was spent."""
+
+_Heeded = Spending | SessionOpened | BudgetRaised | BudgetWarned
+
+
+class Budget(Fold[_Heeded]):
     """What a session and its running turn have spent, folded from the journal; reservations are on top of it."""
 
     def __init__(self, journal: Followed, *, turn_limits: Limits, tree: Tree | None = None) -> None:
@@ -53,8 +68,8 @@ class Budget(Fold):
     def reset(self) -> None:
         self.limits = Limits()
         self.turn_limits = self._configured
-        self.spent = Amount()
-        self.turn_spent = Amount()
+        self._spent = Total()
+        self._turn_spent = Total()
         self.requests: set[str] = set()
         """Requests to raise a limit that were heeded."""
         self._held: dict[int, Amount] = {}
@@ -68,8 +83,12 @@ class Budget(Fold):
         self._warned: set[Dimension] = set()
         self._find_bounds()
 
-    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: Recorded) -> None:
         match event:
+            case CallSettled():
+                self._noted.pop(event.call, None)
+                if (held := self._of_calls.get(event.call)) is not None:
+                    self.release(held)
             case SessionOpened():
                 self.limits = event.limits
                 self._find_bounds()
@@ -80,20 +99,16 @@ class Budget(Fold):
                 self._warned.clear()
                 self._find_bounds()
             case MessagePosted() | CodePosted():
-                self.turn_spent = Amount()
+                self._turn_spent = Total()
                 self.turn_limits = self._configured
             case BudgetWarned():
                 self._warned.update(each for each in DIMENSIONS if each == event.dimension)
-            case CallSettled():
-                self._noted.pop(event.call, None)
-                if (held := self._of_calls.get(event.call)) is not None:
-                    self.release(held)
             case _:
                 pass
         amount = cost_of(event)
         if amount is not None:
-            self.spent = self.spent.plus(amount)
-            self.turn_spent = self.turn_spent.plus(amount)
+            self._spent.add(amount)
+            self._turn_spent.add(amount)
         self._tell_tree(event, entry, amount)
         if isinstance(event, TurnEnded | TurnParked):
             while self._time:
@@ -108,6 +123,16 @@ class Budget(Fold):
             self._tree.charge(amount)
         if self._tree is not None and isinstance(event, BudgetRaised):
             self._tree.add(event.added)
+
+    @property
+    def spent(self) -> Amount:
+        """What the session has spent."""
+        return self._spent.amount()
+
+    @property
+    def turn_spent(self) -> Amount:
+        """What the last turn has spent."""
+        return self._turn_spent.amount()
 
     def join(self, tree: Tree) -> None:
         """Spend from this purse as well, from here on."""
@@ -192,7 +217,7 @@ class Budget(Fold):
         """What turn and session leave."""
         bounds = [
             (bound, getattr(spent, dimension))
-            for limits, spent in ((self.limits, self.spent), (self.turn_limits, self.turn_spent))
+            for limits, spent in ((self.limits, self._spent), (self.turn_limits, self._turn_spent))
             if (bound := getattr(limits, dimension)) is not None
         ]
         if not bounds:
@@ -219,7 +244,7 @@ class Budget(Fold):
         return spent
 
 
-_NOTHING, _ONE_CALL = Amount(), Amount(calls=1)
+_NOTHING, _ONE_CALL, _ONE_ITERATION = Amount(), Amount(calls=1), Amount(iterations=1)
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 86_400.0
 
 
@@ -234,12 +259,12 @@ def _part_of(left: float) -> float:
 def cost_of(event: AnyEvent) -> Amount | None:
     """What an event says was spent; None where it says nothing of that."""
     match event:
-        case MessagePosted() | CodePosted():
-            return Amount(iterations=1)
-        case ModelReplied() | ModelFailed() | HistoryCompacted():
-            return Amount.of(event.usage)
         case CallSettled():
             return _cost_of_call(event)
+        case ModelReplied() | ModelFailed() | HistoryCompacted():
+            return Amount.of(event.usage)
+        case MessagePosted() | CodePosted():
+            return _ONE_ITERATION
         case TurnEnded() | TurnParked():
             return Amount(wall_seconds=event.wall_seconds)
         case _:

@@ -5,7 +5,6 @@ from typing import assert_never
 from holdfast.core import Answer, Call, CallId, Failed, Refused, Returned
 from holdfast.core.errors import Diverged
 from holdfast.core.events import (
-    AnyEvent,
     CallIntended,
     CallRefused,
     CallSettled,
@@ -15,8 +14,10 @@ from holdfast.core.events import (
 from holdfast.core.fold import Fold
 from holdfast.gate.refusing import ran_out
 
+_Heeded = CallRefused | CallIntended | CallSettled | EscalationOpened
 
-class Calls(Fold):
+
+class Calls(Fold[_Heeded]):
     """What became of every call. A call asked again under its id gets the answer it got before."""
 
     def reset(self) -> None:
@@ -26,7 +27,7 @@ class Calls(Fold):
         self._same: dict[tuple[int, str], dict[CallId, int]] = {}
         """The calls of a turn that are one and the same, each with how many came before it."""
 
-    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: Recorded) -> None:
         match event:
             case CallRefused():
                 # Out of budget is for now and not for good: once there is more, the call is judged anew.
@@ -40,8 +41,6 @@ class Calls(Fold):
                 self._settled[event.call] = event
             case EscalationOpened():
                 self.same_before(event.escalation.call, event.escalation.digest)
-            case _:
-                pass
 
     def note(self, settled: CallSettled) -> None:
         """Take notice of an outcome whose record is on its way: asked again, the call has been made."""

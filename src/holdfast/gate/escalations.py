@@ -6,7 +6,6 @@ from typing import Literal
 from holdfast.core import Call, CallId, Clock, Escalation, EscalationId, Principal, Response, Value
 from holdfast.core.errors import EscalationUnknown, InvalidInput
 from holdfast.core.events import (
-    AnyEvent,
     EscalationAnswered,
     EscalationExpired,
     EscalationOpened,
@@ -27,7 +26,10 @@ class Ruling(Value):
     principal: Principal | None = None
 
 
-class Escalations(Fold):
+_Heeded = EscalationOpened | EscalationAnswered | EscalationExpired | SessionOpened
+
+
+class Escalations(Fold[_Heeded]):
     """What waits, and what was answered. First valid answer wins; a later one is told so."""
 
     def __init__(self, journal: Journal, *, clock: Clock) -> None:
@@ -45,7 +47,7 @@ class Escalations(Fold):
         self._of_call: dict[str, EscalationId] = {}
         self._changed = asyncio.Event()
 
-    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: Recorded) -> None:
         match event:
             case EscalationOpened():
                 escalation = event.escalation
@@ -70,8 +72,6 @@ class Escalations(Fold):
                         "the yes to it was taken back in the session this one was forked from"
                     )
                     self._withdraw(id)
-            case _:
-                return
         self._changed.set()
         self._changed = asyncio.Event()
 

@@ -25,7 +25,6 @@ from holdfast.core import (
     new_token,
 )
 from holdfast.core.events import (
-    AnyEvent,
     CallIntended,
     GrantGiven,
     GrantRevoked,
@@ -39,7 +38,10 @@ MOST_SHOWN = 120
 """Characters of a value that a grant holds to; who is asked sees the whole call beside it."""
 
 
-class Grants(Fold):
+_Heeded = GrantGiven | GrantRevoked | SessionOpened | CallIntended
+
+
+class Grants(Fold[_Heeded]):
     """The grants that stand now: this session's, folded from its journal, and those kept for always."""
 
     def __init__(
@@ -56,7 +58,7 @@ class Grants(Fold):
     def reset(self) -> None:
         self._grants: dict[GrantId, Grant] = {}
 
-    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: Recorded) -> None:
         match event:
             case GrantGiven():
                 # What stands for always stands in the book, as long as nobody takes it out there.
@@ -69,8 +71,6 @@ class Grants(Fold):
             case CallIntended(grant=str() as used):
                 self._in_use.pop(event.call.id, None)
                 self._uses.setdefault(GrantId(used), set()).add(entry.seq)
-            case _:
-                pass
 
     def standing(self, turn: int | None = None) -> tuple[Grant, ...]:
         """Every grant that could still cover a call, of this turn or of any."""

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from holdfast.core import digest
-from holdfast.core.events import AnyEvent, CodePosted, MessagePosted, ModelReplied, Recorded, ToolReturned
+from holdfast.core.events import CodePosted, MessagePosted, ModelReplied, Recorded, ToolReturned
 from holdfast.core.fold import Fold
 
 SAME_WARN, SAME_BLOCK = 3, 5
@@ -12,7 +12,10 @@ STUCK_WARN, STUCK_BLOCK = 5, 8
 """Other calls, still the same result; or nothing in a row that has not been seen in this turn, as when two calls alternate."""
 
 
-class Loops(Fold):
+_Heeded = MessagePosted | CodePosted | ModelReplied | ToolReturned
+
+
+class Loops(Fold[_Heeded]):
     """Counts how often in a row the agent's calls brought nothing new; any new result starts anew."""
 
     def reset(self) -> None:
@@ -23,7 +26,7 @@ class Loops(Fold):
         self._pairs: set[tuple[str, str]] = set()
         self._known = 0
 
-    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: Recorded) -> None:
         match event:
             case MessagePosted() | CodePosted():
                 self.reset()
@@ -33,8 +36,6 @@ class Loops(Fold):
                 }
             case ToolReturned():
                 self._observe(self._asked.get(event.tool_call, ""), digest(event.content))
-            case _:
-                pass
 
     @property
     def verdict(self) -> Literal["fine", "warn", "block"]:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from holdfast.core import Change
-from holdfast.core.events import AnyEvent, Noted, Recorded, RestorePointMade, TurnEnded
+from holdfast.core.events import Noted, Recorded, RestorePointMade, TurnEnded
 from holdfast.core.fold import Fold
 from holdfast.session.rewinding import RewindPlan, last_point
 from holdfast.session.settings import Settings
@@ -20,18 +20,22 @@ MAX_TOLD = 1_000
 """So many changed files are listed on the record; the restore point has them all."""
 
 
-class Marks(Fold):
+_Heeded = RestorePointMade | TurnEnded
+
+
+class Marks(Fold[_Heeded]):
     """Whether there is a restore point that counts, and whether one was made since a turn last ended."""
 
     def reset(self) -> None:
         self.has_any = False
         self.is_current = False
 
-    def apply(self, event: AnyEvent, entry: Recorded) -> None:
-        if isinstance(event, RestorePointMade):
-            self.has_any = self.is_current = True
-        elif isinstance(event, TurnEnded):
-            self.is_current = False
+    def apply(self, event: _Heeded, entry: Recorded) -> None:
+        match event:
+            case RestorePointMade():
+                self.has_any = self.is_current = True
+            case TurnEnded():
+                self.is_current = False
 
 
 class TurnPoints:

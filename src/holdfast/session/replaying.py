@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import zip_longest
+from typing import Any
 
 from holdfast.agent import bounded, explained
 from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id, counted
@@ -37,7 +38,7 @@ class _Past:
     def __init__(self, recorded: list[Recorded]) -> None:
         self.recorded = recorded
 
-    def follow(self, follower: Fold, /) -> None:
+    def follow(self, follower: Fold[Any], /) -> None:
         for entry in self.recorded:
             follower(entry)
 

@@ -1,12 +1,12 @@
 """Where a session stands: three fields folded from the journal, not one word."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
-from holdfast.core import Amount, Change, EscalationId, Nonconverged, Outcome, Value
+from holdfast.core import Amount, Change, EscalationId, Nonconverged, Outcome, Total, Value
 from holdfast.core.events import (
     AnyEvent,
     BudgetRaised,
@@ -16,6 +16,7 @@ from holdfast.core.events import (
     EscalationExpired,
     EscalationOpened,
     MessagePosted,
+    ModelReplied,
     Noted,
     Recorded,
     RestorePointMade,
@@ -31,7 +32,7 @@ from holdfast.core.events import (
     TurnReopened,
 )
 from holdfast.core.fold import Fold, Followed
-from holdfast.gate import cost_of
+from holdfast.gate import Spending, cost_of
 from holdfast.session.turn_changes import summed_up
 
 Lifecycle = Literal["open", "paused", "completed", "aborted", "failed"]
@@ -70,7 +71,27 @@ def workspace_of(recorded: Iterable[Recorded]) -> str:
     return named
 
 
-class Status(Fold):
+_Heeded = (
+    Spending
+    | SessionOpened
+    | SessionRenamed
+    | SessionReconfigured
+    | SessionPaused
+    | SessionResumed
+    | SessionClosed
+    | RunStarted
+    | RunEnded
+    | TurnReopened
+    | RestorePointMade
+    | BudgetRaised
+    | EscalationOpened
+    | EscalationAnswered
+    | EscalationExpired
+    | Noted
+)
+
+
+class Status(Fold[_Heeded]):
     """Lifecycle, name, turns and notes of a session."""
 
     def __init__(self, journal: Followed) -> None:
@@ -85,7 +106,9 @@ class Status(Fold):
         self.lifecycle: Lifecycle = "open"
         self.opened: SessionOpened | None = None
         self.name: str | None = None
-        self.turns: list[TurnRecord] = []
+        self._turns: list[TurnRecord] = []
+        self._spent = Total()
+        """By the last turn. Put into its record when somebody looks."""
         self.running_in = ""
         """The engine of a run that waits, was cut off or ran out of budget; it cannot go on in another one."""
         self.notes: deque[Noted] = deque(maxlen=MAX_NOTES)
@@ -94,11 +117,19 @@ class Status(Fold):
         self._marked: tuple[Change, ...] = ()
         """What the restore points of the last turn tell."""
 
-    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+    @property
+    def turns(self) -> Sequence[TurnRecord]:
+        """Every turn so far."""
+        self._settle()
+        return self._turns
+
+    def apply(self, event: _Heeded, entry: Recorded) -> None:
         if entry.seq > self._chosen:
             self._chosen = entry.seq
             self._choose(event)
         match event:
+            case ModelReplied():
+                pass  # as most events are; what it cost is added below
             case SessionOpened():
                 self.opened, self.name = event, event.name
             case SessionRenamed():
@@ -119,14 +150,14 @@ class Status(Fold):
                 self.running_in = event.engine
             case RunEnded():
                 self.running_in = ""
-            case TurnEnded() if self.turns:
+            case TurnEnded() if self._turns:
                 self._is_raised = False
                 if not _is_out_of_budget(event.outcome):
                     self.running_in = ""
                 self._amend(ended_ms=entry.at_ms, outcome=event.outcome)
-            case CallSettled() if self.turns and event.changes:
-                self._amend(changes=summed_up((*self.turns[-1].changes, *event.changes)))
-            case RestorePointMade() if self.turns and event.turn == self.turns[-1].number:
+            case CallSettled() if self._turns and event.changes:
+                self._amend(changes=summed_up((*self._turns[-1].changes, *event.changes)))
+            case RestorePointMade() if self._turns and event.turn == self._turns[-1].number:
                 # A second point of a turn tells what changed since the first.
                 self._marked = summed_up((*self._marked, *event.changes)) if self._marked else event.changes
                 self._amend(changes=self._marked)
@@ -142,8 +173,8 @@ class Status(Fold):
                 self.notes.append(event)
             case _:
                 pass
-        if self.turns and (amount := cost_of(event)) is not None:
-            self._amend(spent=self.turns[-1].spent.plus(amount))
+        if (amount := cost_of(event)) is not None:
+            self._spent.add(amount)
 
     def _choose(self, event: AnyEvent) -> None:
         match event:
@@ -157,22 +188,28 @@ class Status(Fold):
                 pass
 
     def _begin(self, turn: TurnRecord) -> None:
-        self.turns.append(turn)
+        self._settle()
+        self._turns.append(turn)
+        self._spent = Total()
         self._marked = ()
         self.running_in = ""
 
+    def _settle(self) -> None:
+        if self._turns:
+            self._amend(spent=self._spent.amount())
+
     def _amend(self, **fields: object) -> None:
-        self.turns[-1] = msgspec.structs.replace(self.turns[-1], **fields)
+        self._turns[-1] = msgspec.structs.replace(self._turns[-1], **fields)
 
     @property
     def has_open_turn(self) -> bool:
         """Whether a turn was begun and has no outcome."""
-        return bool(self.turns) and self.turns[-1].outcome is None
+        return bool(self._turns) and self._turns[-1].outcome is None
 
     @property
     def can_go_on(self) -> bool:
         """Whether the last turn was stopped by a budget that has been raised since."""
-        return self._is_raised and bool(self.turns) and _is_out_of_budget(self.turns[-1].outcome)
+        return self._is_raised and bool(self._turns) and _is_out_of_budget(self._turns[-1].outcome)
 
     @property
     def activity(self) -> Literal["ready", "processing", "waiting"]:

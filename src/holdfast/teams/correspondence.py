@@ -2,7 +2,6 @@
 
 from holdfast.core import Amount, Principal, Usage
 from holdfast.core.events import (
-    AnyEvent,
     MemberBound,
     MessagePosted,
     ModelFailed,
@@ -31,7 +30,12 @@ class Posted:
         self.ended: TurnEnded | None = None
 
 
-class Correspondence(Fold):
+_Heeded = (
+    MessagePosted | ModelReplied | ModelFailed | TurnEnded | MemberBound | SessionPaused | SessionResumed
+)
+
+
+class Correspondence(Fold[_Heeded]):
     """Every letter of a pair, by number and by the sender's id."""
 
     def reset(self) -> None:
@@ -41,7 +45,7 @@ class Correspondence(Fold):
         self.turns_since_bound = 0
         self._by_message: dict[str, Posted] = {}
 
-    def apply(self, event: AnyEvent, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: Recorded) -> None:
         match event:
             case MessagePosted():
                 posted = Posted(event, entry.at_ms)

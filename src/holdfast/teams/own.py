@@ -1,5 +1,7 @@
 """A member that is one of our own sessions."""
 
+from typing import Any
+
 from holdfast.core import Error
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import HistoryCompacted, ModelReplied, Recorded
@@ -72,6 +74,6 @@ class _Tape:
         self.recorded: list[Recorded] = []
         session.follow(self.recorded.append)
 
-    def follow(self, follower: Fold, /) -> None:
+    def follow(self, follower: Fold[Any], /) -> None:
         """Hand on everything so far and to come."""
         self._session.follow(follower)
