@@ -15,6 +15,7 @@ from holdfast.app.secrets import redactor
 from holdfast.core import PERSON, Clock, Limits, SystemClock, Toolset, check_session_id
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import RestorePointMade, SessionOpened
+from holdfast.core.fold import Reading
 from holdfast.gate import GateSettings
 from holdfast.guests import Engines, Sandbox
 from holdfast.mcp import ServerSpec, start_servers
@@ -112,7 +113,7 @@ class Runtime:
         """Take up a session by id, prefix or name, with the policy and the model it had unless others are given."""
         journal = await self.store.open(await self.store.find(reference))
         try:
-            status = Status(journal)
+            status = Status(Reading(journal.recorded))
             # A turn that ran out may be gone on with, or left for something else, elsewhere.
             goes_on = status.has_open_turn or (status.can_go_on and choices.get("sandbox") is None)
             terms = self._settle(

@@ -21,10 +21,8 @@ class Tape:
 
     def follow(self, follower: Follower) -> None:
         """Hand over everything so far, then everything to come; also what is recorded while it catches up."""
-        position = 0
-        while position < len(self._recorded):
-            follower(self._recorded[position])
-            position += 1
+        for record in self._recorded:  # it may grow meanwhile
+            follower(record)
         self._followers.append(follower)
 
     def extend(self, records: Iterable[Recorded]) -> None:
