@@ -96,3 +96,14 @@ def test_a_reply_is_rendered_and_what_it_hides_is_shown(tmp_path: Path) -> None:
         assert "<U+202E>hidden<U+200B>" in typist.seen
         assert "<U+001B>[31mred" in typist.seen
         assert "\x1b[31mred" not in typist.seen
+
+
+def test_who_leaves_a_question_of_posted_code_is_told_how_it_goes_on(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    (tmp_path / "clean.py").write_text("import os\nos.remove('a.txt')\n")
+    words = ("exec", "clean.py", "-w", "work", "--trust", "-p", "asking.yaml")
+    with terminal(*words, home=tmp_path) as typist:
+        assert typist.wait_for(QUESTION)
+        typist.type("\x04")
+        assert typist.wait_for("answer with holdfast approve or deny, go on with holdfast exec --session ")
+        assert typist.end() == 5
