@@ -118,6 +118,7 @@ async def test_lines_that_are_no_messages_are_skipped(opened: Opener) -> None:
         ("list-result", "an answer of the wrong shape"),
         ("word-error", "an answer of the wrong shape"),
         ("nameless", "an error that belongs to no request"),
+        ("crumbs", "an answer of more than 20,000 parts"),
     ],
 )
 async def test_an_answer_that_fits_no_request_ends_the_server_at_once_and_is_named(
@@ -128,6 +129,12 @@ async def test_an_answer_that_fits_no_request_ends_the_server_at_once_and_is_nam
         await bench.call("work")
     assert not bench.toolset.is_running
     assert isinstance(bench.news[-1], ServerFailed)
+
+
+async def test_data_of_many_rows_is_no_answer_of_many_parts(opened: Opener) -> None:
+    result = await (await hostile(opened, "rows")).call("work")
+    assert isinstance(result, dict)
+    assert len(result["rows"]) == 50_000  # type: ignore[arg-type]
 
 
 async def test_half_a_message_and_nothing_more_ends_the_server(

@@ -3,14 +3,20 @@
 Without it, an answer that fits no request is dropped, and the call that it was meant for waits until its time is up.
 """
 
+from collections.abc import Iterable
+
 import mcp_types
 import msgspec
 from mcp.shared.dispatcher import coerce_request_id
 
-from holdfast.core import visible
+from holdfast.core import Json, JsonObject, visible
 
 _ANSWERS = ("result", "error")
 _MAX_SHOWN = 40
+_MAX_PARTS = 20_000
+"""Objects in one answer. The library makes something of each, and nobody else in this process is heard meanwhile."""
+_DATA = frozenset({"structuredContent", "inputSchema", "outputSchema", "_meta"})
+"""What the library makes nothing of."""
 
 
 class ProtocolBroken(Exception):
@@ -51,6 +57,8 @@ class Ledger:
                         f"it answered request {visible(str(id))[:_MAX_SHOWN]!r}, which is not open"
                     )
                 self._open.discard(coerce_request_id(id))
+                if isinstance(message, mcp_types.JSONRPCResponse) and _has_too_many_parts(message.result):
+                    raise ProtocolBroken(f"it sent an answer of more than {_MAX_PARTS:,} parts")
             case _:
                 pass
 
@@ -64,3 +72,17 @@ class Ledger:
             raise ProtocolBroken("it sent a message that is not whole") from None
         if isinstance(said, dict) and any(key in said for key in _ANSWERS):
             raise ProtocolBroken("it sent an answer of the wrong shape")
+
+
+def _has_too_many_parts(result: JsonObject) -> bool:
+    waiting: list[JsonObject | list[Json]] = [result]
+    parts = 0
+    while waiting and parts <= _MAX_PARTS:
+        value = waiting.pop()
+        if isinstance(value, list):
+            inner: Iterable[Json] = value
+        else:
+            parts += 1
+            inner = (each for name, each in value.items() if name not in _DATA)
+        waiting.extend(each for each in inner if isinstance(each, dict | list))
+    return parts > _MAX_PARTS

@@ -109,6 +109,12 @@ def work(id: int) -> None:
         case "nameless":
             for _ in range(9):
                 send({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}})
+        case "crumbs":
+            crumbs = [{"type": "text", "text": "x", "annotations": {"audience": ["user"]}}] * 20_000
+            send({"jsonrpc": "2.0", "id": id, "result": {"content": crumbs}})
+        case "rows":
+            rows = [{"row": number} for number in range(50_000)]
+            send({"jsonrpc": "2.0", "id": id, "result": {"content": [], "structuredContent": {"rows": rows}}})
         case "broken":
             send({"jsonrpc": "2.0", "id": id, "result": {"content": "not a list", "isError": "maybe"}})
         case "begging":
