@@ -79,9 +79,10 @@ class Talk:
             await self.screen.settle()
             self.source.close()
         if self.session.status.has_open_turn:
-            self.screen.say("the turn is left as it is; holdfast -c goes on with it")
+            self.screen.say("the turn is left as it is; holdfast -c goes on with it", folds=True)
         elif self.session.history():
-            self.screen.say(f"go on with: holdfast -r {self.session.status.name or self.session.id}", "dim")
+            name = self.session.status.name or self.session.id
+            self.screen.say(f"go on with: holdfast -r {name}", "dim", folds=True)
         await self.screen.settle()
         return exits.OK
 
