@@ -187,6 +187,27 @@ async def test_the_one_event_that_is_wrong_is_named_wherever_it_stands(
     await store.close()
 
 
+@pytest.mark.parametrize("place", ["0", "2", "'behind'"])
+async def test_an_event_that_was_put_where_the_journal_has_none_is_found(
+    home: Home, clock: FakeClock, place: str
+) -> None:
+    store = await EmbeddedStore.start(home, clock=clock)
+    parent = await store.create(opened())
+    await parent.append(*turn(1))
+    fork = await store.fork(parent.session, at=3, opened=opened())
+    await parent.append(said(2))
+    await store.close()
+    columns = "at_ms, hash, body FROM event WHERE seq = 2"
+    statement(
+        home,
+        f"INSERT INTO event (session, seq, at_ms, hash, body) SELECT '{fork.session}', {place}, {columns}",
+    )
+    store = await EmbeddedStore.start(home, clock=clock)
+    assert [problem.what for problem in (await verify(store, fork.session)).problems] == ["added"]
+    assert (await verify(store, parent.session)).is_sound
+    await store.close()
+
+
 async def test_where_a_fork_begins_behind_a_lost_event_only_that_one_is_named(
     home: Home, clock: FakeClock
 ) -> None:

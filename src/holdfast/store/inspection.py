@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
@@ -25,10 +26,10 @@ class Line(Value):
 
 
 class Problem(Value):
-    """An event that is not as it was written; or `count` of them in a row, where they are missing."""
+    """An event that is not as it was written, or never was; or `count` of them in a row, where they are missing."""
 
     seq: int
-    what: Literal["missing", "changed", "unreadable"]
+    what: Literal["missing", "changed", "unreadable", "added"]
     count: int = 1
 
 
@@ -80,6 +81,9 @@ def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, lis
             expected = max(expected, segment.upto + 1)
     # A session has at least the event that it began with, whatever its line says.
     problems += _gap(expected, max(read_tally(connection, session).summary.events, 1) + 1)
+    with suppress(sqlite3.DatabaseError):  # what cannot be looked at is missing above
+        added = connection.execute(SQL["added_events"], (session, segments[-1].after)).fetchall()
+        problems += [Problem(seq=seq, what="added") for (seq,) in added]
     found = Inspection(
         session=session, events=len(readable), problems=tuple(problems), last_hash=previous.hex()
     )

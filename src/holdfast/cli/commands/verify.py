@@ -1,9 +1,9 @@
-"""Check that journals are exactly what was written: nothing changed, removed or moved.
+"""Check that journals are exactly what was written: nothing changed, removed, moved or added.
 
 holdfast verify my-session
 holdfast verify --all
 
-What is wrong is named by event: changed, missing, or unreadable. Exit codes: 0 when everything is sound; 1 when something is
+What is wrong is named by event: changed, missing, unreadable, or added. Exit codes: 0 when everything is sound; 1 when something is
 not, or there is no such session.
 """
 

@@ -16,6 +16,10 @@ SELECT CAST(seq AS INTEGER), ifnull(CAST(at_ms AS INTEGER), 0), ifnull(CAST(hash
     typeof(seq) || typeof(at_ms) || typeof(hash) || typeof(body) = 'integerintegerblobblob'
 FROM event WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq;
 
+-- name: added_events
+-- Rows of a session where it can have none; the second value is where its own part begins.
+SELECT CAST(seq AS INTEGER) FROM event WHERE session = ? AND (seq <= ? OR typeof(seq) NOT IN ('integer', 'real'));
+
 -- name: event_hash
 -- The hash that a fork's first event builds on.
 SELECT ifnull(CAST(hash AS BLOB), x'') FROM event WHERE session = ? AND seq = ?;
