@@ -12,7 +12,7 @@ from holdfast.store.journal import check_names, next_head
 from holdfast.store.leases import Leases
 from holdfast.store.pen import Transaction
 from holdfast.store.records import Redact, chained, encode_entry
-from holdfast.store.rows import Head, require_session
+from holdfast.store.rows import Head, columns_of, require_session
 
 
 class IdTaken(SessionExists):
@@ -76,8 +76,7 @@ class Claim:
         rank = transaction.execute(SQL["append_event"], row).lastrowid
         head = next_head(transaction, self._session, self._start, [self._first])
         line = head.tally.summary
-        parent = (line.parent.session, line.parent.seq) if line.parent else (None, None)
-        place = (self._session, line.name, line.folder, rank, *parent)
+        place = (self._session, line.name, line.folder, rank, *columns_of(line.parent))
         transaction.execute(SQL["claim_session"], (*place, encode(head.tally)))
         return head
 

@@ -34,7 +34,7 @@ from holdfast.store.pen import Transaction
 from holdfast.store.portable import Manifest, Portable, pack, segments
 from holdfast.store.records import chained, encode_entry
 from holdfast.store.references import mentioned
-from holdfast.store.rows import append_records, read_tally
+from holdfast.store.rows import append_records, columns_of, read_tally
 
 
 async def export_session(store: EmbeddedStore, session: SessionId, path: Path, *, now_ms: int) -> Manifest:
@@ -158,8 +158,7 @@ def _missing(transaction: Transaction, segment: Sequence[Line]) -> Sequence[Line
 def _keep_hidden(transaction: Transaction, segment: Sequence[Line], now_ms: int) -> None:
     first, last = segment[0], segment[-1]
     event = decode_event(first.body)
-    parent = getattr(event, "parent", None)
-    place = (parent.session, parent.seq) if parent else (None, None)
+    place = columns_of(getattr(event, "parent", None))
     grave = (
         first.session,
         None,
@@ -201,8 +200,8 @@ def _settle(
     tally = fold(session, [*recorded, *added])
     line = tally.summary
     (rank,) = transaction.execute(SQL["rank_of"], (session, added[-1].seq)).fetchone()
-    parent = (line.parent.session, line.parent.seq) if line.parent else (None, None)
-    transaction.execute(SQL["claim_session"], (session, line.name, line.folder, rank, *parent, encode(tally)))
+    place = (session, line.name, line.folder, rank, *columns_of(line.parent))
+    transaction.execute(SQL["claim_session"], (*place, encode(tally)))
 
 
 def _name_here(transaction: Transaction, given: str) -> str | None:

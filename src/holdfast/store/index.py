@@ -14,7 +14,7 @@ from holdfast.store.database import SQL
 from holdfast.store.fold import Tally, begin, fold, is_activity
 from holdfast.store.inspection import inspect
 from holdfast.store.pen import Transaction
-from holdfast.store.rows import Connection, decode_tally
+from holdfast.store.rows import Connection, columns_of, decode_tally
 
 
 def is_usable(connection: Connection) -> bool:
@@ -73,8 +73,8 @@ def _place(transaction: Transaction, session: SessionId, line: Tally | None) -> 
     parent = _parent_in(first[0]) if first is not None else None
     if parent is None and line is not None:
         parent = line.summary.parent
-    place = (parent.session, parent.seq) if parent else (None, None)
-    transaction.execute(SQL["claim_session"], (session, None, "", 0, *place, encode(begin(session))))
+    place = (session, None, "", 0, *columns_of(parent))
+    transaction.execute(SQL["claim_session"], (*place, encode(begin(session))))
 
 
 def _parent_in(body: bytes) -> Parent | None:

@@ -12,6 +12,7 @@ from holdfast.store.database import SQL
 from holdfast.store.home import Home
 from holdfast.store.pen import Transaction
 from holdfast.store.references import digests_in, mentioned
+from holdfast.store.rows import columns_of
 from holdfast.store.trees import remove_tree
 
 FRESH_MS = 60 * 60 * 1000
@@ -21,11 +22,10 @@ FRESH_MS = 60 * 60 * 1000
 def bury(transaction: Transaction, line: SessionSummary, *, reason: str, now_ms: int) -> frozenset[str]:
     """Remove a session's rows and leave a tombstone; the contents it mentioned, which may now be nobody's."""
     last = transaction.execute(SQL["last_event"], (line.id,)).fetchone()
-    parent = (line.parent.session, line.parent.seq) if line.parent else (None, None)
     transaction.execute(SQL["delete_session"], (line.id,))
     transaction.execute(SQL["delete_lease"], (line.id,))
     grave = (line.id, line.name, now_ms, reason, line.events, last[1] if last else b"", line.events)
-    transaction.execute(SQL["bury"], (*grave, *parent))
+    transaction.execute(SQL["bury"], (*grave, *columns_of(line.parent)))
     digests: set[str] = set()
     session: SessionId | None = line.id
     # A buried session keeps the events that forks stand on. When the last of those goes, so do its ancestors' parts.

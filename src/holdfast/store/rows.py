@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.core import SessionId
 from holdfast.core.errors import JournalDamaged, SessionNotFound
-from holdfast.core.events import GENESIS, Recorded, chains, decode_events
+from holdfast.core.events import GENESIS, Parent, Recorded, chains, decode_events
 from holdfast.store.database import SQL
 from holdfast.store.fold import Tally
 from holdfast.store.pen import Transaction
@@ -146,6 +146,11 @@ def decode_tally(body: object, session: str) -> Tally:
     if tally.summary.id != session:
         raise msgspec.DecodeError("a line of the list is about another session")
     return tally
+
+
+def columns_of(parent: Parent | None) -> tuple[SessionId | None, int | None]:
+    """A parent as the tables have it."""
+    return (parent.session, parent.seq) if parent else (None, None)
 
 
 def append_records(transaction: Transaction, records: Sequence[Recorded], entries: Sequence[Entry]) -> None:
