@@ -6,6 +6,8 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from holdfast.core import FakeClock, digest_bytes
 from holdfast.core.errors import JournalDamaged
-from holdfast.store import EmbeddedStore, Home, MemoryStore
+from holdfast.store import EmbeddedStore, Home, Kept, MemoryStore, Whole
 from holdfast.world import RestorePoints
 from holdfast.world import keeping as keeping_module
+from holdfast.world.descent import Root
+from holdfast.world.scan import look_everywhere
 
 Everything = dict[str, tuple[str, int, bytes]]
 
@@ -195,6 +199,28 @@ async def test_a_large_file_is_kept_in_pieces_and_an_append_costs_one(
     assert blobs.kept_bytes - kept < 2500
     await points.restore(first.manifest)
     assert everything(root) == before
+
+
+async def test_a_file_that_grows_while_it_is_read_is_kept_as_long_as_it_was(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping_module, "CHUNK_BYTES", 10)
+    log = root / "log"
+    log.write_bytes(b"x" * 25)
+
+    class Measure(keeping_module._Measure):
+        def take(self, descriptor: int, start: int, length: int, *, whole: Whole | None = None) -> Kept:
+            if log.stat().st_size < 1000:
+                log.write_bytes(log.read_bytes() + b"y" * 10)
+            return super().take(descriptor, start, length, whole=whole)
+
+    @asynccontextmanager
+    async def growing() -> AsyncIterator[Measure]:
+        yield Measure()
+
+    looks = list(look_everywhere(Root(root)))
+    (entry,) = (await keeping_module.Keeper(Root(root), growing).entries(looks)).values()
+    assert (entry.size, entry.fingerprint) == (25, digest_bytes(b"x" * 25))
 
 
 async def test_names_that_are_no_unicode_come_back_too(root: Path) -> None:

@@ -71,7 +71,8 @@ class Keeper:
                 return structs.replace(entry, size=kept.size, fingerprint=kept.digest)
             whole = hashlib.sha256()
             size, chunks = 0, []
-            while (kept := intake.take(opened, size, CHUNK_BYTES, whole=whole)).size:
+            # As long as it was when it was opened: somebody may write to it faster than it can be read.
+            while (kept := intake.take(opened, size, min(CHUNK_BYTES, length - size), whole=whole)).size:
                 size += kept.size
                 chunks.append(kept.digest)
             return structs.replace(entry, size=size, fingerprint=whole.hexdigest(), chunks=tuple(chunks))
