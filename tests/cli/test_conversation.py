@@ -128,7 +128,7 @@ def test_a_yes_that_is_typed_out_is_to_what_was_edited(tmp_path: Path) -> None:
 
 
 def test_a_yes_can_be_given_for_so_many_times(tmp_path: Path) -> None:
-    with terminal(*prepared(tmp_path, DELETE, "Gone."), home=tmp_path) as typist:
+    with terminal(*prepared(tmp_path, DELETE, "Gone."), home=tmp_path, COLUMNS="300") as typist:
         begun(typist)
         say(typist, "remove it", QUESTION)
         press(typist, "0", "how many times")
