@@ -17,7 +17,7 @@ from holdfast.core import (
     Returned,
     Tool,
 )
-from holdfast.core.errors import HoldfastError, InvalidInput, SessionHeld
+from holdfast.core.errors import HoldfastError, InvalidInput, PathRefused, SessionHeld
 from holdfast.models import ModelSettings, ScriptedModel, open_model, say
 from holdfast.models.provider import ProviderModel
 from holdfast.policy import FixedPolicy
@@ -226,3 +226,22 @@ async def test_a_model_that_was_opened_for_a_session_is_closed_with_it_and_no_ot
     assert model._client.is_closed is is_ours
     await given.close()
     await runtime.close()
+
+
+async def test_a_folder_that_became_a_link_is_not_followed_and_nothing_behind_it_is_touched(
+    tmp_path: Path,
+) -> None:
+    work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
+    work.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "precious.txt").write_text("keep")
+    runtime = await Runtime.start(home=tmp_path / "home")
+    session = await runtime.create(model=ScriptedModel([say("Fine.")]), workspace=work)
+    await session.send("hello")
+    await session.close()
+    work.rename(tmp_path / "moved")
+    work.symlink_to(elsewhere)
+    with pytest.raises(PathRefused):
+        await runtime.resume(session.id, needs_model=False)
+    await runtime.close()
+    assert [path.name for path in elsewhere.iterdir()] == ["precious.txt"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from holdfast.app.secrets import handed_out
 from holdfast.core import Clock, SessionId
+from holdfast.core.errors import PathRefused
 from holdfast.gate import Tree
 from holdfast.guests import Engines
 from holdfast.mcp import McpToolset, ServerSpec, Shelf
@@ -36,6 +37,11 @@ class Ground:
     ) -> tuple[Parts, tuple[McpToolset, ...]]:
         """What a session is joined from, and the servers among it, which are not started yet."""
         root = Path(workspace_of(journal.recorded) or self.home.workspace(journal.session))
+        if root.is_symlink():  # a rewind would empty whatever it leads to
+            raise PathRefused(
+                f"{str(root)!r} is a link and was a folder when the session began",
+                hint="put the folder back in its place, or begin a new session where the link leads",
+            )
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         own = self.home.prepare_session(journal.session)
         view = own / "view"
