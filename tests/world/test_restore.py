@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from holdfast.core import FakeClock, digest_bytes
-from holdfast.core.errors import JournalDamaged
+from holdfast.core.errors import JournalDamaged, PathRefused
 from holdfast.store import EmbeddedStore, Home, Kept, MemoryStore, Whole
 from holdfast.world import RestorePoints
 from holdfast.world import keeping as keeping_module
@@ -221,6 +221,20 @@ async def test_a_file_that_grows_while_it_is_read_is_kept_as_long_as_it_was(
     looks = list(look_everywhere(Root(root)))
     (entry,) = (await keeping_module.Keeper(Root(root), growing).entries(looks)).values()
     assert (entry.size, entry.fingerprint) == (25, digest_bytes(b"x" * 25))
+
+
+async def test_a_link_in_the_place_of_the_folder_leads_nowhere(root: Path, tmp_path: Path) -> None:
+    points = Blobs().points(root)
+    (root / "a.txt").write_text("one")
+    first = await points.make()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "precious").write_text("precious")
+    shutil.rmtree(root)
+    root.symlink_to(elsewhere)
+    with pytest.raises(PathRefused):
+        await points.restore(first.manifest)
+    assert everything(elsewhere) == {"precious": ("file", 0o644, b"precious")}
 
 
 async def test_names_that_are_no_unicode_come_back_too(root: Path) -> None:

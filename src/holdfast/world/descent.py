@@ -50,8 +50,11 @@ class Root:
     def descriptor(self) -> Iterator[int]:
         """The folder itself."""
         try:
-            opened = os.open(self.real, FOLDER)
-        except (FileNotFoundError, NotADirectoryError):
+            # A link in its place leads to a folder that nobody opened to us.
+            opened = os.open(self.real, FOLDER | os.O_NOFOLLOW)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
             raise PathRefused("the folder of the workspace is gone", hint="put it back and go on") from None
         try:
             yield opened
