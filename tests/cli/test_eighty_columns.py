@@ -51,6 +51,19 @@ def test_what_was_found_is_shown_as_it_was_said(waiting: Path) -> None:
     assert shown("search", "clean", home=waiting)[0].endswith(": clean up")
 
 
+def test_what_was_found_is_painted_at_a_terminal_and_nothing_else_paints(waiting: Path) -> None:
+    (waiting / "script.json").write_text('["I do."]')
+    said = f"\x1b[31mfind \x02 {'long words ' * 3}needle and hay"
+    assert holdfast("-m", f"scripted:{waiting}/script.json", said, home=waiting).returncode == 0
+    with terminal("search", "needle", home=waiting, COLUMNS="80") as typist:
+        assert typist.end() == 0
+    assert "\x1b[1mneedle\x1b[0m and hay" in typist.seen
+    assert "\x1b[31m" not in typist.seen
+    with terminal("search", "needle", home=waiting, COLUMNS="80", NO_COLOR="1") as typist:
+        assert typist.end() == 0
+    assert "\x1b[1m" not in typist.seen
+
+
 @pytest.mark.parametrize("command", [("demo", "--yes"), ("waiting",), ("config",), ("show",)])
 def test_sentences_are_folded_between_words(command: tuple[str, ...], waiting: Path) -> None:
     # A path has no place to be broken at, and a line of a diff is shown as it is.

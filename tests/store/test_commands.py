@@ -176,6 +176,9 @@ def test_search_names_session_and_turn(run: Run) -> None:
     code, out, _ = run("search", "docs")
     assert (code, out.startswith("first turn 2")) == (0, True)
     assert data(run("search", "fail", "test", "--json"))[0]["turn"] == 1
+    assert "pieces" not in data(run("search", "docs", "--json"))[0]
+    assert data(run("search", "docs", "--json"))[0]["snippet"] == "and now the docs"
+    assert out.endswith(": and now the docs\n")
     assert "holdfast show first --turn 2" in run("search", "docs")[2]
     shown = run("search", "docs", "--show")[1]
     assert "[2] you: and now the docs" in shown

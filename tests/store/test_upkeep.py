@@ -35,6 +35,7 @@ async def test_words_are_found_in_what_was_said_and_answered(disk: EmbeddedStore
     found = await search(disk, "FAIL")
     assert [(hit.session, hit.turn) for hit in found] == [(two.session, 1), (one.session, 1)]
     assert found[1].snippet == "Fix the failing test"
+    assert found[1].pieces == ("Fix the ", "failing", " test")
     assert found[1].seq == 2
     assert [hit.session for hit in await search(disk, "failing test")] == [one.session]
     assert [hit.turn for hit in await search(disk, "cafe open")] == [1]

@@ -5,12 +5,15 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import accumulate
 
+MARK = "\x02"
+"""Stands around what is to be painted, and fills no cell."""
+
 _WORD = re.compile(r"\s*\S+")
 
 
 def cells(text: str) -> int:
     """How many cells of a terminal the text fills."""
-    return len(text) if text.isascii() else sum(map(_cells_of, text))
+    return len(text) - text.count(MARK) if text.isascii() else sum(map(_cells_of, text))
 
 
 def cut(text: str, width: int) -> str:
@@ -59,6 +62,6 @@ def _pieces(text: str, width: int) -> Iterator[str]:
 
 
 def _cells_of(letter: str) -> int:
-    if unicodedata.combining(letter):
+    if letter == MARK or unicodedata.combining(letter):
         return 0
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

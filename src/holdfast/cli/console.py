@@ -4,6 +4,7 @@ import os
 import sys
 from typing import Literal, Protocol, TextIO
 
+from holdfast.cli.cells import MARK
 from holdfast.cli.folding import fold
 from holdfast.cli.progress import covered, is_linear
 
@@ -65,6 +66,20 @@ class Console:
         text = self._folded(text, self._out) if folds else text
         with covered():
             print(paint(text, tone, self._out), file=self._out, flush=True)
+
+    def tell_marked(self, *pieces: str) -> None:
+        """As `tell`, folded, with every second piece strong."""
+        shown = (
+            f"{MARK}{visible(piece)}{MARK}" if number % 2 else visible(piece)
+            for number, piece in enumerate(pieces)
+        )
+        folded = self._folded("".join(shown), self._out).split(MARK)
+        with covered():
+            painted = (
+                paint(piece, "strong" if number % 2 else "plain", self._out)
+                for number, piece in enumerate(folded)
+            )
+            print("".join(painted), file=self._out, flush=True)
 
     def ring(self, why: str) -> None:
         """Call the person: a bell, and a notification where the terminal knows them."""

@@ -4,6 +4,7 @@ It is no part of an append: words are taken in afterwards, from the journal, so 
 searches. A damaged or missing file is made anew.
 """
 
+import secrets
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -30,13 +31,14 @@ from holdfast.store.database import SQL
 
 
 class Passage(Value):
-    """A place where the words were found."""
+    """A place where the words were found; `pieces` are its snippet, every second one of them a word that was found."""
 
     session: SessionId
     seq: int
     turn: int
     at_ms: int
     snippet: str
+    pieces: tuple[str, ...] = ()
 
 
 def discard(path: Path) -> None:
@@ -72,10 +74,18 @@ def answer(connection: sqlite3.Connection, path: Path, question: str, limit: int
 def _ask(connection: sqlite3.Connection, path: Path, question: str, limit: int) -> list[Passage]:
     with _opened(path) as words:
         _catch_up(connection, words)
-        found = words.execute(SQL["find_passages"], (question, limit)).fetchall()
+        mark = secrets.token_hex(8)  # nobody can have said it
+        found = words.execute(SQL["find_passages"], (mark, mark, question, limit)).fetchall()
     return [
-        Passage(session=SessionId(owner), seq=seq, turn=turn, at_ms=at_ms, snippet=snippet)
-        for session, seq, turn, at_ms, snippet in found
+        Passage(
+            session=SessionId(owner),
+            seq=seq,
+            turn=turn,
+            at_ms=at_ms,
+            snippet=marked.replace(mark, ""),
+            pieces=tuple(marked.split(mark)),
+        )
+        for session, seq, turn, at_ms, marked in found
         for (owner,) in connection.execute(SQL["owner_of"], (session, seq))
     ]
 

@@ -8,6 +8,9 @@ A hit names the session and the turn; `holdfast show SESSION --turn N` goes ther
 """
 
 import argparse
+import re
+
+import msgspec
 
 import holdfast.cli.commands.show as show
 from holdfast.cli import exits
@@ -36,7 +39,7 @@ async def run(arguments: argparse.Namespace) -> int:
         found = await search(store, " ".join(arguments.text), limit=arguments.limit)
         names = {hit.session: (await store.summary(hit.session)).name for hit in found}
     if arguments.json:
-        console.json(found)
+        console.json([msgspec.structs.replace(hit, pieces=()) for hit in found])
         return exits.OK if found else exits.ERROR
     if not found:
         console.say("nothing found")
@@ -49,10 +52,9 @@ async def run(arguments: argparse.Namespace) -> int:
         return await show.run(where)
     now_ms = SystemClock().now_ms()
     for hit in found:
-        console.tell(
-            f"{names[hit.session] or hit.session} turn {hit.turn} ({span(now_ms - hit.at_ms)}): {' '.join(hit.snippet.split())}",
-            folds=True,
-        )
+        where = f"{names[hit.session] or hit.session} turn {hit.turn} ({span(now_ms - hit.at_ms)}): "
+        first, *others = (re.sub(r"\s+", " ", piece) for piece in hit.pieces)
+        console.tell_marked(where + first.lstrip(), *others)
     name = names[newest.session] or newest.session
     console.say(f"show a turn with: holdfast show {name} --turn {newest.turn}", "dim")
     return exits.OK

@@ -212,8 +212,8 @@ INSERT INTO progress (row, hash) VALUES (?, ?);
 INSERT INTO passage (text, session, seq, turn, at_ms) VALUES (?, ?, ?, ?, ?);
 
 -- name: find_passages
--- Newest first.
-SELECT session, seq, turn, at_ms, snippet(passage, 0, '', '', char(8230), 16)
+-- Newest first; what stands around each word that was found is given.
+SELECT session, seq, turn, at_ms, snippet(passage, 0, ?, ?, char(8230), 16)
 FROM passage WHERE passage MATCH ? ORDER BY rowid DESC LIMIT ?;
 
 -- name: owner_of
