@@ -43,6 +43,18 @@ def test_ten_thousand_keys_around_the_appearance_approve_nothing(tmp_path: Path)
         assert not (tmp_path / "work" / "a.txt").exists()
 
 
+def test_a_call_that_fails_after_a_yes_says_why_once(tmp_path: Path) -> None:
+    words = prepared(tmp_path, DELETE, "It was gone.")
+    with terminal(*words, home=tmp_path) as typist:
+        assert typist.wait_for("/help")
+        typist.type("remove it\r")
+        assert typist.wait_for(QUESTION)
+        (tmp_path / "work" / "a.txt").unlink()
+        press(typist, "1", "(by your yes)")
+        assert typist.wait_for("It was gone.")
+        assert typist.seen.count("FileNotFoundError") == 1
+
+
 def test_enter_alone_is_no_answer_and_a_typed_deny_is(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, DELETE, "Kept."), home=tmp_path) as typist:
         assert typist.wait_for("/help")

@@ -37,6 +37,7 @@ class Narrator:
         self._say = say
         self._after = after
         self._shows_code = shows_code
+        self._call_error = ""
 
     def __call__(self, entry: Recorded) -> None:
         if entry.seq > self._after:
@@ -57,8 +58,10 @@ class Narrator:
                 self._judged(event.decision, event.call)
             case CallRefused():
                 self._judged(event.decision, event.call)
-            case CallSettled() if event.status != "ok":
-                self._say(f"  {event.status:<8}{visible(event.error)}", "bad")
+            case CallSettled():
+                self._call_error = event.error
+                if event.status != "ok":
+                    self._say(f"  {event.status:<8}{visible(event.error)}", "bad")
             case EscalationOpened():
                 self._judged(event.escalation.decision, event.escalation.call)
             case EscalationAnswered():
@@ -70,7 +73,10 @@ class Narrator:
             case EscalationExpired():
                 self._say(f"  answer  none: {event.reason}", "ask")
             case RunEnded() if event.status != "ok":
-                self._say(f"  {event.status:<8}{visible(why_it_ended(event))}", "bad")
+                # A call that fails mostly fails its run too: the same words are said once.
+                if (why := why_it_ended(event)) != self._call_error:
+                    self._say(f"  {event.status:<8}{visible(why)}", "bad")
+                self._call_error = ""
             case RunEnded() if self._shows_code and event.printed.strip():
                 for line in visible(event.printed.rstrip()).splitlines():
                     self._say(f"          > {line}", "dim")
