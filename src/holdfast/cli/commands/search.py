@@ -52,9 +52,9 @@ async def run(arguments: argparse.Namespace) -> int:
         return await show.run(where)
     now_ms = SystemClock().now_ms()
     for hit in found:
-        where = f"{names[hit.session] or hit.session} turn {hit.turn} ({span(now_ms - hit.at_ms)}): "
+        place = f"{names[hit.session] or hit.session} turn {hit.turn} ({span(now_ms - hit.at_ms)}): "
         first, *others = (re.sub(r"\s+", " ", piece) for piece in hit.pieces)
-        console.tell_marked(where + first.lstrip(), *others)
+        console.tell_marked(place + first.lstrip(), *others)
     name = names[newest.session] or newest.session
     console.say(f"show a turn with: holdfast show {name} --turn {newest.turn}", "dim")
     return exits.OK
