@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.terminals import terminal
+from tests.cli.test_terminal import QUESTION, press
 
 from holdfast.core import FakeClock
 from holdfast.core.events import (
@@ -167,6 +169,17 @@ def check_killed_at(home: Path, point: int) -> None:
         assert first.is_idempotent, "only a call without a second effect is made again"
     [project] = home.glob("holdfast-demo-*/shop")
     assert not (project / "old-report.csv").exists()
+
+
+@pytest.mark.parametrize(("key", "word"), [("y\r", "commit"), ("\r", "reject"), ("\x04", "reject")])
+def test_who_sits_at_a_terminal_is_asked_as_everywhere(tmp_path: Path, key: str, word: str) -> None:
+    with terminal("demo", home=tmp_path, TMPDIR=str(tmp_path)) as typist:
+        assert typist.wait_for(QUESTION)
+        press(typist, "1", "by terminal")
+        assert typist.wait_for("make these changes? [y/N] ")
+        typist.type(key)
+        assert typist.wait_for(f"{word}  CHANGES.md, report.py")
+        assert typist.end() == 0
 
 
 def test_what_comes_next_is_told_as_the_shell_finds_it(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.cli import exits
+from holdfast.cli.confirming import says_yes
 from holdfast.cli.console import Console
 from holdfast.cli.progress import Progress
 from holdfast.core import Tool, UserMessage, counted, visible
@@ -85,7 +86,7 @@ class ServerDesk:
             raise InvalidInput(f"{name} has no tool {strange[0]!r}", hint="holdfast mcp list")
         if known is None or not known.held:
             return exits.OK
-        if not is_sure and not self._agrees("accept these definitions?"):
+        if not is_sure and not await self._agrees("accept these definitions?"):
             self._console.say("nothing was accepted")
             return exits.DENIED
         self._console.say(f"accepted: {', '.join(self._pins.trust(name, tools or None))}", "good")
@@ -148,7 +149,9 @@ class ServerDesk:
         if not proposals:
             self._console.say(f"{name}: the arguments of every tool have roles")
             return exits.OK
-        if not is_sure and not self._agrees("are these right? Edit tool-annotations.json for single ones."):
+        if not is_sure and not await self._agrees(
+            "are these right? Edit tool-annotations.json for single ones."
+        ):
             self._console.say("nothing was kept")
             return exits.DENIED
         fresh = Annotations({name: {each.tool: ToolRoles(arguments=each.roles) for each in proposals}})
@@ -214,12 +217,11 @@ class ServerDesk:
             doubt = "   (unsure: look)" if name in proposal.unsure else ""
             self._console.print(f"  {visible(name)}: {', '.join(roles.default)}{doubt}")
 
-    def _agrees(self, question: str) -> bool:
+    async def _agrees(self, question: str) -> bool:
         if not self._console.is_interactive:
             self._console.say("there is nobody to ask here; --yes takes it as it is", "ask")
             return False
-        self._console.say(f"{question} Type yes:", "ask")
-        return input().strip().lower() == "yes"
+        return await says_yes(question, self._console)
 
     def _document(self) -> dict[str, object]:
         if not self._shelf.servers_file.exists():

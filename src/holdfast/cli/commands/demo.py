@@ -8,7 +8,6 @@ and the files. It takes a few seconds; --yes answers its questions by a script.
 """
 
 import argparse
-import asyncio
 import shutil
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from holdfast.cli import exits
 from holdfast.cli.activity import progress_of
 from holdfast.cli.approvals import PersonLeft, TerminalApprover
 from holdfast.cli.audit_table import audit_table
+from holdfast.cli.confirming import says_yes
 from holdfast.cli.console import Console, visible
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_POLICY, FILES, TASK, DemoAnswers, demo_model
 from holdfast.cli.narrator import Narrator
@@ -49,7 +49,7 @@ async def run(arguments: argparse.Namespace) -> int:
             await session.send(TASK, transport="demo")
         await _decide_proposals(session, console, is_asked)
         _show_record(session, runtime, console, project)
-    except (PersonLeft, EOFError):
+    except PersonLeft:
         console.tell()
         console.tell(f"You left; nothing more happens. Go on with: holdfast -r {session.id}", folds=True)
         return exits.WAITING
@@ -94,10 +94,7 @@ async def _decide_proposals(session: Session, console: Console, is_asked: bool) 
         console.say("  Nobody is asked: the script `demo-answers` says /commit in your place.")
         await session.commit()
         return
-    answer = ""
-    while answer not in ("/commit", "/reject"):
-        answer = (await asyncio.to_thread(input, "make these changes? [/commit | /reject] ")).strip()
-    await (session.commit() if answer == "/commit" else session.reject())
+    await (session.commit() if await says_yes("make these changes?", console) else session.reject())
 
 
 def _show_record(session: Session, runtime: Runtime, console: Console, project: Path) -> None:
