@@ -29,6 +29,8 @@ MISTAKES = (
     ("-m scripted:four.json --sandbox docker hi", 2, "invalid choice: 'docker'", "hint: holdfast --help"),
     ("-r nosuch", 1, "no session is called 'nosuch'", "`holdfast sessions` lists what there is"),
     ("-c", 1, "no session was started in this folder", "hint: see: holdfast sessions"),
+    ("-c -r books", 2, "-c and -r are two ways to choose a session", "hint: -c takes the last one"),
+    ("-r -c", 2, "-c and -r are two ways to choose a session", "hint: -c takes the last one"),
     ("policy chek", 2, "invalid choice: 'chek'", "hint: holdfast policy --help"),
     ("policy check --policy project --call {", 2, "--call is no call", 'hint: expected {"operation"'),
     ("policy test folder", 2, "no policy named 'folder'", "hint: give a name, or the path"),

@@ -95,6 +95,11 @@ async def run(arguments: argparse.Namespace) -> int:
     """Open the session and hand it to the task or to the person."""
     console = Console(is_plain=arguments.plain)
     home = Home.default()
+    if arguments.is_continued and arguments.resume is not None:
+        raise InvalidInput(
+            "-c and -r are two ways to choose a session",
+            hint="-c takes the last one of this folder, -r the one that you name",
+        )
     limits = parse_limits(arguments.budget) if arguments.budget else None
     if limits is not None and _goes_on(arguments):
         raise InvalidInput(
