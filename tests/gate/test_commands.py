@@ -160,6 +160,9 @@ def test_code_that_ran_out_of_budget_goes_on_at_the_very_call_as_budget_add_says
     assert "no code waits" in terminal.said
     terminal("budget", "add", "calls=1")
     assert f"goes on with: holdfast exec --session {session['id']}" in terminal.said
+    terminal("rename", session["id"], "appends")
+    terminal("budget", "add", "appends", "calls=1")
+    assert "goes on with: holdfast exec --session appends" in terminal.said
     terminal("exec", "--session", session["id"])
     audit = json.loads(terminal("audit", "--json"))
     assert [(entry["call"], entry["result"]) for entry in audit] == [

@@ -78,9 +78,8 @@ async def _add(home: Home, store: EmbeddedStore, session: SessionId, amounts: li
     if told := await run_errand(home, store, session, RaiseBudget(added=added)):
         return told
     is_code = bool(turns := Status(Reading(recorded)).turns) and turns[-1].is_code
-    return (
-        f"added; a turn that ran out goes on with: holdfast {'exec --session' if is_code else '-r'} {session}"
-    )
+    name = (await store.summary(session)).name or session
+    return f"added; a turn that ran out goes on with: holdfast {'exec --session' if is_code else '-r'} {name}"
 
 
 def _added(amounts: list[str], limits: Limits, stopped_by: str) -> Limits:
