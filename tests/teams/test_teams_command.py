@@ -1,6 +1,7 @@
 """The command for people: a roster is begun, changed, checked and asked; what was said and what it took is shown."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -139,7 +140,7 @@ def test_what_was_said_and_what_it_took_is_shown(
     assert "external -> a" in shown
     assert "\x1b" not in shown
     assert main(["teams", "log", "--from", "a", "--thread", "none"]) == 0
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "nothing was said there\n")
     assert main(["teams", "usage", "--json"]) == 0
     usage = json.loads(capsys.readouterr().out)
     assert (usage["messages"], usage["failed"], usage["messages_a_pair"]) == (4, 0, 2.0)
@@ -157,3 +158,19 @@ def test_what_was_said_and_what_it_took_is_shown(
     pairs = capsys.readouterr().out.splitlines()
     assert [line for line in (*table, *pairs) if len(line) > 80] == []
     assert main(["show", pairs[0].split()[0]]) == 0
+
+
+def test_a_log_of_a_damaged_pair_says_that_and_nothing_else(
+    tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roster.write_text(ROSTER.replace("HERE", str(tmp_path)))
+    main(["teams", "ask", "a", "hello"])
+    with sqlite3.connect(tmp_path / "home" / "holdfast.db") as connection:
+        connection.execute("delete from event where seq = 2")
+    connection.close()
+    capsys.readouterr()
+    assert main(["teams", "log"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("note: external -> a: ")
+    assert "nobody has asked" not in err

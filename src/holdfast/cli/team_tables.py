@@ -12,7 +12,7 @@ from holdfast.teams import CompanyFigures, Correspondence, Pair, PairFigures, Re
 _WORDS = 60
 _ID = 13
 """So much of an id names a session, wherever one is asked for."""
-_NOBODY = "nobody has asked anybody yet; holdfast teams ask TEAM QUESTION is the first"
+NOBODY = "nobody has asked anybody yet; holdfast teams ask TEAM QUESTION is the first"
 
 
 class LogLine(Value):
@@ -56,7 +56,7 @@ def show_roster(roster: Roster, console: Console) -> None:
 def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
     """Every pair that ever talked."""
     if not lines:
-        console.say(_NOBODY)
+        console.say(NOBODY)
     for line in lines:
         rest = " (archived)" if line.lifecycle == "paused" else ""
         amounts = f"{counted(line.turns, 'message'):>13} {line.tokens:>9,} tokens"
@@ -65,8 +65,6 @@ def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
 
 def show_log(lines: Sequence[LogLine], console: Console) -> None:
     """What was said, a message a line and its answer below it."""
-    if not lines:
-        console.say(_NOBODY)
     for line in lines:
         at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         console.tell(f"{at}  {line.pair}  {_short(line.text)}", folds=True)

@@ -20,6 +20,7 @@ from holdfast.cli.console import Console
 from holdfast.cli.progress import Progress
 from holdfast.cli.team_board import opened_board, serve_board
 from holdfast.cli.team_tables import (
+    NOBODY,
     LogLine,
     log_lines,
     show_figures,
@@ -138,9 +139,10 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _said(board: Switchboard, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
-    """The latest messages of the pairs that are asked for, oldest first; what cannot be read is told."""
+    """The latest messages of the pairs that are asked for, oldest first; told are what cannot be read, and that there are none."""
     found: list[LogLine] = []
-    for line in await board.sessions():
+    is_damaged = False
+    for line in (lines := await board.sessions()):
         pair = Pair.read(line.description)
         if pair is None or wanted.team not in (None, pair.receiver):
             continue
@@ -148,7 +150,10 @@ async def _said(board: Switchboard, wanted: argparse.Namespace, console: Console
             try:
                 found += log_lines(pair, await board.said(pair))
             except JournalDamaged as damage:
+                is_damaged = True
                 console.say(f"note: {pair}: {damage}. {damage.hint}", "ask", folds=True)
+    if not found and not is_damaged:
+        console.say("nothing was said there" if lines else NOBODY)
     found.sort(key=lambda each: each.at_ms)
     return found[max(0, len(found) - max(wanted.limit, 0)) :]
 
