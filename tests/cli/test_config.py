@@ -118,6 +118,25 @@ def test_a_value_is_set_and_comments_stay(run: Run, tmp_path: Path) -> None:
     assert run("config", "path").out == f"{tmp_path}/holdfast/config.toml\n"
 
 
+def test_files_that_a_person_writes_may_begin_with_a_byte_order_mark(run: Run, tmp_path: Path) -> None:
+    home = written(tmp_path, "")
+    for path, text in (
+        (home.config, 'policy = "project"\n'),
+        (home.root / "mcp-servers.json", '{"mcpServers": {"one": {"command": "none"}}}'),
+        (home.root / "teams.yaml", f"teams:\n  a: {{project: {tmp_path}, member: scripted}}\n"),
+        (tmp_path / "own.yaml", "policy: own\nrules:\n  - {name: reads, allow: world.read}\n"),
+    ):
+        path.write_text(text, encoding="utf-8-sig")
+    assert run("config", "get", "policy").out == "project\n"
+    assert run("config", "set", "policy", "ask-always").code == 0
+    assert run("config", "get", "policy").out == "ask-always\n"
+    assert run("mcp", "list").code == 0
+    assert run("mcp", "remove", "one").code == 0
+    assert run("teams", "add", "b", str(tmp_path)).code == 0
+    assert run("teams", "check").code == 0
+    assert run("policy", "show", "own.yaml").out.startswith("policy: own\n")
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -56,6 +56,12 @@ def test_what_is_printed_is_data_and_the_value_comes_last(run: Run, tmp_path: Pa
     assert (done.code, done.out) == (0, "hello\n[1,2]\n")
 
 
+def test_code_may_begin_with_a_byte_order_mark(run: Run, typed: Run, tmp_path: Path) -> None:
+    (tmp_path / "marked.py").write_text("6 * 7", encoding="utf-8-sig")
+    assert run("exec", "marked.py").out == "42\n"
+    assert typed("exec", "\ufeff6 * 7")[1] == "42\n"
+
+
 def test_a_session_keeps_its_variables_and_its_files(typed: Run) -> None:
     first = json.loads(typed("exec", "--json", "x = 41").out)
     done = typed("exec", "--session", first["session"], "--json", "x + 1")

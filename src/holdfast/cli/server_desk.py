@@ -1,6 +1,7 @@
 """The desk where a person looks after MCP servers: lists, differences, trust, roles and health."""
 
 import argparse
+import codecs
 import os
 import tempfile
 from collections.abc import AsyncIterator
@@ -227,7 +228,8 @@ class ServerDesk:
         if not self._shelf.servers_file.exists():
             return {}
         load_servers(self._shelf.servers_file)
-        return msgspec.json.decode(self._shelf.servers_file.read_bytes(), type=dict[str, object])
+        text = self._shelf.servers_file.read_bytes().removeprefix(codecs.BOM_UTF8)
+        return msgspec.json.decode(text, type=dict[str, object])
 
     @asynccontextmanager
     async def _running(self, spec: ServerSpec) -> AsyncIterator[McpToolset]:

@@ -77,7 +77,7 @@ def _read(path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str]]:
     if path.exists() and not path.is_file():
         raise InvalidConfig(f"{path}: it is no plain file", hint="move it away")
     try:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"{path}: {error}", hint="fix it, or move the file away") from error
     return _understood(text, path, kind)

@@ -4,6 +4,7 @@ Two forms are read: the common `{"mcpServers": {NAME: entry}}` and the bare `{NA
 program (`command`, `args`, `env`) or a streamable HTTP address (`url`, `headers`).
 """
 
+import codecs
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -115,7 +116,7 @@ def fill_in(text: str, values: Mapping[str, str]) -> str:
 
 def _read(path: Path) -> dict[str, object]:
     try:
-        text = path.read_bytes()
+        text = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
         raise InvalidConfig(f"{path}: cannot be read: {error.strerror}") from error
     try:

@@ -127,7 +127,7 @@ def _read(path: Path) -> str:
     if len(content) > MAX_BYTES:
         raise InvalidPolicy(f"has more than {MAX_BYTES:,} bytes", source=str(path))
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line, column = place_in(content, error.start)
         raise InvalidPolicy(

@@ -11,7 +11,7 @@ from holdfast.teams.roster import Roster
 def load_roster(path: Path, *, open_policy: Callable[[str], object] | None = None) -> Roster:
     """The roster in a file; with `open_policy`, every team's policy is opened too. Raises InvalidConfig, naming line and column."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InvalidConfig(
             f"{path}: there is no such file", hint="make one with: holdfast teams init"

@@ -118,7 +118,7 @@ def _set(console: Console, home: Home, field: Field, text: str) -> None:
             f"{field.key} cannot be set to nothing", hint=f"take the line out of {home.config}"
         )
     home.prepare()
-    before = home.config.read_text(encoding="utf-8") if home.config.exists() else config_text("project")
+    before = home.config.read_text(encoding="utf-8-sig") if home.config.exists() else config_text("project")
     after = with_value(before, field.key, float(value) if isinstance(value, Decimal) else value)
     check_config(after, home.config)
     replace_private(home.config, after.encode())

@@ -139,8 +139,8 @@ class _Prints:
 
 def _read(file: str) -> str:
     if file == "-":
-        return sys.stdin.read()
+        return sys.stdin.read().removeprefix("\ufeff")
     try:
-        return Path(file).read_text(encoding="utf-8")
+        return Path(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file!r} cannot be read: {error}") from error

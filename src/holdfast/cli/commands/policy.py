@@ -116,7 +116,7 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
     elif policy.document.source in named_policies():
         console.write(policy_text(policy.document.source))
     else:
-        console.write(Path(policy.document.source).read_text("utf-8"))
+        console.write(Path(policy.document.source).read_text("utf-8-sig"))
     return exits.OK
 
 

@@ -180,7 +180,7 @@ def _edit(file: Path, wanted: argparse.Namespace, console: Console) -> int:
     from holdfast.teams import with_team, without_team
 
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(
             f"{file}: cannot be read: {error}", hint="make one with: holdfast teams init"
