@@ -1,6 +1,6 @@
 """A second evaluator, written to be checked by reading: no index, no cache, no compiled form, every rule tried."""
 
-from tests.policy.naive_patterns import argument, glob, host, literal, low, name
+from tests.policy.naive_patterns import argument, glob, host, literal, low, name, op
 
 from holdfast.core import NameTarget, PathTarget, Target, UrlTarget, Verdict
 from holdfast.policy import PolicyDocument, Request, Rule
@@ -46,30 +46,36 @@ def claim(document: PolicyDocument, role: str | None, target: Target | None, req
     is_known = not isinstance(target, UrlTarget) or any(
         host(p, target) for p in (["*"] if gate is None else gate)
     )
+    least: list[Verdict] = []
     for rule in document.rules:
-        if applies(rule, role, target, request):
+        if (fit := fits(rule, role, target, request)) is not None:
             names_host = gate is None and rule.hosts is not None and role in rule.hosts.roles
-            return rule.verdict if is_known or rule.verdict == "deny" or names_host else "escalate"
-    return "deny" if is_known or gate is None else "escalate"
+            least.append(rule.verdict if is_known or rule.verdict == "deny" or names_host else "escalate")
+            if fit == "wholly":
+                return max(least, key=ORDER.index)
+    return max([*least, "deny" if is_known or gate is None else "escalate"], key=ORDER.index)
 
 
-def applies(rule: Rule, role: str | None, target: Target | None, request: Request) -> bool:
+def fits(rule: Rule, role: str | None, target: Target | None, request: Request) -> str | None:
     tests = [test for test in (rule.paths, rule.hosts, *rule.names) if test is not None]
     scope = set(rule.roles) or {one for test in tests for one in test.roles}
+    is_whole = not scope or role is None or role in scope
     if not any(op(pattern, request.call.operation) for pattern in rule.operations):
-        return False
+        return None
     if scope and role not in scope:
         is_of_call = scope <= OPAQUE and (role is None or rule.verdict in HOLDS_UP)
         if not is_of_call or not any(t.role in scope for t in request.targets):
-            return False
+            return None
     if rule.takes_no_arguments and request.call.arguments:
-        return False
+        return None
     for test in tests:
         subjects = [target] if role in test.roles else [t for t in request.targets if t.role in test.roles]
-        enough = any if rule.verdict in HOLDS_UP else all
-        if not subjects or not enough(passes(rule, test, subject) for subject in subjects):
-            return False
-    return all(argument(test, request) for test in rule.arguments)
+        passed = [passes(rule, test, subject) for subject in subjects]
+        if not any(passed):
+            return None
+        is_whole = is_whole and all(passed)
+    within = all(argument(test, request) for test in rule.arguments)
+    return ("wholly" if is_whole else "partly") if within else None
 
 
 def passes(rule: Rule, test: object, target: Target | None) -> bool:
@@ -92,8 +98,3 @@ def passes(rule: Rule, test: object, target: Target | None) -> bool:
     if isinstance(target, NameTarget):
         return any(name(pattern, target.value, is_wide) for pattern in getattr(test, "names", ()))
     return False
-
-
-def op(pattern: str, operation: str) -> bool:
-    group, _, verb = operation.partition(".")
-    return pattern in {"*", operation} or (bool(verb) and pattern in {f"{group}.*", f"*.{verb}"})

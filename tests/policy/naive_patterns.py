@@ -114,3 +114,8 @@ def argument(test: ArgumentTest, request: Request) -> bool:
     if test.at_most is not None:
         return type(given) is int and given <= test.at_most
     return any(type(one) is type(given) and one == given for one in test.one_of)
+
+
+def op(pattern: str, operation: str) -> bool:
+    group, _, verb = operation.partition(".")
+    return pattern in {"*", operation} or (bool(verb) and pattern in {f"{group}.*", f"*.{verb}"})

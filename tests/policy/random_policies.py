@@ -151,6 +151,20 @@ def random_rule(rng: random.Random, number: int) -> Rule:
     )
 
 
+def random_rule_about_mail(rng: random.Random, number: int) -> Rule:
+    """A rule that tests what a letter brings beside what it is about: its files, whom it goes to, how it is shared."""
+    tested: list[Role] = ["email-address", "share-permission"]
+    names = tuple(NameTest(roles=(role,), names=some(rng, ALLOWED_NAMES, 2)) for role in tested)
+    return Rule(
+        name=f"r{number}",
+        verdict=rng.choice(VERDICTS),
+        operations=("mail.send",),
+        roles=rng.choice([(), ("read-path",), ("email-address",)]),
+        paths=PathTest(roles=("read-path",), globs=some(rng, GLOBS)) if rng.random() < 0.5 else None,
+        names=rng.choice([(), names[:1], names[1:], names]),
+    )
+
+
 def random_document(rng: random.Random) -> PolicyDocument:
     rules = [random_rule(rng, number) for number in range(rng.randint(0, 8))]
     return PolicyDocument(
@@ -177,8 +191,8 @@ def random_location(rng: random.Random) -> Location:
     return Location(given=outside, real=outside, protected=protected)
 
 
-def random_request(rng: random.Random) -> Request:
-    operation = rng.choice(OPERATIONS)
+def random_request(rng: random.Random, operation: str = "") -> Request:
+    operation = operation or rng.choice(OPERATIONS)
     arguments: JsonObject = {}
     targets: list[Target] = []
     for name, roles in ROLES[operation].items():

@@ -67,6 +67,22 @@ def test_an_explanation_tells_each_claim_and_the_rules_passed_over() -> None:
     assert "test.yaml:3" in text
 
 
+def test_an_explanation_tells_of_a_rule_that_fits_only_some_of_the_values() -> None:
+    head = "tools: {mail.send: {files: read-path, to: email-address}}\n"
+    ask = "  - {name: ask, escalate: mail.send, paths: ['*'], names: {email-address: [me]}}\n"
+    tool = policy(ask, head).document.tools["mail.send"]
+    arguments: JsonObject = {"files": ["a"], "to": ["me", "you"]}
+    call = Call(id=call_id(1, 1), operation="mail.send", arguments=arguments)
+    given = Request(call=call, tool=tool, targets=targets_of(tool, arguments, LexicalPaths()))
+    refused = explain(policy(ask, head), given).claims[0]
+    assert refused.decision.rule == "default-deny"
+    assert [(over.rule, over.because) for over in refused.passed_over] == [
+        ("ask", "it fits only some of the values")
+    ]
+    asked = explain(policy(ask + "  - {name: all, allow: mail.send}", head), given).claims[0]
+    assert (asked.decision.rule, asked.passed_over) == ("ask", ())
+
+
 def test_an_explanation_of_tiers_tells_each_tier() -> None:
     told = explain(
         tighten(load_policy("project"), FixedPolicy(default="deny")), request("world.read", {"path": "a"})
@@ -112,6 +128,7 @@ def test_a_rule_behind_a_wider_one_is_unreachable(rules: str) -> None:
         "  - {name: a, allow: 'world.*', roles: [read-path]}\n  - {name: b, stage: 'world.*', roles: [write-path]}",
         "  - {name: a, allow: world.read, inside: true}\n  - {name: b, escalate: world.read, outside: true}",
         "  - {name: a, allow: world.read, inside: true}\n  - {name: b, escalate: world.read, within: [/data]}",
+        "  - {name: a, allow: m.x, roles: [fetch-url], paths: [x]}\n  - {name: b, stage: m.x, roles: [fetch-url], paths: [x]}",
     ],
 )
 def test_a_rule_that_can_still_decide_is_not_called_unreachable(rules: str) -> None:

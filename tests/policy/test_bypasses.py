@@ -307,3 +307,27 @@ def test_precedence_a_deny_of_what_is_never_judged_by_itself_holds_beside_paths_
     assert judge(one, "git.push", {**push, "branch": "mine"}).rule == "all"
     assert judge(one, "mail.send", {"files": ["a"], "shares": ["anyone"]}).rule == "no-share"
     assert judge(one, "mail.send", {"files": ["a"]}).rule == "all"
+
+
+def test_precedence_a_question_about_some_of_the_values_lifts_no_deny() -> None:
+    ask = "  - {name: ask, escalate: mail.send, paths: [reports], names: {email-address: [boss@x.example]}}\n"
+    files: JsonObject = {"files": ["reports/may"]}
+    boss, both = "boss@x.example", ["boss@x.example", "e@evil.example"]
+    alone = policy(ask + "  - {name: to, allow: mail.send, roles: [email-address]}\n", MAIL)
+    assert judge(alone, "mail.send", {**files, "to": [boss]}).verdict == "escalate"
+    assert judge(alone, "mail.send", {**files, "to": [*both]}).rule == "default-deny"
+    before = policy(ask + ALL, MAIL)
+    assert judge(before, "mail.send", {**files, "to": [*both]}).rule == "ask"
+    branch = policy("  - {name: ask, escalate: git.push, names: {branch-name: [main]}}\n", MAIL)
+    push: JsonObject = {"repository": ".", "remote": "https://evil.example/a", "branch": "main"}
+    assert judge(branch, "git.push", push).rule == "default-deny"
+
+
+def test_precedence_what_is_proposed_for_one_value_is_not_done_for_two() -> None:
+    rules = (
+        "  - {name: propose, stage: mail.send, names: {email-address: [a@x.example]}, roles: [read-path]}\n"
+    )
+    one = policy(rules + ALL, MAIL)
+    for to in (["a@x.example"], ["a@x.example", "b@x.example"]):
+        assert judge(one, "mail.send", {"files": ["a"], "to": [*to]}).rule == "propose"
+    assert judge(one, "mail.send", {"files": ["a"], "to": ["b@x.example"]}).rule == "all"

@@ -1,6 +1,7 @@
 """Whether one rule decides everything that another would: found by what both have to name, so that ten thousand rules are
 compared in seconds."""
 
+from holdfast.core import STRICTNESS
 from holdfast.policy.rules import HostTest, PathTest, Rule, names_operation
 from holdfast.policy.targets import OPAQUE_ROLES
 
@@ -84,10 +85,11 @@ def _hosts_cover(one: Rule, other: Rule) -> bool:
 
 
 def _look_at_the_same(one: Rule, wide: PathTest | HostTest, other: Rule, narrow: PathTest | HostTest) -> bool:
-    """Whether the tests of two rules look at the same targets for every claim of the second, and ask as many to pass."""
+    """Whether the tests of two rules look at the same targets for every claim of the second, so that it changes nothing."""
     if other.scope <= set(wide.roles) & set(narrow.roles):
         return True  # only at the claim's own
-    return set(wide.roles) == set(narrow.roles) and (one.is_wide or not other.is_wide)
+    # One that fits only some of the values leaves it to the other, unless that is no stricter.
+    return set(wide.roles) == set(narrow.roles) and STRICTNESS[one.verdict] >= STRICTNESS[other.verdict]
 
 
 def _paths_named(rule: Rule) -> list[str]:

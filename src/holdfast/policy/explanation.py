@@ -65,17 +65,17 @@ def explain(policy: Policy, request: Request) -> Explanation:
         return Explanation(policy=policy.name, call=request.call, decision=decision)
     claims = tuple(
         ClaimExplained(
-            role=claim.role,
-            argument=claim.target.argument if claim.target is not None else "",
-            given=_given(claim.target),
-            leads_to=_leads_to(claim.target),
-            decision=one,
+            role=weighed.claim.role,
+            argument=weighed.claim.target.argument if weighed.claim.target is not None else "",
+            given=_given(weighed.claim.target),
+            leads_to=_leads_to(weighed.claim.target),
+            decision=weighed.decision,
             passed_over=tuple(
                 PassedOver(rule=rule.name, source=rule.source, because=because)
-                for rule, because in policy.passed_over(claim, request)
+                for rule, because in policy.passed_over(weighed, request)
             ),
         )
-        for claim, one in policy.weigh(request)
+        for weighed in policy.weigh(request)
     )
     return Explanation(policy=policy.name, call=request.call, decision=decision, claims=claims)
 

@@ -22,7 +22,7 @@ from holdfast.policy.targets import OPAQUE_ROLES, same
 
 
 class PreparedRule:
-    """One rule; `obstacle` says whether it decides a claim, and if not, why."""
+    """One rule; `obstacle` says whether it fits a claim, and if not, why; `decides` whether it then has the last word."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -35,6 +35,9 @@ class PreparedRule:
         self.paths = _Paths(rule.paths, is_wide=rule.is_wide) if rule.paths is not None else None
         self._hosts = _Hosts(rule.hosts, is_wide=rule.is_wide) if rule.hosts is not None else None
         self._names = [_Names(test, is_wide=rule.is_wide) for test in rule.names]
+        self._tests: list[_Test] = [
+            test for test in (self.paths, self._hosts, *self._names) if test is not None
+        ]
         reason = rule.reason or rule.name
         self.decision = Decision(
             verdict=rule.verdict,
@@ -52,7 +55,7 @@ class PreparedRule:
         return role in self.scope or (self._speaks_of_bare if role is None else self._speaks_of_all)
 
     def obstacle(self, role: Role | None, target: Target | None, request: Request) -> str | None:
-        """Why the rule does not decide this claim; None where it does."""
+        """Why the rule does not fit this claim; None where it does, be it by some of the values beside it only."""
         if self.is_unconditional:
             return None
         if not self.speaks_of(role):
@@ -74,16 +77,28 @@ class PreparedRule:
                 return "an argument is not within its bounds"
         return None
 
-    def _passes(self, test: "_Test", role: Role | None, target: Target | None, request: Request) -> bool:
-        """A test of the claim's own role looks at its target; one of other roles at all that the call has.
+    def decides(self, role: Role | None, request: Request) -> bool:
+        """Whether a rule that fits a claim has the last word on it: a deny has, others where they fit all values beside it.
 
-        All of these have to pass to let something through, one is enough to hold it up: otherwise a harmless value beside the
-        other would lift a deny.
+        One that fits some of them sets how strict the decision is at least, and the rules behind it decide: otherwise a value
+        put beside another would lift a deny, or get round a question.
         """
+        if self.verdict == "deny" or self.is_unconditional:
+            return True
+        if self.scope and role is not None and role not in self.scope:
+            return False
+        return all(
+            test.passes(other)
+            for test in self._tests
+            if role not in test.roles
+            for other in _having(request.targets, test.roles)
+        )
+
+    def _passes(self, test: "_Test", role: Role | None, target: Target | None, request: Request) -> bool:
+        """A test of the claim's own role looks at its target; one of other roles at all that the call has: one is enough."""
         if role in test.roles:
             return target is not None and test.passes(target)
-        passed = [test.passes(other) for other in _having(request.targets, test.roles)]
-        return any(passed) if self.rule.is_wide else bool(passed) and all(passed)
+        return any(test.passes(other) for other in _having(request.targets, test.roles))
 
 
 class _Test:

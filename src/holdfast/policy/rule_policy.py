@@ -3,7 +3,8 @@
 1. What no rule may save is refused: protected and broken paths, unknown tools, malformed arguments.
 2. The lists of operations refuse.
 3. The call falls into claims, one for each target (or for a role whose argument is left out, or for the bare call).
-4. Each claim gets the verdict of the first rule that holds for it; none holds: deny.
+4. Each claim gets the verdict of the first rule that holds for it; none holds: deny. A rule that holds for only some of the
+   values beside a claim does not decide it, but the verdict is at least as strict as that rule's.
 5. The strictest claim decides.
 
 Our own documents put deny rules first, so that deny beats allow whatever the order of writing.
@@ -69,13 +70,16 @@ class RulePolicy:
         """Each claim of a request with the decision it gets by itself; nothing where no rule is asked."""
         return [] if self._settle(request) is not None else self._weigh(request)
 
-    def passed_over(self, claim: Claim, request: Request) -> tuple[tuple[Rule, str], ...]:
+    def passed_over(self, weighed: Weighed, request: Request) -> tuple[tuple[Rule, str], ...]:
         """The rules for the operation that do not decide a claim, up to the one that does, and why."""
+        claim, decision = weighed
         found: list[tuple[Rule, str]] = []
         for rule in self._index.for_operation(request.call.operation):
             obstacle = rule.obstacle(claim.role, claim.target, request)
             if obstacle is None:
-                break
+                if rule.decision is decision or rule.decides(claim.role, request):
+                    break
+                obstacle = "it fits only some of the values"
             found.append((rule.rule, obstacle))
         return tuple(found)
 
@@ -152,17 +156,24 @@ class RulePolicy:
         gate = self.document.host_gates.get(request.call.operation.partition(".")[0])
         hosts = ("*",) if gate is None else gate
         is_named = url is None or any(match_host(pattern, url) for pattern in hosts)
+        least: list[Decision] = []
         for rule in self._index.candidates(request.call.operation, claim.role, claim.target):
             if rule.obstacle(claim.role, claim.target, request) is not None:
                 continue
-            if is_named or rule.verdict == "deny" or (gate is None and claim.role in rule.host_roles):
-                return rule.decision
-            break
-        else:
-            if is_named or gate is None:
-                return self._default(request)
-        assert url is not None
-        return _ask_about_host(url)
+            if (
+                url is None
+                or is_named
+                or rule.verdict == "deny"
+                or (gate is None and claim.role in rule.host_roles)
+            ):
+                least.append(rule.decision)
+            else:
+                least.append(_ask_about_host(url))
+            if rule.decides(claim.role, request):
+                return strictest(least)
+        if url is None or is_named or gate is None:
+            return strictest([*least, self._default(request)])
+        return strictest([*least, _ask_about_host(url)])
 
     def _default(self, request: Request) -> Decision:
         return Decision(
