@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from tests.cli.bare_engine import BareEngine
 from tests.cli.commands import Run, run
+from tests.cli.terminals import terminal
 
+from holdfast.cli import exits
 from holdfast.cli.checkup.home import TOO_LITTLE_BYTES
 from holdfast.cli.checkup.versions import check_versions
 from holdfast.guests import Engines
@@ -158,3 +160,12 @@ def test_what_cannot_be_looked_at_is_a_finding_and_the_rest_is_looked_at(run: Ru
     assert "9 bytes and should have 32" in found["sandbox"]["told"]
     assert "backup" in found["sandbox"]["fix"]
     assert found["mcp"]["state"] == "bad"
+
+
+def test_on_a_narrow_terminal_the_words_stand_below_the_part(tmp_path: Path) -> None:
+    with terminal("doctor", home=tmp_path, COLUMNS="50", TMPDIR=str(tmp_path), NO_COLOR="1") as typist:
+        assert typist.end() == exits.ERROR, "there is no model"
+    lines = typist.seen.replace("\r", "").splitlines()
+    place = lines.index("ok    sandbox lisp")
+    assert lines[place + 1].startswith("      version 1: ")
+    assert [line for line in lines if len(line) > 50 and "\x1b" not in line] == []

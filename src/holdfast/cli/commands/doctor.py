@@ -8,10 +8,10 @@ kernel is used. No model is asked and nothing is sent. Exit codes: 0 when nothin
 """
 
 import argparse
-import textwrap
 from contextlib import aclosing
 
 from holdfast.cli import exits
+from holdfast.cli.cells import wrapped
 from holdfast.cli.checkup import Finding, examine
 from holdfast.cli.console import Console, Tone, visible
 from holdfast.cli.streams import columns
@@ -23,7 +23,9 @@ _MARKS: dict[str, tuple[str, Tone]] = {
     "note": ("note", "ask"),
     "bad": ("BAD ", "bad"),
 }
-_INDENT = 24
+_INDENT, _NARROW_INDENT = 24, 6
+_LEAST_WIDTH = 40
+"""Of the words beside the name of a part; on a terminal that has less room they stand below it."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +46,7 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.json(found)
     elif bad:
-        console.tell(f"\n{len(bad)} to mend: {', '.join(finding.part for finding in bad)}", "bad")
+        console.tell(f"\n{len(bad)} to mend: {', '.join(finding.part for finding in bad)}", "bad", folds=True)
     else:
         console.tell("\nnothing is in the way", "good")
     return exits.ERROR if bad else exits.OK
@@ -52,15 +54,15 @@ async def run(arguments: argparse.Namespace) -> int:
 
 def _tell(console: Console, finding: Finding) -> None:
     mark, tone = _MARKS[finding.state]
-    width = columns(otherwise=100) - _INDENT
-    head = f"{mark}  {finding.part:<{_INDENT - 8}}  "
-    lines = _wrapped(finding.told, width)
+    width = columns(otherwise=100)
+    is_narrow = width < _INDENT + _LEAST_WIDTH
+    indent = _NARROW_INDENT if is_narrow else _INDENT
+    lines = wrapped(visible(finding.told), width - indent)
     if finding.fix and finding.state != "ok":
-        lines += _wrapped(f"fix: {finding.fix}", width)
-    console.tell(f"{head}{lines[0]}", "plain" if finding.state == "ok" else tone)
-    for line in lines[1:]:
-        console.tell(f"{'':{_INDENT}}{line}")
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(visible(text), max(40, width), break_on_hyphens=False) or [""]
+        lines += wrapped(visible(f"fix: {finding.fix}"), width - indent)
+    head = f"{mark}  {finding.part}"
+    if not is_narrow:
+        head = f"{head:<{_INDENT - 2}}  {lines.pop(0)}"
+    console.tell(head, "plain" if finding.state == "ok" else tone)
+    for line in lines:
+        console.tell(f"{'':{indent}}{line}")
