@@ -192,6 +192,25 @@ def test_a_hook_that_cannot_judge_blocks(place: Place, stdin: str) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("ending", ["Stop", "SessionEnd"])
+def test_a_turn_that_the_hook_was_told_of_ends_when_it_is_told_so(place: Place, ending: str) -> None:
+    def told(event: str, **more: object) -> None:
+        asked = {"session_id": "c0ffee", "cwd": str(place.folder), "hook_event_name": event, **more}
+        done = place.run("hook", "claude", stdin=json.dumps(asked))
+        assert done.returncode == 0, done.stderr
+
+    told(ending)
+    assert json.loads(place.run("sessions", "--json").stdout) == []
+    told("UserPromptSubmit", prompt="look at it")
+    told("PreToolUse", tool_name="Grep", tool_input={"pattern": "x"})
+    [session] = json.loads(place.run("sessions", "--json").stdout)
+    assert session["activity"] == "processing"
+    told(ending)
+    [session] = json.loads(place.run("sessions", "--json").stdout)
+    assert session.get("activity", "ready") == "ready"
+    assert session["turns"] == 1
+
+
 async def test_hooks_asked_at_the_same_time_all_answer(place: Place) -> None:
     asked = json.dumps(
         {

@@ -124,7 +124,7 @@ def test_another_policy_replaces_what_was_installed(tmp_path: Path) -> None:
     (entry,) = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"].values()
     assert entry["args"] == ["proxy", "-p", "strict"]
     hooks = json.loads((tmp_path / ".claude" / "settings.json").read_text())["hooks"]
-    assert [len(groups) for groups in hooks.values()] == [1, 1]
+    assert [len(groups) for groups in hooks.values()] == [1, 1, 1, 1]
 
 
 def test_editors_are_told_the_kind_of_server_and_the_folder_of_the_project(tmp_path: Path) -> None:

@@ -78,8 +78,14 @@ def _plan_claude(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Ins
     settings = root / ".claude" / "settings.json"
     document = before = _read_plain_json(settings)
     # Claude Code runs a tool whose hook fails in any other way than by exit code 2; a missing program is such a way.
-    # What the person asked for is only noted, and no reason to hold it up.
-    for event, line in (("PreToolUse", f"{hook} || exit 2"), ("UserPromptSubmit", hook)):
+    # What the person asked for and that it is done are only noted, and no reason to hold anything up: on 2 it would not stop.
+    lines = {
+        "PreToolUse": f"{hook} || exit 2",
+        "UserPromptSubmit": hook,
+        "Stop": f"{hook} || exit 1",
+        "SessionEnd": f"{hook} || exit 1",
+    }
+    for event, line in lines.items():
         ours = {"type": "command", "command": line, "timeout": HOOK_SECONDS}
         document = _with_hook(document, settings, event, None if entry is None else ours)
     hooked = FileChange(path=str(settings), before=before.text, after=document.text)

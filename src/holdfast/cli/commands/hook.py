@@ -1,4 +1,4 @@
-"""Judge a built-in tool of Claude Code, as its PreToolUse hook.
+"""Judge a built-in tool of Claude Code, as its PreToolUse hook; its other hooks say when a turn begins and ends.
 
   holdfast install claude               writes the hook into Claude Code's settings
   echo '{...}' | holdfast hook claude   what Claude Code then does before every tool
@@ -28,8 +28,9 @@ from holdfast.core import (
     Parked,
     Refused,
     Returned,
+    SessionId,
 )
-from holdfast.core.errors import InvalidInput, SessionHeld
+from holdfast.core.errors import InvalidInput, SessionHeld, SessionNotFound
 from holdfast.gate import GateSettings
 from holdfast.mcp import SILENT_TOOLS, ForeignTools, Shelf, written_out
 from holdfast.session import Gatekeeper
@@ -45,7 +46,7 @@ class _Asked(msgspec.Struct):
 
     session_id: str
     cwd: str
-    hook_event_name: Literal["PreToolUse", "UserPromptSubmit"] = "PreToolUse"
+    hook_event_name: Literal["PreToolUse", "UserPromptSubmit", "Stop", "SessionEnd"] = "PreToolUse"
     tool_name: str = ""
     tool_input: JsonObject = {}
     prompt: str = ""
@@ -61,7 +62,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Answer on stdout; block on any trouble."""
     try:
         asked = msgspec.json.decode(sys.stdin.buffer.read(), type=_Asked)
-        if asked.hook_event_name == "UserPromptSubmit":
+        if asked.hook_event_name != "PreToolUse":
             return await _note(asked, arguments.policy)
         if asked.tool_name in SILENT_TOOLS or asked.tool_name.startswith("mcp__holdfast__"):
             return 0  # nothing to judge, or judged by the proxy: no opinion
@@ -74,14 +75,32 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _note(asked: _Asked, policy: str) -> int:
-    """What the person asked for begins a turn, so that the record says what the calls were for."""
+    """What the person asked for begins a turn, so that the record says what the calls were for; an answer ends it."""
     try:
-        async with running() as runtime, _kept(runtime, asked, policy) as keeper:
-            await keeper.begin(asked.prompt)
+        async with running() as runtime:
+            if asked.hook_event_name == "UserPromptSubmit":
+                async with _kept(runtime, asked, policy) as keeper:
+                    await keeper.begin(asked.prompt)
+            elif await _is_begun(runtime, asked):
+                async with _kept(runtime, asked, policy) as keeper:
+                    await keeper.end()
     except Exception as problem:  # nothing was to be allowed here, so nothing is held up
-        print(f"holdfast could not note this prompt: {problem}", file=sys.stderr)
+        print(f"holdfast could not note this {asked.hook_event_name}: {problem}", file=sys.stderr)
         return 1
     return 0
+
+
+async def _is_begun(runtime: Runtime, asked: _Asked) -> bool:
+    """Whether there is anything to end: a conversation that was left before a word was said is no session."""
+    try:
+        await runtime.store.summary(_session(asked))
+    except SessionNotFound:
+        return False
+    return True
+
+
+def _session(asked: _Asked) -> SessionId:
+    return SessionId(f"claude-{asked.session_id}")
 
 
 async def _judge(asked: _Asked, policy: str) -> Answer:
@@ -121,7 +140,7 @@ async def _kept(
                         transport="hook",
                         description="tools of Claude Code, judged by a hook",
                         policy=policy,
-                        session=f"claude-{asked.session_id}",
+                        session=_session(asked),
                         settings=GateSettings(repeats=10_000),
                     )
                 )
