@@ -1,10 +1,12 @@
 """A whole runtime over a real home: what it hands out itself is written nowhere, and what it opened it closes."""
 
+import shutil
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
+import holdfast.workspace
 from holdfast.app import Runtime
 from holdfast.core import (
     EXTERNAL,
@@ -22,6 +24,7 @@ from holdfast.models import ModelSettings, ScriptedModel, open_model, say
 from holdfast.models.provider import ProviderModel
 from holdfast.policy import FixedPolicy
 from holdfast.session import Gatekeeper, Settings
+from holdfast.store import Home
 
 LOOK = Tool(name="desk.look", parameters={"type": "object"}, roles={})
 MOVE = Tool(name="desk.move", parameters={"type": "object"}, roles={})
@@ -228,20 +231,53 @@ async def test_a_model_that_was_opened_for_a_session_is_closed_with_it_and_no_ot
     await runtime.close()
 
 
+@pytest.mark.parametrize("replaced", ["above/work", "above"])
+@pytest.mark.parametrize("has_folder", [True, False])
 async def test_a_folder_that_became_a_link_is_not_followed_and_nothing_behind_it_is_touched(
-    tmp_path: Path,
+    tmp_path: Path, replaced: str, has_folder: bool
 ) -> None:
-    work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
-    work.mkdir()
+    work, elsewhere = tmp_path / "above" / "work", tmp_path / "elsewhere"
+    work.mkdir(parents=True)
     elsewhere.mkdir()
     (elsewhere / "precious.txt").write_text("keep")
+    if has_folder:
+        (elsewhere / "work").mkdir()
+    before = sorted(elsewhere.rglob("*"))
     runtime = await Runtime.start(home=tmp_path / "home")
     session = await runtime.create(model=ScriptedModel([say("Fine.")]), workspace=work)
     await session.send("hello")
     await session.close()
-    work.rename(tmp_path / "moved")
-    work.symlink_to(elsewhere)
-    with pytest.raises(PathRefused):
+    place = tmp_path / replaced
+    place.rename(tmp_path / "moved")
+    place.symlink_to(elsewhere)
+    with pytest.raises(PathRefused, match=str(place)) as refused:
         await runtime.resume(session.id, needs_model=False)
+    assert refused.value.hint
     await runtime.close()
-    assert [path.name for path in elsewhere.iterdir()] == ["precious.txt"]
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+async def test_a_project_folder_that_is_gone_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "above" / "work").mkdir(parents=True)
+    runtime = await Runtime.start(home=tmp_path / "home")
+    session = await runtime.create(workspace=tmp_path / "above" / "work", needs_model=False)
+    await session.close()
+    shutil.rmtree(tmp_path / "above")
+    again = await runtime.resume(session.id, needs_model=False)
+    assert again.workspace.files() == ()
+    await runtime.close()
+
+
+async def test_a_home_behind_a_link_holds_workspaces_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    home = tmp_path / "link" / "home"
+    runtime = await Runtime.start(home=home)
+    session = await runtime.create(needs_model=False, policy=FixedPolicy(default="allow"))
+    for text in ("one", "two"):
+        await session.execute(f"open('a.txt', 'w').write('{text}')")
+    await session.rewind(1)
+    fork = await runtime.fork(session.id, needs_model=False, policy=FixedPolicy(default="allow"))
+    assert fork.workspace.read("a.txt") == session.workspace.read("a.txt") == b"one"
+    assert holdfast.workspace.read(session.id, "a.txt", home=Home(home)) == b"one"
+    await runtime.close()

@@ -83,6 +83,18 @@ def test_deleting_twice_is_no_error_and_a_missing_one_is_said_so(home: Home) -> 
         workspace.read(id, "x", home=home)
 
 
+@pytest.mark.parametrize("replaced", ["", "workspace"])
+def test_deleting_removes_nothing_that_a_link_leads_to(home: Home, tmp_path: Path, replaced: str) -> None:
+    id = workspace.create(home=home).session
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "workspace").mkdir(parents=True)
+    place = home.session_folder(id) / replaced
+    place.rename(tmp_path / "moved")
+    place.symlink_to(elsewhere)
+    workspace.delete(id, home=home)
+    assert [path.name for path in elsewhere.iterdir()] == ["workspace"]
+
+
 @pytest.fixture
 async def runtime(home: Home) -> AsyncIterator[Runtime]:
     started = await Runtime.start(home=home.root, settings=Settings())

@@ -7,6 +7,7 @@
 The same on a live session: `session.workspace`. To run code there: `Runtime.sandbox(session)`.
 """
 
+import os
 from pathlib import Path
 
 from holdfast.core import Change, Clock, SessionId, SystemClock, Value, check_session_id, new_session_id
@@ -95,7 +96,7 @@ def copy_files_out(
 def delete(session: str, *, home: Home | None = None) -> None:
     """Remove the whole workspace of a session. A second time is no error; an id that is none always is."""
     path = (home or Home.default()).workspace(check_session_id(session))
-    if path.is_dir() and not path.is_symlink():
+    if path.is_dir() and os.path.realpath(path) == str(path):  # what a link leads to is none of ours
         remove_tree(path)
 
 

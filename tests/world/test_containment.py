@@ -1,6 +1,7 @@
 """Nothing leads out: not a link, not a link swapped in meanwhile, not a name of a device. Both ways of opening."""
 
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -76,6 +77,33 @@ def test_a_link_that_leads_out_is_refused_by_every_operation(
     assert (outside / "secret").read_bytes() == SECRET
     assert os.listdir(outside) == ["secret"]
     assert world.list() == ("mine",)
+
+
+@pytest.mark.parametrize("replaced", [".", "..", "../.."])
+def test_a_link_in_the_place_of_the_folder_or_of_one_above_it_leads_nowhere(
+    tmp_path: Path, opener: Opener, replaced: str
+) -> None:
+    inside = tmp_path / "a" / "b" / "inside"
+    inside.mkdir(parents=True)
+    world, paths = FolderWorld(inside, opener=opener), WorldPaths(inside)
+    world.write("mine", b"1")
+    place = Path(os.path.normpath(inside / replaced))
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(place, elsewhere)
+    before = sorted(elsewhere.rglob("*"))
+    place.rename(tmp_path / "moved")
+    place.symlink_to(elsewhere)
+    for operation in [
+        *every_operation(world, "mine"),
+        world.list,
+        world.files,
+        world.entries,
+        world.fingerprint,
+    ]:
+        with pytest.raises(PathRefused, match=str(place)):
+            operation()
+    assert paths.locate("mine").problem
+    assert sorted(elsewhere.rglob("*")) == before
 
 
 def test_a_link_that_stays_inside_is_followed(inside: Path, opener: Opener) -> None:

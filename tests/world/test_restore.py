@@ -223,18 +223,28 @@ async def test_a_file_that_grows_while_it_is_read_is_kept_as_long_as_it_was(
     assert (entry.size, entry.fingerprint) == (25, digest_bytes(b"x" * 25))
 
 
-async def test_a_link_in_the_place_of_the_folder_leads_nowhere(root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("replaced", ["above/ws", "above"])
+async def test_a_link_in_the_place_of_the_folder_or_of_one_above_it_leads_nowhere(
+    tmp_path: Path, replaced: str
+) -> None:
+    root = tmp_path / "above" / "ws"
+    root.mkdir(parents=True)
     points = Blobs().points(root)
     (root / "a.txt").write_text("one")
     first = await points.make()
     elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
+    (elsewhere / "ws").mkdir(parents=True)
     (elsewhere / "precious").write_text("precious")
-    shutil.rmtree(root)
-    root.symlink_to(elsewhere)
+    (elsewhere / "ws" / "precious").write_text("precious")
+    before = everything(elsewhere)
+    (tmp_path / replaced).rename(tmp_path / "moved")
+    (tmp_path / replaced).symlink_to(elsewhere)
+    for doing in (points.make(), points.preview(first.manifest), points.restore(first.manifest)):
+        with pytest.raises(PathRefused):
+            await doing
     with pytest.raises(PathRefused):
-        await points.restore(first.manifest)
-    assert everything(elsewhere) == {"precious": ("file", 0o644, b"precious")}
+        await Blobs().points(root).make()
+    assert everything(elsewhere) == before
 
 
 async def test_names_that_are_no_unicode_come_back_too(root: Path) -> None:

@@ -6,14 +6,21 @@ from pathlib import Path
 
 from holdfast.app.secrets import handed_out
 from holdfast.core import Clock, SessionId
-from holdfast.core.errors import PathRefused
 from holdfast.gate import Tree
 from holdfast.guests import Engines
 from holdfast.mcp import McpToolset, ServerSpec, Shelf
 from holdfast.policy import narrowed_by_project
 from holdfast.session import Parts, Place, Settings, Terms, workspace_of
 from holdfast.store import Home, Journal, Store, private_folder
-from holdfast.world import FolderWorld, Quota, RestorePoints, StagedWorld, UndoJournal, WorldPaths
+from holdfast.world import (
+    FolderWorld,
+    Quota,
+    RestorePoints,
+    StagedWorld,
+    UndoJournal,
+    WorldPaths,
+    reopen_folder,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +43,8 @@ class Ground:
         tree: Tree | None = None,
     ) -> tuple[Parts, tuple[McpToolset, ...]]:
         """What a session is joined from, and the servers among it, which are not started yet."""
-        root = Path(workspace_of(journal.recorded) or self.home.workspace(journal.session))
-        if root.is_symlink():  # a rewind would empty whatever it leads to
-            raise PathRefused(
-                f"{str(root)!r} is a link and was a folder when the session began",
-                hint="put the folder back in its place, or begin a new session where the link leads",
-            )
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
         own = self.home.prepare_session(journal.session)
+        root = reopen_folder(Path(workspace_of(journal.recorded) or self.home.workspace(journal.session)))
         view = own / "view"
         view.mkdir(mode=0o700, exist_ok=True)
         quota = Quota(bytes=self.settings.workspace_bytes, files=self.settings.workspace_files)

@@ -74,8 +74,8 @@ class Home:
         return self.cache / "search.db"
 
     def session_folder(self, session: SessionId) -> Path:
-        """What belongs to one session besides its journal."""
-        return self.root / "sessions" / check_session_id(session)
+        """What belongs to one session besides its journal, by its real path: a home may lie behind a link, a workspace not."""
+        return Path(os.path.realpath(self.root / "sessions")) / check_session_id(session)
 
     def workspace(self, session: SessionId) -> Path:
         """The folder a session works in when the person opens none of their own."""

@@ -5,7 +5,7 @@ from holdfast.world.contract import Hit, Stat, World
 from holdfast.world.folder import FolderWorld
 from holdfast.world.located import WorldPaths
 from holdfast.world.memory import MemoryWorld
-from holdfast.world.opening import open_folder
+from holdfast.world.opening import open_folder, reopen_folder
 from holdfast.world.proposals import Proposal
 from holdfast.world.quota import Quota
 from holdfast.world.restore import Restored, RestorePoint, RestorePoints
@@ -33,4 +33,5 @@ __all__ = [
     "WorldPaths",
     "WorldToolset",
     "open_folder",
+    "reopen_folder",
 ]

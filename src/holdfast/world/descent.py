@@ -1,7 +1,8 @@
 """Opening what lies beneath a folder, by descriptor: the only place where a path of a guest meets the kernel.
 
-Nothing here ever follows a link. The kernel does it in one step where it has openat2; elsewhere each part of the path is
-opened from the descriptor of the one before. So a link that is swapped in after a check is met as a link, and refused.
+Nothing here ever follows a link, neither in the folder nor on the way to it. The kernel does it in one step where it has
+openat2; elsewhere each part of the path is opened from the descriptor of the one before. So a link that is swapped in
+after a check is met as a link, and refused.
 Who wants to follow links asks `Root.resolve` for the path they lead to and opens that, again without following.
 """
 
@@ -40,22 +41,26 @@ class LinkInTheWay(OSError):
 
 
 class Root:
-    """A folder whose inside can be opened. It holds no descriptor: each operation opens the folder anew."""
+    """A folder whose inside can be opened, given by its real path.
+
+    It holds no descriptor: each operation opens the folder anew. The path is taken at its word, so that a link which takes
+    the place of the folder, or of one above it, leads nobody to a folder that was never opened to us.
+    """
 
     def __init__(self, folder: Path, *, opener: Opener | None = None) -> None:
-        self.real = os.path.realpath(folder)
+        self.real = os.path.abspath(folder)
         self._open = opener or best_opener()
 
     @contextmanager
     def descriptor(self) -> Iterator[int]:
-        """The folder itself."""
+        """The folder itself. Raises PathRefused where it is gone or a link is on the way to it."""
+        top = os.open("/", FOLDER)
         try:
-            # A link in its place leads to a folder that nobody opened to us.
-            opened = os.open(self.real, FOLDER | os.O_NOFOLLOW)
+            opened = self._open(top, self.real.strip("/") or ".", FOLDER, 0)
         except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-                raise
-            raise PathRefused("the folder of the workspace is gone", hint="put it back and go on") from None
+            raise _unreached(error, self.real) from None
+        finally:
+            os.close(top)
         try:
             yield opened
         finally:
@@ -171,6 +176,24 @@ def _step(folder: int, name: str, flags: int, mode: int) -> int:
         if stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
         raise
+
+
+def _unreached(error: OSError, real: str) -> OSError | PathRefused:
+    match error.errno:
+        case errno.ELOOP:
+            return PathRefused(
+                f"{_first_link(real)!r} is a link, and the workspace {real!r} is not looked for behind one",
+                hint="put the folder back in its place, or begin a new session where the link leads",
+            )
+        case errno.ENOENT | errno.ENOTDIR:
+            return PathRefused("the folder of the workspace is gone", hint="put it back and go on")
+        case number:
+            return OSError(number, os.strerror(number or errno.EIO), real)
+
+
+def _first_link(real: str) -> str:
+    place = Path(real)
+    return str(next((each for each in (*reversed(place.parents), place) if each.is_symlink()), place))
 
 
 def _explained(error: OSError, path: str) -> OSError | PathRefused:

@@ -24,7 +24,7 @@ class WorldPaths:
     def __init__(
         self, root: Path, *, protected: Sequence[Path | str] = (), guest_root: str | None = "/workspace"
     ) -> None:
-        self._root = Root(root)
+        self._root = Root(Path(os.path.realpath(root)))
         self._files = PlainFiles(self._root)
         names = [str(each) for each in protected if not os.path.isabs(each)]
         self._protections = Protections(names)
