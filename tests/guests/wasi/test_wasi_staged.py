@@ -1,6 +1,7 @@
 """Proposal mode: the guest works on a copy, the workspace stays as it is, and the changes can become proposals."""
 
 import os
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -147,17 +148,20 @@ def test_a_view_shows_what_is_staged_over_the_base_and_follows_it(tmp_path: Path
     assert not (folder / "n").exists()
 
 
-def test_a_folder_that_is_swapped_for_a_symlink_while_it_is_copied_leads_nowhere(tmp_path: Path) -> None:
-    base, outside = tmp_path / "base", tmp_path / "outside"
-    for folder in (base / "sub", outside):
-        folder.mkdir(parents=True)
-        (folder / "file").write_text(folder.name)
+@pytest.mark.parametrize("swapped", ["above/base/sub", "above/base", "above"])
+def test_a_folder_that_is_swapped_for_a_symlink_while_it_is_copied_leads_nowhere(
+    tmp_path: Path, swapped: str
+) -> None:
+    base, outside = tmp_path / "above" / "base", tmp_path / "outside"
+    (base / "sub").mkdir(parents=True)
+    (base / "sub" / "file").write_text("mine")
+    shutil.copytree(tmp_path / swapped, outside)
 
     def swap() -> dict[str, bytes | None]:
         """Called between the look at the base and the copying."""
-        if not (base / "sub").is_symlink():
-            (base / "sub").rename(tmp_path / "away")
-            (base / "sub").symlink_to(outside)
+        if not (tmp_path / swapped).is_symlink():
+            (tmp_path / swapped).rename(tmp_path / "away")
+            (tmp_path / swapped).symlink_to(outside)
         return {}
 
     view = StagedView(base=base, folder=tmp_path / "view", staged=swap)

@@ -11,7 +11,7 @@ from typing import Literal
 from holdfast.core import Change, Value, digest_bytes
 
 _CHUNK_BYTES = 1 << 20
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Mark(Value):
@@ -82,12 +82,14 @@ def mark_of(path: Path) -> Mark | None:
 
 @contextmanager
 def parent_of(root: Path, path: str) -> Iterator[tuple[int, str]]:
-    """The folder that a path lies in, open, and its name there. A folder that became a symlink meanwhile is an OSError."""
+    """The folder that a path lies in, open, and its name there. A folder that became a symlink meanwhile, below a root given by
+    its real path or above, is an OSError.
+    """
     *folders, name = path.split("/")
-    here = os.open(root, _FOLDER)
+    here = os.open("/", _FOLDER)
     try:
-        for folder in folders:
-            inner = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
+        for folder in (*root.parts[1:], *folders):
+            inner = os.open(folder, _FOLDER, dir_fd=here)
             os.close(here)
             here = inner
         yield here, name
