@@ -1,11 +1,13 @@
-"""A project folder may be opened; the whole machine, the home folder and our own may not."""
+"""A project folder may be opened; the system's, the home folder and our own may not."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from holdfast.core.errors import InvalidInput
 from holdfast.world import open_folder
+from holdfast.world.opening import is_of_the_system
 
 
 @pytest.fixture
@@ -39,3 +41,75 @@ def test_a_folder_that_holds_our_own_home_is_refused(person: Path, tmp_path: Pat
     (tmp_path / "data" / "holdfast").mkdir(parents=True)
     with pytest.raises(InvalidInput):
         open_folder(tmp_path / "data", tmp_path / "data" / "holdfast")
+
+
+@pytest.mark.parametrize(
+    "real",
+    [
+        "/",
+        "/bin",
+        "/boot/grub",
+        "/dev",
+        "/dev/shm",
+        "/etc",
+        "/etc/nginx",
+        "/home",
+        "/lib64",
+        "/opt",
+        "/proc/1",
+        "/root",
+        "/run",
+        "/srv",
+        "/sys",
+        "/tmp",
+        "/usr",
+        "/usr/bin",
+        "/usr/lib/python3",
+        "/usr/local",
+        "/usr/local/bin",
+        "/usr/src",
+        "/var",
+        "/var/lib",
+        "/var/tmp",
+    ],
+)
+def test_a_folder_of_the_system_is_none_to_work_in(real: str) -> None:
+    assert is_of_the_system(real)
+
+
+@pytest.mark.parametrize(
+    "real",
+    [
+        "/data",
+        "/dev/shm/trial",
+        "/etcetera",
+        "/home/person",
+        "/mnt/disk",
+        "/opt/tool",
+        "/root/project",
+        "/run/user/1000/trial",
+        "/srv/site",
+        "/tmp/trial",
+        "/usr/local/src/tool",
+        "/usr/src/app",
+        "/usr/share/nginx/html",
+        "/var/lib/jenkins/workspace",
+        "/var/www",
+        "/workspace",
+    ],
+)
+def test_a_project_may_lie_beside_or_in_what_everybody_shares(real: str) -> None:
+    assert not is_of_the_system(real)
+
+
+@pytest.mark.parametrize("given", ["{place}", "{place}/inner", "{link}"])
+def test_a_folder_of_the_system_is_refused_by_whatever_name(
+    person: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    place, link = tmp_path / "system", person / "link"
+    (place / "inner").mkdir(parents=True)
+    link.symlink_to(place)
+    monkeypatch.setattr("holdfast.world.opening._SYSTEM_TREE", re.compile(f"{re.escape(str(place))}(/.*)?"))
+    with pytest.raises(InvalidInput, match="of the system") as refused:
+        open_folder(Path(given.format(place=place, link=link)), person / ".holdfast")
+    assert refused.value.hint

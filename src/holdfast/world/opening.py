@@ -1,6 +1,7 @@
 """Opening a folder as a workspace: one of the user's for the first time, or that of a session again."""
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,21 +10,37 @@ from holdfast.world.descent import Root
 from holdfast.world.files import PlainFiles
 from holdfast.world.names import is_within
 
+_ONE_PROJECT = "open the folder of one project instead"
+# With all that lies in it; the memory behind /dev/shm is there for everybody.
+_SYSTEM_TREE = re.compile(
+    r"/((boot|dev(?!/shm(/|$))|etc|proc|sys)|(usr/)?(s?bin|include|lib(32|64|x32|exec)?))(/.*)?", re.DOTALL
+)
+# Itself and not what lies in it, which may be one person's project: /usr/local/src/tool, /srv/site, /tmp/trial.
+_SHARED_FOLDER = re.compile(
+    r"/|/(dev/shm|home|media|mnt|opt|root|run|srv|tmp)|/var(/(cache|lib|log|spool|tmp))?"
+    r"|/usr(/(share|src|local(/(s?bin|etc|include|lib|share))?))?"
+)
+
+
+def is_of_the_system(real: str) -> bool:
+    """Whether a real path is a folder of the operating system: no place for an agent, and for a rewind that removes files."""
+    return any(folders.fullmatch(real) for folders in (_SYSTEM_TREE, _SHARED_FOLDER))
+
 
 def open_folder(path: Path, home: Path) -> Path:
-    """The real folder, or InvalidInput: not `/`, not the home folder, not our own home, and nothing above them.
+    """The real folder, or InvalidInput: none of the system's, not the home folder, not our own home, and nothing above them.
 
     Whether the folder is trusted is for the caller to ask.
     """
     real = Path(os.path.realpath(path.expanduser()))
+    if is_of_the_system(str(real)):
+        raise InvalidInput(f"{str(path)!r} is a folder of the system", hint=_ONE_PROJECT)
     if not real.is_dir():
         raise InvalidInput(f"{str(path)!r} is no folder", hint="name a folder that exists")
     own = os.path.realpath(home)
     for place, what in ((own, "Holdfast's own folder"), (os.path.realpath(Path.home()), "the home folder")):
-        if is_within(place, str(real)) or str(real) == "/":
-            raise InvalidInput(
-                f"{str(path)!r} is or contains {what}", hint="open the folder of one project instead"
-            )
+        if is_within(place, str(real)):
+            raise InvalidInput(f"{str(path)!r} is or contains {what}", hint=_ONE_PROJECT)
     if is_within(str(real), own):
         raise InvalidInput(f"{str(path)!r} lies in Holdfast's own folder", hint="open a folder outside of it")
     return real
@@ -31,9 +48,8 @@ def open_folder(path: Path, home: Path) -> Path:
 
 def reopen_folder(real: Path) -> Path:
     """The folder of a session, made anew where it is gone. Raises PathRefused where a link is on the way to it."""
-    with suppress(
-        OSError
-    ):  # what cannot be made, because of a link or a file in its place, cannot be opened either
+    # What cannot be made, because of a link or a file in its place, cannot be opened either.
+    with suppress(OSError):
         PlainFiles(Root(Path("/"))).make_folder(str(real).strip("/"), mode=0o700)
     with Root(real).descriptor():
         return real
