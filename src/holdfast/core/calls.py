@@ -3,7 +3,7 @@
 from typing import Literal
 
 from holdfast.core.ids import AGENT, CallId, EscalationId, Principal
-from holdfast.core.limits import Amount, Dimension
+from holdfast.core.limits import NOTHING, Amount, Dimension
 from holdfast.core.values import Json, JsonObject, Value, digest
 
 
@@ -38,7 +38,7 @@ class Returned(Value, tag_field="kind", tag="returned"):
     """The call was carried out."""
 
     value: Json = None
-    amount: Amount = Amount()
+    amount: Amount = NOTHING
     """What that spent, for guests that keep budgets of their own."""
 
 

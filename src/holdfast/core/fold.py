@@ -1,7 +1,7 @@
 """Folds: state that is nothing but the journal read in order. Every package folds the part it needs."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args
 
 from holdfast.core.events import AnyEvent, Recorded, SessionRewound
 
@@ -60,6 +60,11 @@ class Fold(Generic[Heeded]):
         self.reset()
         journal.follow(self)
 
+    @classmethod
+    def heeds(cls, kind: type) -> bool:
+        """Whether an event of this kind changes anything."""
+        return kind in cls._kinds or kind is SessionRewound
+
     def reset(self) -> None:
         """Take the state before the first event."""
         raise NotImplementedError
@@ -71,9 +76,9 @@ class Fold(Generic[Heeded]):
     def __call__(self, entry: Recorded) -> None:
         kind = type(entry.event)
         if kind in self._kinds:
-            self.apply(cast("Heeded", entry.event), entry)
+            self.apply(entry.event, entry)  # type: ignore[arg-type]  # its kind says it
         elif kind is SessionRewound:
             self.reset()
             for earlier in effective(each for each in self._journal.recorded if each.seq <= entry.seq):
                 if type(earlier.event) in self._kinds:
-                    self.apply(cast("Heeded", earlier.event), earlier)
+                    self.apply(earlier.event, earlier)  # type: ignore[arg-type]

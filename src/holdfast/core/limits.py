@@ -110,6 +110,10 @@ class Amount(Value):
         )
 
 
+NOTHING = Amount()
+"""The one default, so that it is known and left out where events are written."""
+
+
 class Total:
     """Amounts added up in place: a new value for each of them would be most of what it costs to read a long history."""
 

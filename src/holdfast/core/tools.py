@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.core.calls import Call
 from holdfast.core.errors import ToolFailed
-from holdfast.core.limits import Amount
+from holdfast.core.limits import NOTHING, Amount
 from holdfast.core.values import Json, JsonObject, Value, digest
 
 Role = Literal[
@@ -103,7 +103,7 @@ class Performed(Value):
     """What carrying out a call brought: a result for the guest, and what it cost and changed."""
 
     result: Json = None
-    amount: Amount = Amount()
+    amount: Amount = NOTHING
     changes: tuple[Change, ...] = ()
 
 

@@ -5,6 +5,7 @@ and the line in an export; msgspec reads and writes them typed, with tagged unio
 """
 
 import hashlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
 import msgspec
@@ -38,9 +39,8 @@ class Value(msgspec.Struct, frozen=True, metaclass=_ValueMeta):
     """Base of everything that is recorded, compared or handed between packages."""
 
 
-def encode(value: object) -> bytes:
-    """The JSON bytes of a value, as they go to disk."""
-    return msgspec.json.encode(value)
+encode: Callable[[object], bytes] = msgspec.json.Encoder().encode
+"""The JSON bytes of a value, as they go to disk."""
 
 
 def is_too_deep(value: Json) -> bool:
@@ -58,9 +58,8 @@ def is_too_deep(value: Json) -> bool:
     return True
 
 
-def canonical(value: object) -> bytes:
-    """JSON bytes that are equal exactly when the values are: keys sorted, no white space."""
-    return msgspec.json.encode(value, order="deterministic")
+canonical: Callable[[object], bytes] = msgspec.json.Encoder(order="deterministic").encode
+"""JSON bytes that are equal exactly when the values are: keys sorted, no white space."""
 
 
 def digest(value: object) -> str:

@@ -62,9 +62,9 @@ class Clearance:
         self._escalation_seconds = escalation_seconds
         self._can_ask = can_ask
 
-    async def clear(self, call: Call) -> Cleared | Decision | Parked:
+    async def clear(self, call: Call, digest: str) -> Cleared | Decision | Parked:
         """May this be made now? A decision is a no, parked is a wait."""
-        judged = await self._judge.judge(call)
+        judged = await self._judge.judge(call, digest)
         decision, offer = judged.decision, judged.offer
         if decision.verdict == "deny" or offer is None:
             return decision
@@ -126,7 +126,7 @@ class Clearance:
             principal=call.principal,
             labels=call.labels,
         )
-        judged = await self._judge.judge(edited)
+        judged = await self._judge.judge(edited, edited.digest)
         if judged.decision.verdict == "deny" or judged.offer is None:
             return judged.decision
         return self._cleared(judged, judged.offer, escalation=escalation)

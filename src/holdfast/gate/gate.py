@@ -6,7 +6,6 @@ must always happen stands in `submit` and nowhere else: no effect before its int
 
 import asyncio
 from collections.abc import Callable, Sequence
-from weakref import WeakValueDictionary
 
 from holdfast.core import (
     Amount,
@@ -45,7 +44,7 @@ from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grant_book import GrantBook
 from holdfast.gate.grants import Grants, grant_for
 from holdfast.gate.inbox import Inbox
-from holdfast.gate.judgement import Judge, Offers, stripped, unrecordable
+from holdfast.gate.judgement import Judge, Offers, recordable
 from holdfast.gate.loops import Loops
 from holdfast.gate.origins import Origins
 from holdfast.gate.performance import Performance, at_most
@@ -91,8 +90,8 @@ class Gate:
         self._settings = settings or GateSettings()
         self._book = book
         self._inbox = inbox
-        self._under_way: WeakValueDictionary[CallId, asyncio.Lock] = WeakValueDictionary()
-        """So that a call which is asked for twice at the same time is made once."""
+        self._under_way: dict[CallId, asyncio.Event] = {}
+        """So that a call which is asked for twice at the same time is made once: each with its end."""
         self._offers = Offers(toolsets, policy=policy)
         self.calls = Calls(journal)
         self.budget = Budget(journal, turn_limits=turn_limits or Limits(), tree=tree)
@@ -150,12 +149,17 @@ class Gate:
         Everything about it is on disk by then. Where it is followed by a record of the asker's own before anybody outside can
         hear of the answer, the outcome goes to the disk together with the next record, be it that one or another intent.
         """
-        async with self._under_way.setdefault(call.id, asyncio.Lock()):
+        while (before := self._under_way.get(call.id)) is not None:
+            await before.wait()
+        ended = self._under_way[call.id] = asyncio.Event()
+        try:
             return await self._submit(call, is_followed)
+        finally:
+            del self._under_way[call.id]
+            ended.set()
 
     async def _submit(self, call: Call, is_followed: bool) -> Answer:
-        problem = unrecordable(call)
-        call = stripped(call) if problem else call
+        call, digest, problem = recordable(call)
         recorded = self.calls.answer(call)
         if recorded is not None:
             return recorded
@@ -165,7 +169,7 @@ class Gate:
         cut_off = self.calls.cut_off(call)
         if cut_off is not None and not cut_off.is_idempotent:
             return await self._leave_unknown(cut_off)
-        cleared = await self._clearance.clear(call)
+        cleared = await self._clearance.clear(call, digest)
         if isinstance(cleared, Parked):
             return cleared
         if isinstance(cleared, Decision):
@@ -175,20 +179,20 @@ class Gate:
         except BudgetExceeded as error:
             return await self._refuse(call, over_budget(error))
         try:
-            with self.grants.using(cleared.grant, call.id):
-                await self._intend(
-                    CallIntended(
-                        call=cleared.call,
-                        decision=cleared.decision,
-                        digest=cleared.digest,
-                        tool_digest=cleared.offer.digest,
-                        asked=call.digest if cleared.call is not call else "",
-                        is_idempotent=cleared.offer.tool.is_idempotent,
-                        escalation=cleared.escalation,
-                        grant=cleared.grant,
-                        reserved=reservation.amount,
-                    )
+            self.grants.use(cleared.grant, call.id)
+            await self._intend(
+                CallIntended(
+                    call=cleared.call,
+                    decision=cleared.decision,
+                    digest=cleared.digest,
+                    tool_digest=cleared.offer.digest,
+                    asked=digest if cleared.call is not call else "",
+                    is_idempotent=cleared.offer.tool.is_idempotent,
+                    escalation=cleared.escalation,
+                    grant=cleared.grant,
+                    reserved=reservation.amount,
                 )
+            )
             settled = await self._performance.of(cleared, reservation.amount)
             # What was reserved is held until the outcome is recorded, which is exact where all of it was spent.
             if is_followed and cost_of(settled) == reservation.amount:
@@ -199,6 +203,7 @@ class Gate:
                 await self._journal.append(settled)
         except BaseException:
             self.budget.release(reservation)
+            self.grants.give_back(call.id)
             raise
         await self._warn()
         return answer_of(settled)

@@ -1,8 +1,7 @@
 """Grants: a person's standing yes. It covers what was shown and nothing more, and it never lifts a deny."""
 
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -91,15 +90,14 @@ class Grants(Fold[_Heeded]):
         used = len(self._uses.get(grant.id, ())) + list(self._in_use.values()).count(grant.id)
         return msgspec.structs.replace(grant, uses_left=grant.uses_left - used)
 
-    @contextmanager
-    def using(self, grant: GrantId | None, call: CallId) -> Iterator[None]:
+    def use(self, grant: GrantId | None, call: CallId) -> None:
         """Count a use while its intent is on the way to the disk, so that calls at the same time cannot share one."""
         if grant is not None:
             self._in_use[call] = grant
-        try:
-            yield
-        finally:
-            self._in_use.pop(call, None)
+
+    def give_back(self, call: CallId) -> None:
+        """Count no longer what came to nothing; a use whose intent is on the disk stays one."""
+        self._in_use.pop(call, None)
 
     def covering(self, request: Request) -> Grant | None:
         """A grant that covers this request, if one does."""

@@ -74,7 +74,7 @@ class Judged(NamedTuple):
     decision: Decision
     offer: Offer | None
     digest: str
-    """Of the call, as it was judged."""
+    """Of the call that was judged."""
 
 
 class Judge:
@@ -88,8 +88,8 @@ class Judge:
         self._repeats = repeats
         self._resolver = Resolver()
 
-    async def judge(self, call: Call) -> Judged:
-        """Everything that can be said of a call without making it."""
+    async def judge(self, call: Call, digest: str) -> Judged:
+        """Everything that can be said of a call without making it. `digest` was taken before, so that a change meanwhile is found."""
         offer = self._offers.get(call.operation)
         if offer is None:
             # The policy still names the rule: an unknown operation is denied by it, or by us where it trusts the whole group.
@@ -97,14 +97,13 @@ class Judge:
             decision = self.policy.judge(request)
             if decision.verdict != "deny":
                 decision = deny("unknown-tool", f"nobody offers {call.operation[:200]!r}")
-            return Judged(request, decision, None, call.digest)
+            return Judged(request, decision, None, digest)
         problem = validate_arguments(offer.tool, call.arguments)
         if problem is not None:
             refused = deny("invalid-arguments", problem)
-            return Judged(Request(call=call, tool=offer.tool), refused, offer, call.digest)
+            return Judged(Request(call=call, tool=offer.tool), refused, offer, digest)
         targets = await self._resolver.targets(offer.tool, call.arguments, self._paths)
         request = Request(call=call, tool=offer.tool, targets=targets)
-        digest = call.digest
         if self._calls.same_before(call, digest) >= self._repeats:
             reason = f"the same call was made {self._repeats} times in this turn; do something else"
             return Judged(request, deny("circuit-breaker", reason), offer, digest)
@@ -124,24 +123,25 @@ class Judge:
         current = self._offers.get(call.operation)
         if current is None or current.digest != offer.digest:
             return "the tool was changed after the call was judged"
-        places = (target.location for target in targets if isinstance(target, PathTarget))
-        if any(self._paths.locate(place.given) != place for place in places):
-            return "a path leads elsewhere than when it was judged"
+        for target in targets:
+            if (
+                isinstance(target, PathTarget)
+                and self._paths.locate(target.location.given) != target.location
+            ):
+                return "a path leads elsewhere than when it was judged"
         return ""
 
 
-def unrecordable(call: Call) -> str:
-    """Why no journal can hold this call: half a surrogate pair, no JSON, nested without end; empty where one can."""
-    if is_too_deep(call.arguments):
-        return f"its arguments are nested more than {MAX_DEPTH} levels deep"
+def recordable(call: Call) -> tuple[Call, str, str]:
+    """The call as a journal can hold it, its digest, and what was wrong where none could: half a surrogate pair, no JSON, nested
+    without end. Such arguments are left out.
+    """
     try:
-        _ = call.digest
+        if not is_too_deep(call.arguments):
+            return call, call.digest, ""
+        problem = f"its arguments are nested more than {MAX_DEPTH} levels deep"
     except (ValueError, TypeError):
-        return "its arguments hold something that is no JSON"
-    return ""
-
-
-def stripped(call: Call) -> Call:
-    """The call without arguments that no journal can hold."""
+        problem = "its arguments hold something that is no JSON"
     operation = call.operation.encode(errors="replace").decode()
-    return Call(id=call.id, operation=operation, arguments={}, principal=call.principal)
+    stripped = Call(id=call.id, operation=operation, arguments={}, principal=call.principal)
+    return stripped, stripped.digest, problem

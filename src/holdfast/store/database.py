@@ -91,7 +91,7 @@ def explain(problem: sqlite3.Error, path: Path) -> StoreError:
     )
 
 
-def identify(path: Path) -> object:
+def identify(path: str) -> object:
     """Which file lies there, if any."""
     # Not the log: to look at a file that is being written to makes the next write to it slower.
     try:

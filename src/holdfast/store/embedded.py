@@ -55,7 +55,7 @@ class EmbeddedStore(EmbeddedContents):
             connect=partial(database.connect, home.database, timeout_seconds=0),
             explain=partial(explain, home),
             afterwards=LogRoom(home.database),
-            identify=partial(database.identify, home.database),
+            identify=partial(database.identify, str(home.database)),
         )
         super().__init__(home=home, clock=clock, reader=reader, writer=writer)
         self._home = home

@@ -14,7 +14,7 @@ from holdfast.store.contract import Follower
 from holdfast.store.database import SQL
 from holdfast.store.fold import Tally, advance, fold, is_activity
 from holdfast.store.leases import Leases
-from holdfast.store.naming import names_in
+from holdfast.store.naming import NAMING, names_in
 from holdfast.store.pen import Transaction
 from holdfast.store.pending import Pending
 from holdfast.store.records import Entry, Redact, chained, encode_entry
@@ -76,7 +76,7 @@ class EmbeddedJournal:
             entries = [encode_entry(event, self._redact) for event in events]
         except InvalidInput as refusal:
             return Pending.failed(refusal)
-        if self._left and (blobs or names_in(entry.event for entry in entries)):
+        if self._left and (blobs or names_in(events)):
             self._write_left()  # what may be refused takes nothing along
         if self._lost is not None:
             problem, self._lost = self._lost, None
@@ -233,7 +233,9 @@ def _advanced(head: Head, records: Sequence[Recorded]) -> Head:
 
 def check_names(transaction: Transaction, session: SessionId, records: Sequence[Recorded]) -> None:
     """Refuse a name that another session has, or that is its id: once it is gone, who asks for it would get this one."""
-    for name in names_in(record.event for record in records):
+    for record in records:
+        if not isinstance(record.event, NAMING) or (name := record.event.name) is None:
+            continue
         named = transaction.execute(SQL["session_named"], (name,)).fetchone()
         is_id = name != session and transaction.execute(SQL["find_session"], (name,)).fetchone()
         if is_id or (named is not None and named[0] != session):

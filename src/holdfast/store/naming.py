@@ -40,19 +40,19 @@ def chosen_name(text: str) -> str:
     return alias(text)
 
 
-_NAMING = (SessionOpened, SessionRenamed)
+NAMING = (SessionOpened, SessionRenamed)
 
 
 def named(event: AnyEvent) -> AnyEvent:
     """The event with its name, if it gives one, in the form in which names are kept."""
-    if isinstance(event, _NAMING) and event.name is not None:
+    if isinstance(event, NAMING) and event.name is not None:
         return msgspec.structs.replace(event, name=alias(event.name))
     return event
 
 
 def names_in(events: Iterable[AnyEvent]) -> list[str]:
     """The names that these events give."""
-    return [event.name for event in events if isinstance(event, _NAMING) and event.name is not None]
+    return [event.name for event in events if isinstance(event, NAMING) and event.name is not None]
 
 
 def possible_names(reference: str) -> tuple[str, ...]:

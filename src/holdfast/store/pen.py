@@ -5,7 +5,6 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -169,9 +168,10 @@ class Pen:
         self._file = self._file or self._identify()
         self._check_file()
         for step in transaction.after_commit:
-            # What is committed stays committed: a file that cannot be removed must not have anything done again.
-            with suppress(OSError):
+            try:
                 step()
+            except OSError:
+                continue  # what is committed stays so: a file that cannot be removed must not have anything done again
 
     def _check_file(self) -> None:
         """Acknowledge nothing that goes into a file which somebody has taken away meanwhile."""

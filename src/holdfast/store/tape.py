@@ -4,15 +4,18 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from holdfast.core.events import Recorded
+from holdfast.core.fold import Fold
 from holdfast.store.contract import Follower
 
 
 class Tape:
-    """Grows by durable events only, and hands each to every follower in order."""
+    """Grows by durable events only, and hands each in order to every follower that heeds it."""
 
     def __init__(self, recorded: Iterable[Recorded] = ()) -> None:
         self._recorded = list(recorded)
         self._followers: list[Follower] = []
+        self._heeding: dict[type, tuple[Follower, ...]] = {}
+        """Who of them heeds which kind of event, as far as somebody had to know."""
 
     @property
     def recorded(self) -> Sequence[Recorded]:
@@ -24,16 +27,25 @@ class Tape:
         for record in self._recorded:  # it may grow meanwhile
             follower(record)
         self._followers.append(follower)
+        self._heeding.clear()
 
     def extend(self, records: Iterable[Recorded]) -> None:
         """New events, durable already."""
         for record in records:
             self._recorded.append(record)
-            for follower in tuple(self._followers):
+            for follower in self._who_heeds(type(record.event)):
                 try:
                     follower(record)
                 except Exception as problem:
                     _report(record, problem)
+
+    def _who_heeds(self, kind: type) -> tuple[Follower, ...]:
+        heeding = self._heeding.get(kind)
+        if heeding is None:
+            heeding = self._heeding[kind] = tuple(
+                each for each in self._followers if not isinstance(each, Fold) or each.heeds(kind)
+            )
+        return heeding
 
 
 def _report(record: Recorded, problem: Exception) -> None:

@@ -4,7 +4,7 @@ from holdfast.core.calls import Call, CallStatus
 from holdfast.core.decisions import Decision
 from holdfast.core.events.base import Event
 from holdfast.core.ids import CallId, EscalationId, GrantId
-from holdfast.core.limits import Amount
+from holdfast.core.limits import NOTHING, Amount
 from holdfast.core.tools import Change
 from holdfast.core.values import Json
 
@@ -28,7 +28,7 @@ class CallIntended(Event):
     is_idempotent: bool = False
     escalation: EscalationId | None = None
     grant: GrantId | None = None
-    reserved: Amount = Amount()
+    reserved: Amount = NOTHING
 
 
 class CallSettled(Event):
@@ -38,6 +38,6 @@ class CallSettled(Event):
     status: CallStatus
     result: Json = None
     error: str = ""
-    amount: Amount = Amount()
+    amount: Amount = NOTHING
     changes: tuple[Change, ...] = ()
     duration_ms: float = 0.0

@@ -1,7 +1,7 @@
 """Recorded events: each in its place, with the hash of the one before, so that a changed, removed or reordered one shows."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import repeat
 from operator import methodcaller
 
@@ -105,9 +105,8 @@ class Recorded(Value, kw_only=False):
     previous: bytes = GENESIS
 
 
-def encode_event(event: AnyEvent) -> bytes:
-    """The bytes of an event as they are stored and hashed."""
-    return encode(event)
+encode_event: Callable[[AnyEvent], bytes] = encode
+"""The bytes of an event as they are stored and hashed."""
 
 
 def decode_event(body: bytes) -> AnyEvent:

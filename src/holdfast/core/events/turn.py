@@ -4,7 +4,7 @@ from typing import Literal
 
 from holdfast.core.events.base import Event
 from holdfast.core.ids import CallId, EscalationId, Principal
-from holdfast.core.limits import Amount
+from holdfast.core.limits import NOTHING, Amount
 from holdfast.core.messages import Finish, ModelMessage
 from holdfast.core.outcomes import Outcome
 from holdfast.core.usage import Usage
@@ -37,7 +37,7 @@ class ModelAsked(Event):
     turn: int
     step: int
     model: str
-    reserved: Amount = Amount()
+    reserved: Amount = NOTHING
 
 
 class ModelReplied(Event):
