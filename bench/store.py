@@ -143,7 +143,14 @@ async def _measure(folder: Path, table: Table) -> list[Subject]:
     messages = int(1000 * min(SCALE, 1))
     await _medians(subjects, "fork at 1000, ms", 5, table, lambda one, _: one.fork("long-1000", messages))
     creating = [subject for subject in subjects if subject.most_sessions]
-    await _medians(creating, "create a session, ms", 40, table, lambda one, n: one.create(f"created-{n}"))
+    await _medians(
+        creating,
+        "create a session, ms",
+        200,
+        table,
+        lambda one, n: one.create(f"created-{n}"),
+        in_a_row=IN_A_ROW,
+    )
     ours = next(subject for subject in subjects if isinstance(subject, Ours))
     await ours.search("warm")
     await _medians([ours], "search, ms", 5, table, lambda _, n: ours.search("quartz"))
@@ -216,14 +223,17 @@ async def _medians(
     count: int,
     table: Table,
     work: Callable[[Subject, int], Awaitable[object]],
+    *,
+    in_a_row: int = 1,
 ) -> None:
     # Turn and turn about: a busy machine is then as busy for the one as for the other.
     times: dict[str, list[float]] = {subject.name: [] for subject in subjects}
-    for number in range(count):
+    for first in range(0, count, in_a_row):
         for subject in subjects:
-            begin = time.perf_counter()
-            await work(subject, number)
-            times[subject.name].append(time.perf_counter() - begin)
+            for number in range(first, first + in_a_row):
+                begin = time.perf_counter()
+                await work(subject, number)
+                times[subject.name].append(time.perf_counter() - begin)
     table[line] = {name: f"{statistics.median(taken) * 1000:.2f}" for name, taken in times.items()}
 
 
