@@ -33,15 +33,15 @@ def _no_json(value: Json) -> str | None:
     """NaN and the infinities are not JSON, and compare as no bound expects; the depth is the guest's choice."""
     level: list[Json] = [value]
     for _ in range(MAX_DEPTH + 1):
+        inner: list[Json] = []
         for one in level:
-            if isinstance(one, float) and not math.isfinite(one):
+            if isinstance(one, dict):
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+            elif isinstance(one, float) and not math.isfinite(one):
                 return "Numbers must be finite."
-        level = [
-            part
-            for one in level
-            if isinstance(one, dict | list)
-            for part in (one.values() if isinstance(one, dict) else one)
-        ]
+        level = inner
         if not level:
             return None
     return "Arguments are nested too deeply."

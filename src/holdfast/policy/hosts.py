@@ -6,6 +6,7 @@ resolve to an address written inside them, and what is no URL at all have to be 
 
 import ipaddress
 import re
+from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from holdfast.core import Role, UrlTarget
@@ -71,6 +72,7 @@ def canonical_url(text: str, *, role: Role = "fetch-url", argument: str = "url")
     )
 
 
+@lru_cache(maxsize=1024)
 def canonical_host(host: str) -> str | None:
     """Lower case, punycode, addresses written out; None for what is no host."""
     host = unquote(host).lower().removesuffix(".")
@@ -110,14 +112,7 @@ def is_public(target: UrlTarget) -> bool:
         return False
     if target.role == "fetch-url" and target.scheme not in _WEB:
         return False
-    try:
-        address = ipaddress.ip_address(target.host)
-    except ValueError:
-        suffixes = _LOCAL_SUFFIXES + _REBINDING_SUFFIXES
-        return (
-            "." in target.host and not _ends_with(target.host, suffixes) and not _carries_local(target.host)
-        )
-    return _is_public_address(address)
+    return _is_public_host(target.host)
 
 
 def match_host(pattern: str, target: UrlTarget, *, is_wide: bool = False) -> bool:
@@ -182,6 +177,16 @@ def _written_out(escape: re.Match[str]) -> str:
     """What an escape stands for where it makes no difference, as for letters; the others as they are."""
     plain = chr(int(escape[0][1:], 16))
     return plain if plain.isascii() and (plain.isalnum() or plain in "-._~") else escape[0]
+
+
+@lru_cache(maxsize=1024)
+def _is_public_host(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        suffixes = _LOCAL_SUFFIXES + _REBINDING_SUFFIXES
+        return "." in host and not _ends_with(host, suffixes) and not _carries_local(host)
+    return _is_public_address(address)
 
 
 def _carries_local(host: str) -> bool:

@@ -152,28 +152,22 @@ class RulePolicy:
         return [Weighed(claim, self._decide(claim, request)) for claim in claims_of(request)]
 
     def _decide(self, claim: Claim, request: Request) -> Decision:
-        url = claim.target if isinstance(claim.target, UrlTarget) else None
         gate = self.document.host_gates.get(request.call.operation.partition(".")[0])
-        hosts = ("*",) if gate is None else gate
-        is_named = url is None or any(match_host(pattern, url) for pattern in hosts)
-        least: list[Decision] = []
+        stranger = _stranger(claim.target, ("*",) if gate is None else gate)
+        least: Decision | None = None
         for rule in self._index.candidates(request.call.operation, claim.role, claim.target):
             if rule.obstacle(claim.role, claim.target, request) is not None:
                 continue
-            if (
-                url is None
-                or is_named
-                or rule.verdict == "deny"
-                or (gate is None and claim.role in rule.host_roles)
-            ):
-                least.append(rule.decision)
+            names_host = gate is None and claim.role in rule.host_roles
+            if stranger is None or names_host or rule.verdict == "deny":
+                decision = rule.decision
             else:
-                least.append(_ask_about_host(url))
+                decision = _ask_about_host(stranger)
+            least = decision if least is None else strictest([least, decision])
             if rule.decides(claim.role, request):
-                return strictest(least)
-        if url is None or is_named or gate is None:
-            return strictest([*least, self._default(request)])
-        return strictest([*least, _ask_about_host(url)])
+                return least
+        last = self._default(request) if stranger is None or gate is None else _ask_about_host(stranger)
+        return last if least is None else strictest([least, last])
 
     def _default(self, request: Request) -> Decision:
         return Decision(
@@ -198,7 +192,7 @@ def claims_of(request: Request) -> list[Claim]:
 
 
 def _strictest(weighed: list[Weighed]) -> Decision:
-    decision = strictest([one.decision for one in weighed])
+    decision = strictest([one.decision for one in weighed]) if len(weighed) > 1 else weighed[0].decision
     if decision.verdict != "escalate":
         return decision
     escalated = [one.claim.role for one in weighed if one.decision.verdict == "escalate"]
@@ -212,6 +206,13 @@ def _strictest(weighed: list[Weighed]) -> Decision:
 def _of(choose: Callable[..., Verdict], verdicts: Iterable[Verdict]) -> Verdict:
     """The strictest (`max`) or mildest (`min`) of some verdicts."""
     return choose(verdicts, key=STRICTNESS.__getitem__)
+
+
+def _stranger(target: Target | None, hosts: tuple[str, ...]) -> UrlTarget | None:
+    """The target where it is a URL and none of the hosts names it."""
+    if not isinstance(target, UrlTarget) or any(match_host(pattern, target) for pattern in hosts):
+        return None
+    return target
 
 
 def _ask_about_host(url: UrlTarget) -> Decision:

@@ -49,6 +49,8 @@ def missing(required: Json, value: dict[str, Json]) -> str | None:
 def kind_of(value: Json) -> str:
     """What JSON calls a value."""
     match value:
+        case str():
+            return "string"
         case None:
             return "null"
         case bool():
@@ -57,8 +59,6 @@ def kind_of(value: Json) -> str:
             return "integer"
         case float():
             return "number"
-        case str():
-            return "string"
         case list():
             return "array"
         case _:
@@ -128,6 +128,7 @@ def _compile_object(schema: JsonObject, root: _Root, depth: int) -> Check:
     more = schema.get("additionalProperties", True)
     rest = None if more is False else _compile(more, root, depth + 1)
     required = schema.get("required")
+    needed = frozenset(_names(required))
 
     def check(name: str, value: Json) -> str | None:
         if not isinstance(value, dict):
@@ -136,8 +137,8 @@ def _compile_object(schema: JsonObject, root: _Root, depth: int) -> Check:
             valid = ", ".join(f'"{key}"' for key in sorted(checks))
             given = ", ".join(f'"{key}"' for key in sorted(unknown))
             return f"Unknown argument(s): {given}. Valid parameters are: {valid}"
-        if problem := missing(required, value):
-            return problem
+        if not needed <= value.keys():
+            return missing(required, value)
         for key, part in value.items():
             one = checks.get(key, rest) or _accept
             if problem := one(f"{name}.{key}" if name else key, part):

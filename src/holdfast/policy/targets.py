@@ -31,7 +31,10 @@ OPAQUE_ROLES: tuple[Role, ...] = (
 
 def roles_of(tool: Tool, arguments: JsonObject) -> dict[str, tuple[Role, ...]]:
     """The roles of each argument in this very call: the first condition that holds decides."""
-    return {name: _roles(roles, arguments) for name, roles in (tool.roles or {}).items()}
+    return {
+        name: _roles(roles, arguments) if roles.when else roles.default
+        for name, roles in (tool.roles or {}).items()
+    }
 
 
 def contents_of(tool: Tool, arguments: JsonObject) -> tuple[str, ...]:
@@ -50,7 +53,7 @@ def targets_of(
     found: list[Target] = []
     located: dict[str, Location] = {}
     for name, roles in roles_of(tool, arguments).items():
-        judged = tuple(role for role in roles if role not in DATA_ROLES)
+        judged = [role for role in roles if role not in DATA_ROLES]
         value = arguments.get(name)
         if value is None and "git-remote-url" in judged:
             value = ""  # git chooses a remote by its settings, so none is not nowhere
