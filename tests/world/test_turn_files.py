@@ -253,7 +253,7 @@ async def test_a_fork_is_planned_and_made_at_the_command_line(
     await runtime.close()
     plan = await asyncio.to_thread(run, "fork", "work", "--at", "1", "--dry-run")
     assert plan.code == 0, plan.err
-    assert plan.out == "modified  a.txt\n"
+    assert plan.out == "would be modified  a.txt\n"
     assert "cannot be undone: 2.2 outside.act" in plan.err
     assert (await asyncio.to_thread(run, "sessions", "--json")).out.count('"id"') == 1, "a plan makes nothing"
     made = await asyncio.to_thread(run, "fork", "work", "--at", "1", "-n", "other")

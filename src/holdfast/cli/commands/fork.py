@@ -95,7 +95,7 @@ def _show(plan: RewindPlan, arguments: argparse.Namespace, console: Console) -> 
         console.json(plan)
         return
     for change in plan.changes:
-        console.print(f"{change.kind:<9} {visible(change.path)}")
+        console.print(f"would be {change.kind:<9} {visible(change.path)}")
     if not plan.changes:
         console.say(f"the files of turn {plan.turn} are those that are there now")
     for effect in plan.stays:

@@ -72,13 +72,15 @@ def _list(recorded: Sequence[Recorded], arguments: argparse.Namespace, console: 
 
 def _show(plan: RewindPlan, console: Console, *, turns: int, is_done: bool) -> None:
     for change in plan.changes:
-        console.print(f"{change.kind:<9} {visible(change.path)}")
+        console.print(f"{'' if is_done else 'would be '}{change.kind:<9} {visible(change.path)}")
     if not plan.changes:
         console.say("no file changes")
     for effect in plan.stays:
         console.say(f"cannot be undone: {effect}", "bad")
     if turns > plan.turn:
-        gone = f"turn {turns} goes" if turns == plan.turn + 1 else f"turns {plan.turn + 1} to {turns} go"
-        console.say(f"{gone} out of the conversation")
+        is_one = turns == plan.turn + 1
+        named = f"turn {turns}" if is_one else f"turns {plan.turn + 1} to {turns}"
+        goes = "would go" if not is_done else "goes" if is_one else "go"
+        console.say(f"{named} {goes} out of the conversation")
     if is_done:
         console.say(f"back at the end of turn {plan.turn}" if plan.turn else "back at the start")
