@@ -1,8 +1,10 @@
 """A whole runtime over a real home: what it hands out itself is written nowhere, and what it opened it closes."""
 
 import shutil
+import sys
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +15,7 @@ from holdfast.core import (
     Call,
     FakeClock,
     FunctionToolset,
+    Ok,
     Parked,
     Refused,
     Response,
@@ -22,14 +25,16 @@ from holdfast.core import (
 from holdfast.core.errors import HoldfastError, InvalidInput, PathRefused, SessionHeld
 from holdfast.models import ModelSettings, ScriptedModel, open_model, say
 from holdfast.models.provider import ProviderModel
+from holdfast.models.stub import StubServer
 from holdfast.policy import FixedPolicy
-from holdfast.session import Gatekeeper, Settings
+from holdfast.session import Gatekeeper, Session, Settings
 from holdfast.store import Home
 
 LOOK = Tool(name="desk.look", parameters={"type": "object"}, roles={})
 MOVE = Tool(name="desk.move", parameters={"type": "object"}, roles={})
 BURN = Tool(name="desk.burn", parameters={"type": "object"}, roles={})
 DESK = FunctionToolset({tool.name: (tool, lambda _: "done") for tool in (LOOK, MOVE, BURN)})
+CANARY = "sk-canary-2f8d1c0b9e7a"
 POLICY = FixedPolicy(default="deny", verdicts={"desk.look": "allow", "desk.move": "escalate"})
 
 
@@ -40,19 +45,46 @@ POLICY = FixedPolicy(default="deny", verdicts={"desk.look": "allow", "desk.move"
 async def test_a_key_that_we_know_is_in_no_file_at_rest(
     variable: str, asking: ModelSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    canary = "sk-canary-2f8d1c0b9e7a"
-    monkeypatch.setenv(variable, canary)
+    monkeypatch.setenv(variable, CANARY)
     runtime = await Runtime.start(home=tmp_path / "home", settings=Settings(asking=asking))
-    session = await runtime.create(model=ScriptedModel([say(f"the key is {canary}")]))
-    await session.send(f"is it {canary}?")
-    await session.execute(f"print('{canary}')\nopen('a.txt', 'w').write('plain')")
+    await say_it(await runtime.create(model=ScriptedModel([say(f"the key is {CANARY}")])))
     await runtime.close()
-    holding = [
-        path.relative_to(tmp_path)
-        for path in tmp_path.rglob("*")
-        if path.is_file() and canary.encode() in path.read_bytes()
-    ]
-    assert holding == []
+    assert files_with_it(tmp_path) == []
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+async def test_a_key_of_the_keyring_is_in_no_file_at_rest_either(
+    is_resumed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = SimpleNamespace(
+        get_password=lambda service, user: CANARY, errors=SimpleNamespace(KeyringError=RuntimeError)
+    )
+    monkeypatch.setitem(sys.modules, "keyring", ring)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    model = "anthropic:claude-sonnet-5-5"
+    async with StubServer([f"the key is {CANARY}"], key=CANARY) as stub:
+        settings = Settings(asking=ModelSettings(base_url=stub.url))
+        runtime = await Runtime.start(home=tmp_path / "home", settings=settings)
+        session = await runtime.create(name=f"my {CANARY}", model=model)
+        if is_resumed:
+            await runtime.close()
+            runtime = await Runtime.start(home=tmp_path / "home", settings=settings)
+            session = await runtime.resume(session.id)
+        await say_it(session)
+        assert len(stub.requests) == 1
+        await runtime.close()
+    assert files_with_it(tmp_path) == []
+
+
+async def say_it(session: Session) -> None:
+    """Have the key said by the person, the model and the code."""
+    outcome = await session.send(f"is it {CANARY}?")
+    assert isinstance(outcome, Ok), outcome
+    await session.execute(f"print('{CANARY}')\nopen('a.txt', 'w').write('plain')")
+
+
+def files_with_it(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
 
 
 async def test_a_file_that_bears_the_name_of_a_policy_does_not_take_its_place(

@@ -73,6 +73,26 @@ def test_the_proxy_serves_without_the_server_that_failed_and_says_so(place: Plac
     assert "server 'broken' ended with code 1" in said
 
 
+def test_no_server_is_given_the_variable_that_the_configuration_names_for_the_key(place: Place) -> None:
+    place.environment["COMPANY_KEY"] = "sk-secret-secret"
+    (place.home / "config.toml").write_text('[asking]\nkey_variable = "COMPANY_KEY"\n')
+    entry = {"command": FRIENDLY[0], "args": FRIENDLY[1:], "env": {"KEY": "${COMPANY_KEY}"}}
+    servers = {"mcpServers": {"greedy": entry | {"variables": ["COMPANY_KEY"]}}}
+    (place.home / "mcp-servers.json").write_text(json.dumps(servers))
+    refusal = "server 'greedy' asks for COMPANY_KEY, which is a key of ours"
+    assert refusal in place.run("mcp", "doctor", "greedy").stdout
+    assert refusal in place.run("doctor", "--json").stdout
+    (place.home / "script.json").write_text('["Hello."]')
+    place.run("-m", f"scripted:{place.home}/script.json", "hello")
+    assert refusal in place.run("show", "--events", "--json").stdout
+    (place.home / "lab.yaml").write_text("policy: lab\nrules: []\n")
+    proxy = Raw(place)
+    proxy.say("tools/list", id=2)
+    while "result" not in proxy.hear():
+        pass
+    assert refusal in proxy.hang_up()[1]
+
+
 def test_the_end_of_its_input_ends_the_proxy_and_its_servers_at_once(place: Place) -> None:
     place.configure(friendly=[sys.executable, str(SERVERS / "clinging.py"), "plain", str(place.folder)])
     proxy = Raw(place)

@@ -67,6 +67,14 @@ async def test_a_key_of_ours_is_not_handed_on_even_when_asked_for(opened: Opener
         await opened(spec, environ={name: "sk-secret-secret"}).toolset.start()
 
 
+async def test_the_variable_that_holds_the_key_is_not_handed_on_by_any_name(opened: Opener) -> None:
+    spec = spec_for("friendly", env={"K": "${COMPANY_KEY}"}, variables=("COMPANY_KEY",))
+    environ = {"COMPANY_KEY": "sk-secret-secret"}
+    with pytest.raises(InvalidConfig, match="a key of ours") as refused:
+        await opened(spec, environ=environ, keys={"COMPANY_KEY"}).toolset.start()
+    assert refused.value.hint == "give the server a key of its own under another name"
+
+
 async def test_a_server_works_in_the_workspace(opened: Opener, tmp_path: Path) -> None:
     assert await opened(spec_for("friendly")).call("folder") == str(tmp_path / "workspace")
 

@@ -1,7 +1,7 @@
 """The ground of one home: the store, engines and servers that its sessions stand on. A session's parts are made here."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.app.secrets import handed_out
@@ -9,9 +9,10 @@ from holdfast.core import Clock, SessionId
 from holdfast.gate import Tree
 from holdfast.guests import Engines
 from holdfast.mcp import McpToolset, ServerSpec, Shelf
+from holdfast.models import key_variables
 from holdfast.policy import narrowed_by_project
 from holdfast.session import Parts, Place, Settings, Terms, workspace_of
-from holdfast.store import Home, Journal, Store, private_folder
+from holdfast.store import Home, Journal, Redactor, Store, private_folder
 from holdfast.world import (
     FolderWorld,
     Quota,
@@ -33,6 +34,8 @@ class Ground:
     engines: Engines
     clock: Clock
     servers: Sequence[ServerSpec] = ()
+    redact: Redactor = field(default_factory=Redactor)
+    """Takes secrets out of what the store writes; it learns the key of each model that is opened."""
 
     def parts(
         self,
@@ -67,7 +70,7 @@ class Ground:
             clock=self.clock,
             toolsets=[*terms.toolsets, *servers],
             language=self.engines.toolsets(sandbox),
-            secrets=handed_out(self.servers, self.settings.asking),
+            secrets=handed_out(self.servers, self.settings.asking, terms.model),
             tree=tree,
             approver=terms.approver,
             can_ask=terms.can_ask,
@@ -91,7 +94,13 @@ class Ground:
         roles = shelf.annotations()
         return tuple(
             McpToolset(
-                spec, workspace=root, pins=shelf.pins, paths=paths, annotations=roles, clock=self.clock
+                spec,
+                workspace=root,
+                pins=shelf.pins,
+                paths=paths,
+                annotations=roles,
+                keys=key_variables(self.settings.asking),
+                clock=self.clock,
             )
             for spec in self.servers
         )

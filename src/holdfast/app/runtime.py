@@ -11,7 +11,7 @@ import msgspec
 from holdfast.app.ground import Ground
 from holdfast.app.guarding import guarded
 from holdfast.app.purses import purse_of
-from holdfast.app.secrets import redactor
+from holdfast.app.secrets import learn_key, redactor
 from holdfast.core import PERSON, Clock, Limits, SystemClock, Toolset, check_session_id
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import RestorePointMade, SessionOpened
@@ -73,6 +73,7 @@ class Runtime:
                 engines=engines or Engines(key=place.key(), cache=place.cache),
                 clock=clock,
                 servers=tuple(servers),
+                redact=redact,
             )
         )
 
@@ -219,7 +220,7 @@ class Runtime:
     def _settle(
         self, choices: Choices, *, policy_before: str = "", model_before: str = "", running_in: str = ""
     ) -> Terms:
-        return settle(
+        terms = settle(
             choices,
             self.settings,
             policies=self.home.policies,
@@ -227,6 +228,8 @@ class Runtime:
             model_before=model_before,
             running_in=running_in,
         )
+        learn_key(self._ground.redact, terms.model)
+        return terms
 
     async def _open(self, journal: Journal, terms: Terms) -> Session:
         """One live session; where it cannot be joined, nothing stays open."""

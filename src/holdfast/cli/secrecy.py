@@ -6,12 +6,20 @@ from typing import TYPE_CHECKING
 from holdfast.core.errors import HoldfastError
 
 if TYPE_CHECKING:
+    from holdfast.mcp import ServerSpec
+    from holdfast.models import ModelSettings
     from holdfast.store import Redactor
 
 
 def known_secrets(root: Path) -> "Redactor":
     """Takes out what this home and the environment know."""
     from holdfast.app import redactor
+
+    return redactor(*who_has_keys(root))
+
+
+def who_has_keys(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]":
+    """The servers of this home and how its models are asked, as far as that can be read."""
     from holdfast.config import load_config
     from holdfast.mcp import Shelf
     from holdfast.models import ModelSettings
@@ -25,7 +33,7 @@ def known_secrets(root: Path) -> "Redactor":
         asking = load_config(Home(root)).asking
     except (OSError, HoldfastError):
         asking = ModelSettings()
-    return redactor(servers, asking)
+    return servers, asking
 
 
 class Secrecy:

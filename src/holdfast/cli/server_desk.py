@@ -14,6 +14,7 @@ from holdfast.cli import exits
 from holdfast.cli.confirming import says_yes
 from holdfast.cli.console import Console
 from holdfast.cli.progress import Progress
+from holdfast.config import load_config
 from holdfast.core import Tool, UserMessage, counted, visible
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelError
 from holdfast.mcp import (
@@ -29,6 +30,7 @@ from holdfast.mcp import (
     problems_of,
     propose_roles,
 )
+from holdfast.models import key_variables
 from holdfast.store import Home
 
 
@@ -36,6 +38,7 @@ class ServerDesk:
     """The verbs of `holdfast mcp`, at one home."""
 
     def __init__(self, home: Home, console: Console) -> None:
+        self._home = home
         self._console = console
         self._shelf = Shelf(home.root)
         self._pins = self._shelf.pins
@@ -234,10 +237,10 @@ class ServerDesk:
     @asynccontextmanager
     async def _running(self, spec: ServerSpec) -> AsyncIterator[McpToolset]:
         """The server, working in an empty folder."""
-        annotations = self._shelf.annotations()
+        annotations, keys = self._shelf.annotations(), key_variables(load_config(self._home).asking)
         with tempfile.TemporaryDirectory(prefix="holdfast-mcp-") as folder:
             async with McpToolset(
-                spec, workspace=Path(folder), pins=self._pins, annotations=annotations
+                spec, workspace=Path(folder), pins=self._pins, annotations=annotations, keys=keys
             ) as toolset:
                 with Progress(lambda: f"starts {spec.name}"):
                     await toolset.start()

@@ -1,7 +1,7 @@
 """The environment of a server: a minimal base, what its entry names, and never a key of ours."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from holdfast.core.errors import InvalidConfig
 from holdfast.mcp.specs import ServerSpec, fill_in, variables_in
@@ -18,6 +18,16 @@ _OURS = re.compile(
 _SECRET = re.compile(r"key|token|secret|passw|credential|auth|cookie", re.IGNORECASE)
 MIN_SECRET_LENGTH = 8
 """Shorter ones are words; redacting those would make results unreadable."""
+
+
+def refuse_keys(spec: ServerSpec, keys: Collection[str]) -> None:
+    """Let no server have a key that pays for the model. `keys` are the variables that hold one. Raises InvalidConfig."""
+    for name in spec.variables:
+        if name in keys or _OURS.fullmatch(name):
+            raise InvalidConfig(
+                f"server {spec.name!r} asks for {name}, which is a key of ours",
+                hint="give the server a key of its own under another name",
+            )
 
 
 def environment_for(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
@@ -55,11 +65,6 @@ def secrets_of(spec: ServerSpec, environ: Mapping[str, str]) -> tuple[str, ...]:
 def _allowed(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
     values: dict[str, str] = {}
     for name in spec.variables:
-        if _OURS.fullmatch(name):
-            raise InvalidConfig(
-                f"server {spec.name!r} asks for {name}, which is a key of ours",
-                hint="give the server a key of its own under another name",
-            )
         if name not in environ:
             raise InvalidConfig(
                 f"server {spec.name!r} needs the variable {name}, which is not set",

@@ -6,6 +6,7 @@ tool-annotations.json   what the arguments of their tools mean, as a person conf
 mcp-clients.json        clients that show an elicitation to a human
 """
 
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -81,11 +82,12 @@ class Shelf:
         *,
         workspace: Path,
         paths: Paths | None,
+        keys: Collection[str] = (),
         file: Path | None = None,
         present: Present = present_plainly,
         has_extras: bool = False,
     ) -> tuple[McpToolset, ...]:
-        """Every configured server as a toolset, none of them started."""
+        """Every configured server as a toolset, none of them started. Variables in `keys` are given to none."""
         annotations = self.annotations()
         return tuple(
             McpToolset(
@@ -94,6 +96,7 @@ class Shelf:
                 pins=self.pins,
                 paths=paths,
                 annotations=annotations,
+                keys=keys,
                 present=present,
                 has_extras=has_extras,
             )

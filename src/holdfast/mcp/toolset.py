@@ -6,7 +6,7 @@ are on offer before it runs, so that opening a session waits for nobody.
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from holdfast.mcp.contract import (
     ServerStarted,
 )
 from holdfast.mcp.definitions import Refusal
+from holdfast.mcp.environment import refuse_keys
 from holdfast.mcp.extras import EXTRAS
 from holdfast.mcp.holding import Holding
 from holdfast.mcp.offer import Offer
@@ -49,15 +50,18 @@ class McpToolset:
         paths: Paths | None = None,
         annotations: Annotations | None = None,
         environ: Mapping[str, str] | None = None,
+        keys: Collection[str] = (),
         clock: Clock | None = None,
         present: Present = present_plainly,
         has_extras: bool = False,
     ) -> None:
-        """`has_extras` offers resources and prompts as operations too; guests have no use for them, the proxy has."""
+        """`keys` are variables that hold keys of models, which no server is given. `has_extras` offers resources and
+        prompts as operations too; guests have no use for them, the proxy has."""
         self.spec = spec
         self._workspace = workspace
         self._paths = paths
         self._environ = os.environ if environ is None else environ
+        self._keys = keys
         self._clock = clock or SystemClock()
         self._present = present
         self._followers: list[Follower] = []
@@ -184,8 +188,9 @@ class McpToolset:
                 hint=f"holdfast mcp doctor {self.spec.name}",
             )
         began = self._clock.monotonic()
-        self._holding = holding = self._hold()
         try:
+            refuse_keys(self.spec, self._keys)
+            self._holding = holding = self._hold()
             async with asyncio.timeout(self.spec.start_seconds):
                 connection = await holding.ready()
                 await self._compare(connection)

@@ -3,8 +3,8 @@
 The libraries of the providers load when a real model is opened, not with this package.
 """
 
-from holdfast.models.contract import Model, OnText, Prompt, Reply, ToolOffer
-from holdfast.models.keys import DEFAULTS, find_key, keys_present, resolve_model, secrets
+from holdfast.models.contract import Model, OnText, Prompt, Reply, ToolOffer, key_of
+from holdfast.models.keys import DEFAULTS, find_key, key_variables, keys_present, resolve_model, secrets
 from holdfast.models.local import (
     QWEN_CODER,
     WEIGHTS,
@@ -47,6 +47,8 @@ __all__ = [
     "find_key",
     "install_file",
     "install_weights",
+    "key_of",
+    "key_variables",
     "keys_present",
     "local_servers",
     "models_folder",

@@ -1,7 +1,7 @@
 """What every model promises: messages and tools in, one reply out, text as it comes. It proposes and never acts."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from holdfast.core import Finish, JsonObject, Message, ModelMessage, Usage, Value, encode
 
@@ -60,3 +60,18 @@ class Model(Protocol):
     async def close(self) -> None:
         """Free its connections. Idempotent."""
         ...
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """A model that was opened with a key, wherever that came from."""
+
+    @property
+    def key(self) -> str | None:
+        """For whoever writes records to take out."""
+        ...
+
+
+def key_of(model: Model | None) -> str | None:
+    """The key that a model was opened with."""
+    return model.key if isinstance(model, Keyed) else None

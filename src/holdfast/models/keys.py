@@ -69,12 +69,18 @@ def find_key(provider: Provider, environ: Mapping[str, str], settings: ModelSett
     return None
 
 
+def key_variables(settings: ModelSettings | None = None) -> frozenset[str]:
+    """The variables that hold a key of a provider."""
+    usual = {name for variables in VARIABLES.values() for name in variables}
+    return frozenset(usual | ({settings.key_variable} if settings and settings.key_variable else set()))
+
+
 def secrets(environ: Mapping[str, str], settings: ModelSettings | None = None) -> tuple[str, ...]:
-    """The exact values of all keys that are in the environment, for whoever writes records to take out."""
-    names = {name for variables in VARIABLES.values() for name in variables}
-    if settings is not None and settings.key_variable:
-        names.add(settings.key_variable)
-    values = (environ.get(name, "").strip() for name in sorted(names))
+    """The exact values of all keys that are in the environment, for whoever writes records to take out.
+
+    A key of the keyring is told by the model that was opened with it: `key_of`.
+    """
+    values = (environ.get(name, "").strip() for name in sorted(key_variables(settings)))
     # Shorter values are placeholders; taking them out would garble ordinary words.
     return tuple(dict.fromkeys(value for value in values if len(value) >= _SHORTEST_SECRET))
 

@@ -51,7 +51,7 @@ class ProviderModel:
         patience: Patience,
     ) -> None:
         self._spec, self._library, self._client = spec, library, client
-        self._settings, self._key, self._patience = settings, key, patience
+        self._settings, self.key, self._patience = settings, key, patience
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ class ProviderModel:
             try:
                 message, finish = await self._attempt(prompt, shown, paid)
             except PROVIDER_ERRORS as error:
-                failure = classify(error, self._spec, key=self._key)
+                failure = classify(error, self._spec, key=self.key)
             else:
                 return Reply(message=message, usage=_total(paid) or Usage(), finish=finish)
             is_worth_it = failure.is_transient and await self._patience.wait(

@@ -26,10 +26,9 @@ class Redactor:
         once = json.dumps(secret, ensure_ascii=False)[1:-1].encode()
         twice = json.dumps(once.decode(), ensure_ascii=False)[1:-1].encode()
         ascii_only = json.dumps(secret)[1:-1].encode()
-        for form in (twice, ascii_only, once, plain):
-            if form not in self._forms:
-                self._forms.append(form)
-        self._forms.sort(key=len, reverse=True)  # a secret that holds another goes as a whole
+        known = {*self._forms, twice, ascii_only, once, plain}
+        # A secret that holds another goes as a whole. In one step: another thread may be writing.
+        self._forms = sorted(known, key=len, reverse=True)
 
     def __call__(self, body: bytes) -> bytes:
         for form in self._forms:

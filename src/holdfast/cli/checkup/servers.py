@@ -1,12 +1,15 @@
 """MCP servers: each started as a session would start it, in an empty folder, and looked at."""
 
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 from holdfast.cli.checkup.finding import Finding
+from holdfast.config import load_config
 from holdfast.core import counted
 from holdfast.core.errors import HoldfastError
 from holdfast.mcp import McpToolset, ServerSpec, Shelf, problems_of
+from holdfast.models import key_variables
 from holdfast.store import Home
 
 
@@ -20,15 +23,16 @@ async def check_servers(home: Home) -> list[Finding]:
     if not specs:
         told = "no servers configured (holdfast mcp add NAME -- COMMAND)"
         return [Finding(part="mcp", state="ok", told=told)]
-    return [await _tried(shelf, spec) for spec in specs]
+    keys = key_variables(load_config(home).asking)
+    return [await _tried(shelf, spec, keys) for spec in specs]
 
 
-async def _tried(shelf: Shelf, spec: ServerSpec) -> Finding:
+async def _tried(shelf: Shelf, spec: ServerSpec, keys: Collection[str]) -> Finding:
     part, fix = f"mcp {spec.name}", f"holdfast mcp doctor {spec.name}"
     try:
         with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as folder:
             async with McpToolset(
-                spec, workspace=Path(folder), pins=shelf.pins, annotations=shelf.annotations()
+                spec, workspace=Path(folder), pins=shelf.pins, annotations=shelf.annotations(), keys=keys
             ) as toolset:
                 await toolset.start()
                 problems, tools = problems_of(toolset, shelf.pins), len(toolset.tools())

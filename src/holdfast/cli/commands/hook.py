@@ -11,7 +11,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +19,7 @@ import msgspec
 
 from holdfast.app import Runtime
 from holdfast.cli.commands.proxy import running
+from holdfast.cli.secrecy import who_has_keys
 from holdfast.core import (
     EXTERNAL,
     Answer,
@@ -33,7 +34,8 @@ from holdfast.core import (
 from holdfast.core.errors import InvalidInput, SessionHeld, SessionNotFound
 from holdfast.gate import GateSettings
 from holdfast.mcp import SILENT_TOOLS, ForeignTools, Shelf, written_out
-from holdfast.session import Gatekeeper
+from holdfast.session import Gatekeeper, Settings
+from holdfast.store import Home
 
 BLOCK = 2
 ATTEMPTS = 100
@@ -77,7 +79,7 @@ async def run(arguments: argparse.Namespace) -> int:
 async def _note(asked: _Asked, policy: str) -> int:
     """What the person asked for begins a turn, so that the record says what the calls were for; an answer ends it."""
     try:
-        async with running() as runtime:
+        async with _running() as runtime:
             if asked.hook_event_name == "UserPromptSubmit":
                 async with _kept(runtime, asked, policy) as keeper:
                     await keeper.begin(asked.prompt)
@@ -88,6 +90,12 @@ async def _note(asked: _Asked, policy: str) -> int:
         print(f"holdfast could not note this {asked.hook_event_name}: {problem}", file=sys.stderr)
         return 1
     return 0
+
+
+def _running() -> AbstractAsyncContextManager[Runtime]:
+    """A configuration that cannot be read stops no tool: all that is taken of it is what to keep out of the record."""
+    servers, asking = who_has_keys(Home.default().root)
+    return running(Settings(asking=asking), servers)
 
 
 async def _is_begun(runtime: Runtime, asked: _Asked) -> bool:
@@ -104,7 +112,7 @@ def _session(asked: _Asked) -> SessionId:
 
 
 async def _judge(asked: _Asked, policy: str) -> Answer:
-    async with running() as runtime:
+    async with _running() as runtime:
         tools = ForeignTools(annotations=Shelf(runtime.home.root).annotations())
         operation = f"claude.{asked.tool_name}"
         known = {tool.name: tool for tool in tools.tools()}.get(operation)

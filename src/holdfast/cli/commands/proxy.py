@@ -19,6 +19,7 @@ from pathlib import Path
 from holdfast.app import Runtime
 from holdfast.cli import exits
 from holdfast.cli.console import Console
+from holdfast.config import load_config
 from holdfast.core import SystemClock, Toolset, counted
 from holdfast.gate import GateSettings
 from holdfast.mcp import (
@@ -27,13 +28,15 @@ from holdfast.mcp import (
     News,
     Proxy,
     ServerFailed,
+    ServerSpec,
     ServerStarted,
     Shelf,
     ToolsHeld,
     present_wholly,
-    secrets_of,
 )
-from holdfast.session import close_abandoned
+from holdfast.models import key_variables
+from holdfast.session import Settings, close_abandoned
+from holdfast.store import Home
 from holdfast.world import WorldPaths, open_folder
 
 TRANSPORT = "proxy"
@@ -56,15 +59,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     """Open the session, serve until the client leaves, close everything."""
-    console = Console()
-    async with running() as runtime:
+    console, home = Console(), Home.default()
+    settings, shelf = load_config(home), Shelf(home.root)
+    file = Path(arguments.servers) if arguments.servers else None
+    async with running(settings, shelf.servers(file)) as runtime:
         await close_abandoned(runtime.store, clock=SystemClock(), transport=TRANSPORT)
-        folder = open_folder(Path(arguments.workspace), runtime.home.root)
-        shelf = Shelf(runtime.home.root)
+        folder = open_folder(Path(arguments.workspace), home.root)
         toolsets = shelf.toolsets(
             workspace=folder,
-            paths=WorldPaths(folder, protected=(runtime.home.root,), guest_root=None),
-            file=Path(arguments.servers) if arguments.servers else None,
+            paths=WorldPaths(folder, protected=(home.root,), guest_root=None),
+            keys=key_variables(settings.asking),
+            file=file,
             present=present_wholly,
             has_extras=True,
         )
@@ -83,7 +88,6 @@ async def run(arguments: argparse.Namespace) -> int:
                 policy=arguments.policy,
                 name=arguments.name,
                 settings=SETTINGS,
-                secrets=[each for toolset in toolsets for each in secrets_of(toolset.spec, os.environ)],
                 escalations=Path(elsewhere) if elsewhere else None,
             ) as keeper,
         ):
@@ -102,9 +106,9 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Runtime]:
-    """The runtime of the person's home, closed when the block is left."""
-    runtime = await Runtime.start()
+async def running(settings: Settings, servers: Sequence[ServerSpec]) -> AsyncIterator[Runtime]:
+    """The runtime of the person's home, closed when the block is left. What the servers are handed is kept out of its record."""
+    runtime = await Runtime.start(settings=settings, servers=servers)
     try:
         yield runtime
     finally:
