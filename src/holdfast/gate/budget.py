@@ -51,6 +51,7 @@ Spending = (
 )
 """Events that say what was spent."""
 
+_TURN_ENDS = (TurnEnded, TurnParked)
 _Heeded = Spending | SessionOpened | BudgetRaised | BudgetWarned
 
 
@@ -110,7 +111,7 @@ class Budget(Fold[_Heeded]):
             self._spent.add(amount)
             self._turn_spent.add(amount)
         self._tell_tree(event, entry, amount)
-        if isinstance(event, TurnEnded | TurnParked):
+        if isinstance(event, _TURN_ENDS):
             while self._time:
                 self.release(self._time.pop())
 

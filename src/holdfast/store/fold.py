@@ -1,6 +1,6 @@
 """The fold: from a journal's events to the one line that a list of sessions shows. Pure, and the same for every store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -34,6 +34,8 @@ from holdfast.store.contract import SessionSummary
 FIRST_WORDS = 200
 _HOUSEKEEPING = (SessionRenamed, SessionPinned)
 """What a person does to a session rather than in it: no activity."""
+_CALLS = frozenset({CallIntended, CallSettled})
+"""What changes nothing that the line shows, but when it was."""
 _LASTING = (SessionOpened, *_HOUSEKEEPING)
 """Who a session is. A rewind does not undo it, not even that of a fork to a point before it began."""
 
@@ -73,8 +75,12 @@ def fold(session: SessionId, recorded: Sequence[Recorded]) -> Tally:
     return msgspec.structs.replace(tally, summary=line)
 
 
-def advance(tally: Tally, recorded: Iterable[Recorded]) -> Tally:
+def advance(tally: Tally, recorded: Sequence[Recorded]) -> Tally:
     """Some events further. A rewind cannot be folded forward: fold the whole journal again."""
+    if recorded and _CALLS.issuperset([type(record.event) for record in recorded]):  # most events are
+        last = recorded[-1]
+        line = msgspec.structs.replace(tally.summary, events=last.seq, active_ms=last.at_ms)
+        return Tally(summary=line, open_turn=tally.open_turn, waiting=tally.waiting)
     folding = _Folding(tally)
     for record in recorded:
         folding.take(record)
@@ -119,8 +125,6 @@ class _Folding:
         if is_activity(record):
             line["active_ms"] = record.at_ms
         match record.event:
-            case CallIntended() | CallSettled():
-                pass  # most events are
             case MessagePosted(turn=turn, text=text):
                 self._begin_turn(turn, text)
                 line["messages"] += 1

@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from holdfast.core import Clock, SessionId, encode
+from holdfast.core import Clock, SessionId, Value, encode
 from holdfast.core.errors import InvalidInput, SessionExists
 from holdfast.core.events import AnyEvent, Recorded, SessionRewound
 from holdfast.store.blobs import Blobs, Draft
@@ -197,8 +196,7 @@ class EmbeddedJournal:
         self._head = transaction.staged[self]
 
 
-@dataclass(frozen=True, slots=True)
-class _Foreseen:
+class _Foreseen(Value):
     """What events will be recorded as if they come right behind `behind`; and the end of the journal then, if that can be told."""
 
     behind: Head

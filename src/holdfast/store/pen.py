@@ -158,7 +158,7 @@ class Pen:
                 job.result = job.work(transaction)
             except HoldfastError as refusal:
                 job.problem = refusal
-            if job is group[-1] and len(group) < LARGEST_GROUP:
+            if is_patient and job is group[-1] and len(group) < LARGEST_GROUP:
                 group.extend(islice(iter(arrivals, None), LARGEST_GROUP - len(group)))
         for step in transaction.before_commit:
             step()

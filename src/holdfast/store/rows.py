@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.core import SessionId
+from holdfast.core import SessionId, Value
 from holdfast.core.errors import JournalDamaged, SessionNotFound
 from holdfast.core.events import GENESIS, Parent, Recorded, chains, decode_events
 from holdfast.store.database import SQL
@@ -41,8 +41,7 @@ class Segment:
     upto: int
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Value):
     """Where a journal ends, as its writer knows it."""
 
     seq: int
