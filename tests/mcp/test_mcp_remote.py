@@ -59,9 +59,11 @@ async def respond(writer: asyncio.StreamWriter, message: Any, result: object, *h
     await send(writer, body, *headers)
 
 
-async def send(writer: asyncio.StreamWriter, body: bytes, *headers: str) -> None:
+async def send(
+    writer: asyncio.StreamWriter, body: bytes, *headers: str, kind: str = "application/json"
+) -> None:
     """A whole response."""
-    lines = ("HTTP/1.1 200 OK", "Content-Type: application/json", f"Content-Length: {len(body)}", *headers)
+    lines = ("HTTP/1.1 200 OK", f"Content-Type: {kind}", f"Content-Length: {len(body)}", *headers)
     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
     await writer.drain()
 
@@ -110,6 +112,25 @@ async def test_an_ordinary_body_is_an_answer(opened: Opener) -> None:
     async with serving(good) as address:
         bench = far(opened, address)
         assert await bench.call("work") == "well"
+        await bench.toolset.close()
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_an_answer_of_crumbs_is_cut_off_and_the_next_is_taken(opened: Opener, kind: str) -> None:
+    crumb = {"type": "text", "text": "x", "annotations": {"audience": ["user"]}}
+    answers = iter([[crumb] * 20_000, [crumb]])
+
+    async def crumble(writer: asyncio.StreamWriter, message: Any) -> None:
+        body = wire(message["id"], {"content": next(answers)})
+        if kind == "text/event-stream":
+            body = b"data: " + body + b"\n\n"
+        await send(writer, body, kind=kind)
+
+    async with serving(crumble) as address:
+        bench = far(opened, address)
+        with pytest.raises(ToolError, match="more than 20,000 parts"):
+            await bench.call("work")
+        assert await bench.call("work") == "x"
         await bench.toolset.close()
 
 

@@ -15,6 +15,7 @@ _ANSWERS = ("result", "error")
 _MAX_SHOWN = 40
 _MAX_PARTS = 20_000
 """Objects in one answer. The library makes something of each, and nobody else in this process is heard meanwhile."""
+TOO_MANY_PARTS = f"it sent an answer of more than {_MAX_PARTS:,} parts"
 _DATA = frozenset({"structuredContent", "inputSchema", "outputSchema", "_meta"})
 """What the library makes nothing of."""
 
@@ -57,8 +58,8 @@ class Ledger:
                         f"it answered request {visible(str(id))[:_MAX_SHOWN]!r}, which is not open"
                     )
                 self._open.discard(coerce_request_id(id))
-                if isinstance(message, mcp_types.JSONRPCResponse) and _has_too_many_parts(message.result):
-                    raise ProtocolBroken(f"it sent an answer of more than {_MAX_PARTS:,} parts")
+                if isinstance(message, mcp_types.JSONRPCResponse) and has_too_many_parts(message.result):
+                    raise ProtocolBroken(TOO_MANY_PARTS)
             case _:
                 pass
 
@@ -74,7 +75,8 @@ class Ledger:
             raise ProtocolBroken("it sent an answer of the wrong shape")
 
 
-def _has_too_many_parts(result: JsonObject) -> bool:
+def has_too_many_parts(result: JsonObject) -> bool:
+    """Whether it is more than the library may be given to make something of."""
     waiting: list[JsonObject | list[Json]] = [result]
     parts = 0
     while waiting and parts <= _MAX_PARTS:

@@ -2,13 +2,17 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from contextvars import Context
+from typing import Any, Self
 
 import httpx2
+import mcp_types
 import msgspec
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.message import SessionMessage
 
+from holdfast.mcp.ledger import TOO_MANY_PARTS, has_too_many_parts
 from holdfast.mcp.process import MAX_LINE_BYTES
 
 
@@ -19,7 +23,50 @@ async def reach(url: str, headers: Mapping[str, str]) -> AsyncIterator[Any]:
     http = create_mcp_http_client(headers={**headers, "Accept-Encoding": "identity"})
     http.event_hooks = {"response": [_bound]}
     async with http, streamable_http_client(url, http_client=http, max_sse_event_size=MAX_LINE_BYTES) as pair:
-        yield pair
+        incoming, outgoing = pair
+        yield _Measured(incoming), outgoing
+
+
+class _Measured:
+    """What a server sends, an answer of too many parts as the error that it is: in a body and in a stream of events alike."""
+
+    def __init__(self, incoming: Any) -> None:  # Any: the library keeps the type of its streams to itself
+        self._incoming = incoming
+
+    @property
+    def last_context(self) -> Context | None:
+        """Of whoever sent the last message; the library asks for it."""
+        context: Context | None = self._incoming.last_context
+        return context
+
+    async def receive(self) -> SessionMessage | Exception:
+        return _measured(await self._incoming.receive())
+
+    async def aclose(self) -> None:
+        await self._incoming.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        return _measured(await anext(self._incoming))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def _measured(item: SessionMessage | Exception) -> SessionMessage | Exception:
+    match item:
+        case SessionMessage(message=mcp_types.JSONRPCResponse(id=id, result=result)) if has_too_many_parts(
+            result
+        ):
+            error = mcp_types.ErrorData(code=mcp_types.PARSE_ERROR, message=TOO_MANY_PARTS)
+            return SessionMessage(mcp_types.JSONRPCError(jsonrpc="2.0", id=id, error=error))
+        case _:
+            return item
 
 
 async def _bound(response: httpx2.Response) -> None:
