@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,38 @@ async def test_the_variable_that_holds_the_key_is_not_handed_on_by_any_name(open
     with pytest.raises(InvalidConfig, match="a key of ours") as refused:
         await opened(spec, environ=environ, keys={"COMPANY_KEY"}).toolset.start()
     assert refused.value.hint == "give the server a key of its own under another name"
+
+
+LOADING = """
+import asyncio, sys, threading
+from pathlib import Path
+
+where = set()
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("mcp", "mcp_types", "pydantic"):
+            where.add(threading.current_thread() is threading.main_thread())
+
+sys.meta_path.insert(0, Watch())
+from holdfast.mcp import McpToolset, Pins, ServerSpec
+
+async def main(server, folder):
+    spec = ServerSpec(name="friendly", command=sys.executable, args=(server,))
+    async with McpToolset(spec, workspace=Path(folder), pins=Pins()) as toolset:
+        await toolset.start()
+
+asyncio.run(main(*sys.argv[1:]))
+print(where)
+"""
+
+
+async def test_the_protocol_library_is_loaded_beside_the_loop(tmp_path: Path) -> None:
+    loading = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", LOADING, str(SERVERS / "friendly.py"), str(tmp_path), stdout=PIPE
+    )
+    said, _ = await loading.communicate()
+    assert said.decode().strip() == "{False}"
 
 
 async def test_a_server_works_in_the_workspace(opened: Opener, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ The protocol library wants its context left by the task that entered it, and cal
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,12 @@ from holdfast.mcp.wishes import Wishes
 
 if TYPE_CHECKING:
     from holdfast.mcp.connection import Connection
+
+
+def _load_protocol() -> "Callable[..., AbstractAsyncContextManager[Connection]]":
+    from holdfast.mcp.connection import connect
+
+    return connect
 
 
 class Holding:
@@ -64,8 +71,8 @@ class Holding:
         ward: Ward | None = None
         try:
             ward = await launch(self._spec, workspace=self._workspace, environ=self._environ)
-            from holdfast.mcp.connection import connect  # loads while the server does
-
+            # While the server loads, and in a thread: it takes a second or two, and other sessions go on meanwhile.
+            connect = await asyncio.to_thread(_load_protocol)
             async with connect(
                 self._spec,
                 ward=ward,
