@@ -1,5 +1,7 @@
 """What the model is told of its code and calls: bounded, and a refusal with its rule and a way on."""
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from holdfast.models import Prompt, Reply, say, use, use_all
 from holdfast.policy import FixedPolicy
 from holdfast.session import Settings
 from holdfast.testing import memory_session
+from holdfast.world import MemoryWorld
 
 SOME_WORDS = 200
 
@@ -54,6 +57,35 @@ async def heard_after(reply: Reply, mode: str, policy: FixedPolicy) -> str:
     last = heard[0].messages[-1]
     assert isinstance(last, ToolMessage)
     return last.returns[-1].content
+
+
+@pytest.mark.parametrize("mode", ["code", "tools"])
+async def test_of_a_reply_with_very_many_calls_the_first_are_carried_out_and_of_the_others_it_is_told(
+    mode: Literal["code", "tools"],
+) -> None:
+    def call(number: int) -> tuple[str, JsonObject]:
+        write: JsonObject = {"path": f"{number}.txt", "content": str(number)}
+        if mode == "tools":
+            return "world__write", write
+        return "execute_code", {"code": script({"call": "world.write", "arguments": write})}
+
+    heard: list[Prompt] = []
+
+    def listen(prompt: Prompt) -> Reply:
+        heard.append(prompt)
+        return say("enough")
+
+    world = MemoryWorld()
+    reply = use_all(*map(call, range(1, 5001)))
+    async with memory_session([reply, listen], world=world, settings=Settings(mode=mode)) as session:
+        outcome = await session.send("go")
+    assert outcome == Ok(value="enough")
+    assert sorted(world.list("*")) == sorted(f"{n}.txt" for n in range(1, 129))
+    last = heard[0].messages[-1]
+    assert isinstance(last, ToolMessage)
+    assert len(last.returns) == 5000
+    assert [each.is_error for each in last.returns] == [False] * 128 + [True] * 4872
+    assert "only the first 128 of a reply are" in last.returns[128].content
 
 
 DELETE: JsonObject = {"path": "a.txt"}

@@ -29,6 +29,13 @@ def call_returned(turn: int, part: ToolCallPart, answer: Returned | Refused | Fa
     return returned(turn, part, _cut(content), is_error=is_error)
 
 
+def call_left_out(turn: int, part: ToolCallPart, number: int, *, most: int) -> ToolReturned:
+    """That a call was not made, since its reply had too many."""
+    # With its number: many times the same words would look like an agent that goes round in circles.
+    content = f"Not carried out: this is call {number}, and only the first {most} of a reply are. Ask again."
+    return returned(turn, part, content, is_error=True)
+
+
 def returned(turn: int, part: ToolCallPart, content: str, *, is_error: bool) -> ToolReturned:
     """The answer to one tool call of the model."""
     return ToolReturned(turn=turn, tool_call=part.id, tool=part.tool, content=content, is_error=is_error)

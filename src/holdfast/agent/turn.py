@@ -3,7 +3,7 @@
 A fresh turn, one that a crash cut off, and one that waited for a person until tomorrow all take this road.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from holdfast.agent.asking import Asking
 from holdfast.agent.coderun import CodeRun, Ended
@@ -11,7 +11,7 @@ from holdfast.agent.conversation import Conversation
 from holdfast.agent.endings import done, ended_by, trace_of, waits_for
 from holdfast.agent.prompt import EXECUTE_CODE, operation_name
 from holdfast.agent.refusals import explained, within_budget
-from holdfast.agent.telling import call_returned, returned, run_returned
+from holdfast.agent.telling import call_left_out, call_returned, returned, run_returned
 from holdfast.core import (
     Call,
     Clock,
@@ -29,6 +29,9 @@ from holdfast.core.events import Noted, TurnEnded, TurnParked
 from holdfast.gate import Gate, within_time
 from holdfast.models import OnText
 from holdfast.store import Journal
+
+MAX_CALLS = 128
+"""Of one reply. Whether the agent goes round in circles is only asked once a reply is carried out."""
 
 
 class Turn:
@@ -92,7 +95,10 @@ class Turn:
         if state.posted_code is not None:
             return await self._run_posted(state.posted_code.code)
         if state.reply is not None:
-            for part in state.reply.tool_calls:
+            for number, part in enumerate(state.reply.tool_calls, start=1):
+                if part.id not in state.returned and number > MAX_CALLS:
+                    await self._leave_out(state.reply.tool_calls)
+                    break
                 if part.id not in state.returned:
                     return await self._carry_out(part)
             if self._gate.loops.verdict == "block":
@@ -134,6 +140,16 @@ class Turn:
             return self._waits()
         await self._journal.append(call_returned(state.turn, part, answer))
         return None
+
+    async def _leave_out(self, parts: Sequence[ToolCallPart]) -> None:
+        """Carry out no more than the first of these calls, and say so of each of the others."""
+        state = self._conversation
+        left_out = (
+            call_left_out(state.turn, part, number, most=MAX_CALLS)
+            for number, part in enumerate(parts, start=1)
+            if part.id not in state.returned
+        )
+        await self._journal.append(*left_out)
 
     async def _run_written(self, part: ToolCallPart) -> Outcome | None:
         """Run the code that the model wrote, and tell it what came of it."""
