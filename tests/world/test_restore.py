@@ -112,8 +112,8 @@ async def test_every_kind_of_change_is_taken_back(root: Path) -> None:
         ("run.sh", "modified"),
         (".git/hooks/pre-commit", "modified"),
     }
-    assert restored.changes == preview
-    assert {change.path for change in preview} == {change.path for change in expected}
+    assert (restored.changes, restored.left) == (preview.changes, ())
+    assert {change.path for change in preview.changes} == {change.path for change in expected}
     await points.restore(restored.before)
     assert everything(root) == after
 
@@ -269,6 +269,74 @@ async def test_what_cannot_be_kept_is_named_and_left_alone(root: Path) -> None:
     (root / "new").write_bytes(b"")
     await points.restore(point.manifest)
     assert os.listdir(root) == ["pipe"]
+
+
+async def test_what_is_too_large_is_not_read_and_named_and_the_rest_is_kept(root: Path) -> None:
+    points = RestorePoints(root, store=Blobs(), most_new_bytes=100)
+    await points.make()
+    with (root / "sparse").open("wb") as file:
+        file.truncate(1 << 40)
+    (root / "small").write_bytes(b"x" * 60)
+    (root / "large").write_bytes(b"y" * 61)
+    point = await points.make()
+    assert point.unkept == point.skipped == ("large", "sparse")
+    assert [change.path for change in point.changes] == ["large", "small", "sparse"], "a turn made them all"
+    assert await points.unkept(point.manifest) == ("large", "sparse")
+    again = await points.make()
+    assert (again.changes, again.unkept, again.skipped) == ((), (), ("large", "sparse"))
+    os.truncate(root / "sparse", 1 << 39)
+    (root / "small").write_bytes(b"z" * 160)
+    changed = await points.make()
+    assert [change.path for change in changed.changes] == ["small", "sparse"]
+    assert changed.unkept == ("sparse",), "what was kept may grow by as much as a new file may have"
+
+
+async def test_what_was_not_kept_is_neither_removed_nor_replaced(root: Path) -> None:
+    blobs = Blobs()
+    points = RestorePoints(root, store=blobs, most_new_bytes=100)
+    for name in ("becomes-large", "becomes-a-folder"):
+        (root / name).write_bytes(b"old")
+    first = (await points.make()).manifest
+    (root / "becomes-a-folder").unlink()
+    for folder in ("becomes-a-folder", "new"):
+        (root / folder).mkdir()
+        (root / folder / "beside").write_bytes(b"")
+    larges = ("becomes-a-folder/large", "becomes-large", "new/large")
+    for path in larges:
+        (root / path).write_bytes(b"y" * 1000)
+    second = await points.make()
+    assert second.unkept == larges
+    preview = await points.preview(first)
+    restored = await points.restore(first)
+    assert preview.left == restored.left == larges
+    assert [change.path for change in restored.changes] == ["becomes-a-folder/beside", "new/beside"]
+    assert preview.changes == restored.changes
+    assert {path for path, (kind, *_) in everything(root).items() if kind == "file"} == set(larges)
+    back = await points.restore(second.manifest)
+    assert back.left == ()
+    assert (root / "new" / "beside").exists()
+    for path in larges:
+        (root / path).unlink()
+    assert (await points.restore(second.manifest)).left == larges, "and what is gone is told"
+    filled = root.with_name("filled")
+    filled.mkdir()
+    await RestorePoints(filled, store=blobs).fill(second.manifest)
+    assert set(everything(filled)) == {"becomes-a-folder", "becomes-a-folder/beside", "new", "new/beside"}
+
+
+async def test_without_a_bound_what_was_too_large_is_kept_the_next_time(root: Path) -> None:
+    blobs, cache = Blobs(), root.with_name("signs")
+    first = RestorePoints(root, store=blobs, most_new_bytes=1, cache=cache)
+    (root / "large").write_bytes(b"large")
+    os.utime(root / "large", (1, 1))
+    made = await first.make()
+    first.save()
+    points = RestorePoints(root, store=blobs, last=made.manifest, cache=cache, most_new_bytes=None)
+    point = await points.make()
+    assert (point.unkept, point.skipped) == ((), ())
+    (root / "large").unlink()
+    await points.restore(point.manifest)
+    assert (root / "large").read_bytes() == b"large"
 
 
 async def test_what_a_killed_writer_left_is_swept_and_never_kept(root: Path) -> None:

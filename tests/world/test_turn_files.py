@@ -261,3 +261,44 @@ async def test_a_fork_is_planned_and_made_at_the_command_line(
     read = await asyncio.to_thread(run, "files", "cat", "other", "a.txt")
     assert read.out == "one"
     assert (project / "a.txt").read_text() == "two"
+
+
+async def test_a_huge_file_is_not_kept_and_the_person_is_told_at_every_turn_of_the_way(
+    run: Run, tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def grow() -> None:
+        (project / "huge").touch()
+        os.truncate(project / "huge", 3_000_000_000)
+
+    runtime = await Runtime.start(home=tmp_path / "holdfast")
+    session = await runtime.create(
+        workspace=project,
+        policy=allowing(tmp_path),
+        needs_model=False,
+        name="work",
+        toolsets=[acting(grow)],
+    )
+    await session.execute("1")
+    await session.execute("outside.act()\nopen('small.txt', 'w').write('kept')")
+    assert told(session) == {"huge": "created", "small.txt": "created"}
+    (note,) = (note for note in session.diagnostics() if note.code == "not-kept")
+    assert "huge" in note.text
+    await runtime.close()
+    backup = tmp_path / "backup.zip"
+    assert (await asyncio.to_thread(run, "export", "work", "-o", str(backup))).code == 0
+    for words, where in (
+        ("fork work --dry-run", "would not be in the fork"),
+        ("fork work -n other", "not in the fork"),
+        ("rewind work --to 1 --dry-run", "would stay as it is"),
+        ("rewind work --to 1", "stays as it is"),
+    ):
+        said = await asyncio.to_thread(run, *words.split())
+        assert said.code == 0, said.err
+        assert f"{where}, because it was not kept: huge\n" in said.err
+    assert sorted(path.name for path in project.iterdir()) == ["huge", "kept.txt"]
+    listed = await asyncio.to_thread(run, "files", "ls", "other")
+    assert "small.txt" in listed.out
+    assert "huge" not in listed.out
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "another"))
+    said = await asyncio.to_thread(run, "import", str(backup))
+    assert "not among its files, because it was not kept: huge\n" in said.err

@@ -3,21 +3,24 @@
 import asyncio
 import contextlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.core import Change
+import msgspec
+
 from holdfast.core.events import Noted, Recorded, RestorePointMade, TurnEnded
 from holdfast.core.fold import Fold
 from holdfast.session.rewinding import RewindPlan, last_point
 from holdfast.session.settings import Settings
 from holdfast.store import Home, Journal, Store
-from holdfast.world import RestorePoints
+from holdfast.world import MAX_QUICK_BYTES, RestorePoints
 
 MAX_QUICK_FILES = 50_000
-MAX_QUICK_BYTES = 2_000_000_000
-"""Up to here the first restore point takes seconds and not minutes, and what it keeps is of a size nobody minds."""
+"""Up to here the first restore point takes seconds and not minutes."""
 MAX_TOLD = 1_000
 """So many changed files are listed on the record; the restore point has them all."""
+MAX_NAMED = 5
+"""So many files that were not kept are named in a note."""
 
 
 _Heeded = RestorePointMade | TurnEnded
@@ -59,13 +62,18 @@ class TurnPoints:
         # The first point has nothing before it: what it found was there already.
         changes = point.changes if self._marks.has_any else ()
         told = changes[:MAX_TOLD]
+        notes = [Noted(code="not-kept", text=_not_kept(point.unkept))] if point.unkept else []
         await self._journal.append(
-            RestorePointMade(turn=turn, manifest=point.manifest, changes=told, more=len(changes) - len(told))
+            *notes,
+            RestorePointMade(turn=turn, manifest=point.manifest, changes=told, more=len(changes) - len(told)),
         )
 
-    async def preview(self, plan: RewindPlan) -> tuple[Change, ...]:
-        """What would happen to files."""
-        return await self._points.preview(plan.manifest) if self._points is not None else ()
+    async def preview(self, plan: RewindPlan) -> RewindPlan:
+        """The plan with what would happen to files."""
+        if self._points is None:
+            return plan
+        preview = await self._points.preview(plan.manifest)
+        return msgspec.structs.replace(plan, changes=preview.changes, left=preview.left)
 
     async def restore(self, plan: RewindPlan) -> None:
         """Bring the files back."""
@@ -87,7 +95,19 @@ async def restore_points(
         await journal.append(Noted(code="no-restore-points", text=text))
         return None
     manifest = last.event.manifest if last is not None and isinstance(last.event, RestorePointMade) else None
-    return RestorePoints(root, store=store, last=manifest, cache=home.signs(journal.session))
+    return RestorePoints(
+        root,
+        store=store,
+        last=manifest,
+        cache=home.signs(journal.session),
+        most_new_bytes=None if settings.restore_points == "always" else MAX_QUICK_BYTES,
+    )
+
+
+def _not_kept(files: Sequence[str]) -> str:
+    named = ", ".join(files[:MAX_NAMED])
+    more = f" and {len(files) - MAX_NAMED} more" if len(files) > MAX_NAMED else ""
+    return f"too large to keep, or not ours to read: {named}{more}; going back to a turn leaves that as it is"
 
 
 def _is_large(root: Path) -> bool:

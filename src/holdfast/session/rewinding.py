@@ -28,6 +28,8 @@ class RewindPlan(Value):
     manifest: str
     changes: tuple[Change, ...] = ()
     """What would happen to files."""
+    left: tuple[str, ...] = ()
+    """Files that stay as they are, because their content was not kept."""
     stays: tuple[str, ...] = ()
     """Calls since then whose effects cannot be undone."""
 

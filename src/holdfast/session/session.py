@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from pathlib import Path
 
-import msgspec
-
 from holdfast.agent import Asking, Conversation, Turn
 from holdfast.core import (
     PERSON,
@@ -241,8 +239,7 @@ class Session:
 
     async def plan_rewind(self, to: int) -> RewindPlan:
         """What going back to the end of a turn would change, and what cannot be undone. 0 is before the first."""
-        plan = plan_rewind(self._journal.recorded, to)
-        return msgspec.structs.replace(plan, changes=await self._points.preview(plan))
+        return await self._points.preview(plan_rewind(self._journal.recorded, to))
 
     async def rewind(self, to: int, *, principal: Principal = PERSON) -> RewindPlan:
         """Go back to the end of a turn: chat, files, staged changes, budget and grants together."""

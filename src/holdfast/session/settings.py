@@ -29,7 +29,7 @@ class Settings(Value, forbid_unknown_fields=True):
     """Give the model only so many messages, from a person's message on; None gives it all."""
     restore_points: Literal["auto", "always", "never"] = "auto"
     """Keep the workspace after each turn so that it can be gone back to. The first one reads and keeps every file once, so
-    `auto` leaves a folder of more than 2 GB or 50,000 files alone and says so."""
+    `auto` leaves a folder of more than 2 GB or 50,000 files alone and says so, as it does with what a turn adds beyond 2 GB."""
     workspace_bytes: int | None = None
     """How much a workspace may hold. A guest that would write more meets an ordinary OSError; None is no limit."""
     workspace_files: int | None = None

@@ -59,8 +59,9 @@ class Keeper:
                 return self._file(Entry(path=path, kind="file", mode=permissions), intake)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, PathRefused):
-            pass  # what the system does not let us read
+        except (OSError, PathRefused):  # what the system does not let us read
+            if stat.S_ISREG(mode):
+                return unkept(look)
         return Entry(path=path, kind="other")
 
     def _file(self, entry: Entry, intake: ContentIntake) -> Entry:
@@ -81,6 +82,18 @@ class Keeper:
         parent, name = parent_and_name(path)
         with self._root.folder(parent) as folder:
             return os.readlink(name, dir_fd=folder)
+
+
+def unkept(look: Look) -> Entry:
+    """The entry of a file that is not read."""
+    _, size, modified_ns, *_ = look.sign
+    return Entry(
+        path=look.path,
+        kind="unkept",
+        mode=look.mode & PERMISSIONS,
+        size=size,
+        fingerprint=f"unkept:{size}:{modified_ns}",
+    )
 
 
 class _Measure:

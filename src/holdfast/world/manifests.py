@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.core import Change, Value, encode
 from holdfast.core.errors import JournalDamaged
+from holdfast.world.names import folders_above
 
 Fetch = Callable[[str], Awaitable[bytes]]
 """Answers with the blob of a SHA-256."""
@@ -20,13 +21,16 @@ MAX_CHAIN = 64
 
 
 class Entry(Value):
-    """One thing in a workspace. `other` is what can be neither kept nor brought back, such as a pipe."""
+    """One thing in a workspace. `unkept` is a file whose content was not kept: too large, or not ours to read; `other` is what
+    has none to keep, such as a pipe.
+    """
 
     path: str
-    kind: Literal["file", "folder", "link", "other"]
+    kind: Literal["file", "folder", "link", "unkept", "other"]
     mode: int = 0
     size: int = 0
     fingerprint: str = ""
+    """SHA-256 of the content; of an unkept file, what else tells whether it changed."""
     chunks: tuple[str, ...] = ()
     """The blobs of a large file in order; a small one is the blob of its fingerprint."""
     target: str = ""
@@ -71,6 +75,31 @@ def difference(before: Tree, after: Tree) -> Delta:
     delta: Delta = {path: entry for path, entry in after.items() if before.get(path) != entry}
     delta.update({path: None for path in before if path not in after})
     return delta
+
+
+def without_unkept(delta: Delta, now: Tree) -> tuple[Delta, tuple[str, ...]]:
+    """What of a delta can be made without losing anything, and the unkept files that stay as they are for it.
+
+    An unkept file that is there could not be brought back if it were removed, nor can one that was there be now. The folders
+    such a file lies in stay as well, and so does what would take its place.
+    """
+    left = {path for path, wanted in delta.items() if is_unkept(now.get(path)) or is_unkept(wanted)}
+    if not left:
+        return delta, ()
+    around = {above for path in left if path in now for above in folders_above(path)}
+    can_be_made = {
+        path: wanted
+        for path, wanted in delta.items()
+        if path not in left
+        and (path not in around or (wanted is not None and wanted.kind == "folder"))
+        and left.isdisjoint(folders_above(path))
+    }
+    return can_be_made, tuple(sorted(map(readable, left)))
+
+
+def is_unkept(entry: Entry | None) -> bool:
+    """Whether a file is there whose content was not kept."""
+    return entry is not None and entry.kind == "unkept"
 
 
 def changes_in(delta: Delta, before: Tree) -> tuple[Change, ...]:
@@ -135,7 +164,7 @@ def readable(path: str) -> str:
 def _content(entry: Entry | None) -> str | None:
     if entry is None or entry.kind in ("folder", "other"):
         return None
-    return entry.fingerprint if entry.kind == "file" else f"link:{readable(entry.target)}"
+    return f"link:{readable(entry.target)}" if entry.kind == "link" else entry.fingerprint
 
 
 def _read(entry: Entry) -> Entry:

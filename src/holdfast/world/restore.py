@@ -2,30 +2,36 @@
 
 Contents lie in the store under their SHA-256, each once. What did not change is neither read nor kept again. Bringing back
 first makes a point of what is there now, so that it can be taken back itself; it is safe to repeat, which is what to do
-after it was cut off.
+after it was cut off. Nothing is removed or replaced whose content was not kept.
 """
 
 import asyncio
+import stat
 from pathlib import Path
 
 from holdfast.core import Change, Value
 from holdfast.store import Contents
 from holdfast.world.descent import Root
-from holdfast.world.keeping import Keeper, only_names
+from holdfast.world.keeping import Keeper, only_names, unkept
 from holdfast.world.manifests import (
     Delta,
+    Entry,
     Tree,
     changes_in,
     difference,
+    is_unkept,
     load,
     manifest_of,
     pack,
     readable,
+    without_unkept,
 )
 from holdfast.world.rebuilding import Rebuild
 from holdfast.world.scan import Look, look_everywhere
 from holdfast.world.signs import Signs
 
+MAX_QUICK_BYTES = 2_000_000_000
+"""Up to here keeping contents takes seconds and not minutes, and what is kept is of a size nobody minds."""
 MANY_CHANGES = 1000
 """After so many files were read the signs are saved, so that a crash does not cost reading them again."""
 
@@ -36,18 +42,31 @@ class RestorePoint(Value):
     manifest: str
     changes: tuple[Change, ...] = ()
     skipped: tuple[str, ...] = ()
-    """What cannot be kept: pipes, devices, and what the system did not let us read."""
+    """What is not kept: pipes, devices, what the system did not let us read, and what is too large."""
+    unkept: tuple[str, ...] = ()
+    """The files among it that are new or changed since the point before."""
 
 
-class Restored(Value):
-    """What bringing back changed; `before` names the restore point of what was there."""
+class Preview(Value):
+    """What bringing back a restore point would change."""
 
     changes: tuple[Change, ...]
+    left: tuple[str, ...] = ()
+    """Files that stay as they are, because their content was not kept: now, or when the point was made."""
+
+
+class Restored(Preview):
+    """What bringing back changed; `before` names the restore point of what was there."""
+
     before: str
 
 
 class RestorePoints:
-    """Makes and brings back restore points of one folder. `last` is the newest one that was made of it before."""
+    """Makes and brings back restore points of one folder. `last` is the newest one that was made of it before.
+
+    Beside what was kept already a point keeps `most_new_bytes`, None for no bound: of what is new the largest files are left out,
+    however little of a sparse one is on the disk.
+    """
 
     def __init__(
         self,
@@ -56,11 +75,13 @@ class RestorePoints:
         store: Contents,
         last: str | None = None,
         cache: Path | None = None,
+        most_new_bytes: int | None = MAX_QUICK_BYTES,
     ) -> None:
         self._root = Root(root)
         self._store = store
         self._keeper = Keeper(self._root, store.intake)
         self._signs = Signs(cache)
+        self._most_new_bytes = most_new_bytes
         self._last = last
         self._chain = 0
         self._tree: Tree | None = None if last else {}
@@ -76,17 +97,22 @@ class RestorePoints:
         manifest = manifest_of(tree, delta, self._last, self._chain)
         digest = await self._store.put_blob(pack(manifest))
         self._set(tree, digest, manifest.chain)
-        return RestorePoint(manifest=digest, changes=changes_in(delta, before), skipped=self._skipped)
+        return RestorePoint(
+            manifest=digest,
+            changes=changes_in(delta, before),
+            skipped=self._skipped,
+            unkept=tuple(sorted(readable(path) for path, entry in delta.items() if is_unkept(entry))),
+        )
 
     async def restore(self, manifest: str) -> Restored:
         """Bring the folder back to a restore point, byte by byte."""
         point = await self.make()
         now = await self._known()
         target, chain = await load(manifest, self._store.blob)
-        delta = difference(now, target)
+        delta, left = without_unkept(difference(now, target), now)
         await Rebuild(self._root, self._store).apply(now, delta)
         self._set(target, manifest, chain)
-        return Restored(changes=changes_in(delta, now), before=point.manifest)
+        return Restored(changes=changes_in(delta, now), left=left, before=point.manifest)
 
     async def fill(self, manifest: str) -> None:
         """Lay a restore point out in an empty folder that nobody else has in hand yet, such as that of a fork."""
@@ -98,11 +124,17 @@ class RestorePoints:
             if look.path in target:
                 self._signs.note(look, target[look.path])
 
-    async def preview(self, manifest: str) -> tuple[Change, ...]:
+    async def preview(self, manifest: str) -> Preview:
         """What bringing back a restore point would change. It keeps nothing."""
         now = await self._now()
         target, _ = await load(manifest, self._store.blob)
-        return changes_in(difference(now, target), now)
+        delta, left = without_unkept(difference(now, target), now)
+        return Preview(changes=changes_in(delta, now), left=left)
+
+    async def unkept(self, manifest: str) -> tuple[str, ...]:
+        """The files of a restore point whose content was not kept."""
+        tree, _ = await load(manifest, self._store.blob)
+        return tuple(sorted(readable(path) for path, entry in tree.items() if is_unkept(entry)))
 
     async def diff(self, manifest: str, to: str | None = None) -> tuple[Change, ...]:
         """What changes on the way from one restore point to another, or to what is there now. It keeps nothing."""
@@ -130,13 +162,17 @@ class RestorePoints:
 
     def _set(self, tree: Tree, manifest: str, chain: int) -> None:
         self._tree, self._last, self._chain = tree, manifest, chain
-        self._skipped = tuple(sorted(readable(path) for path, entry in tree.items() if entry.kind == "other"))
+        self._skipped = tuple(
+            sorted(readable(path) for path, entry in tree.items() if entry.kind in ("unkept", "other"))
+        )
 
     async def _look(self, before: Tree, keeper: Keeper) -> Delta:
         """What is different now from the tree before; only what may have changed is read."""
         seen, unread = await asyncio.to_thread(self._compare, before)
         delta: Delta = {}
-        entries = await keeper.entries(unread)
+        too_large = self._too_large(unread, before)
+        entries = await keeper.entries([look for look in unread if look not in too_large])
+        entries.update((look, unkept(look)) for look in too_large)
         for look in unread:
             entry = entries.get(look)
             if entry is not None:
@@ -155,9 +191,33 @@ class RestorePoints:
         for look in look_everywhere(self._root):
             seen.add(look.path)
             known = before.get(look.path)
-            if known is None or not self._signs.vouch_for(look, known):
+            is_wanted_now = is_unkept(known) and self._most_new_bytes is None
+            if known is None or is_wanted_now or not self._signs.vouch_for(look, known):
                 unread.append(look)
         return seen, unread
+
+    def _too_large(self, unread: list[Look], before: Tree) -> set[Look]:
+        """What there was or is no room for: the largest of the files that have grown."""
+        if self._most_new_bytes is None:
+            return set()
+        kept_out = (look for look in unread if is_unkept(before.get(look.path)))
+        too_large = {look for look in kept_out if before[look.path] == unkept(look)}
+        grown = sorted(
+            (_growth(look, before.get(look.path)), look)
+            for look in unread
+            if stat.S_ISREG(look.mode) and look not in too_large
+        )
+        room = self._most_new_bytes
+        for growth, look in grown:
+            room -= growth
+            if growth and room < 0:
+                too_large.add(look)
+        return too_large
+
+
+def _growth(look: Look, known: Entry | None) -> int:
+    """By how much a file is larger than what was kept of it: what it takes to keep it, at most."""
+    return max(0, look.size - (known.size if known is not None and known.kind == "file" else 0))
 
 
 def _applied(tree: Tree, delta: Delta) -> Tree:

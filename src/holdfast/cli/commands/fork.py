@@ -43,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Fork it, or say what that would mean."""
     console = Console()
+    missing: tuple[str, ...] = ()
     async with opened_store() as (home, store):
         source = await chosen_session(store, arguments.session)
         if arguments.dry_run:
@@ -50,12 +51,16 @@ async def run(arguments: argparse.Namespace) -> int:
             return exits.OK
         if arguments.event is not None:
             summary = await _fork_chat(home, store, source, arguments)
+        else:
+            missing = (await _plan(home, store, source, arguments.at, looks=False)).left
     if arguments.event is None:
         summary = await _fork_all(source, arguments)
     if arguments.json:
         console.json(summary)
     else:
         console.print(summary.id)
+        for path in missing:
+            console.say(f"not in the fork, because it was not kept: {visible(path)}", "bad")
         console.say(f"forked from {source}; go on with: holdfast -r {summary.name or summary.id}")
     return exits.OK
 
@@ -80,14 +85,15 @@ async def _fork_chat(
     return await store.summary(journal.session)
 
 
-async def _plan(home: Home, store: EmbeddedStore, source: SessionId, at: int | None) -> RewindPlan:
+async def _plan(
+    home: Home, store: EmbeddedStore, source: SessionId, at: int | None, *, looks: bool = True
+) -> RewindPlan:
+    """Where the fork begins and which files it lacks; with a look at the folder, also how it would differ from that."""
     plan, _ = plan_fork(source, await store.read(source), at)
     folder = Path((await store.summary(source)).workspace or home.workspace(source))
-    if not folder.is_dir():
-        return plan
-    return msgspec.structs.replace(
-        plan, changes=await RestorePoints(folder, store=store).preview(plan.manifest)
-    )
+    points = RestorePoints(folder, store=store, last=plan.manifest, cache=home.signs(source))
+    changes = (await points.preview(plan.manifest)).changes if looks and folder.is_dir() else ()
+    return msgspec.structs.replace(plan, changes=changes, left=await points.unkept(plan.manifest))
 
 
 def _show(plan: RewindPlan, arguments: argparse.Namespace, console: Console) -> None:
@@ -98,6 +104,8 @@ def _show(plan: RewindPlan, arguments: argparse.Namespace, console: Console) -> 
         console.print(f"would be {change.kind:<9} {visible(change.path)}")
     if not plan.changes:
         console.say(f"the files of turn {plan.turn} are those that are there now")
+    for path in plan.left:
+        console.say(f"would not be in the fork, because it was not kept: {visible(path)}", "bad")
     for effect in plan.stays:
         console.say(f"cannot be undone: {visible(effect)}", "bad")
 

@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli import exits
-from holdfast.cli.console import Console
+from holdfast.cli.console import Console, visible
 from holdfast.cli.storage import opened_store
 from holdfast.core import SessionId, SystemClock, counted
 from holdfast.core.errors import HoldfastError, InvalidInput
@@ -46,10 +46,12 @@ async def run(arguments: argparse.Namespace) -> int:
                 console.say(f"{path}: {problem}", "bad")
                 refused.append(problem)
                 continue
-            await _bring_files(home, store, session)
+            missing = await _bring_files(home, store, session)
             summaries.append(await store.summary(session))
             if not arguments.json:
                 console.print(session)
+                for file in missing:
+                    console.say(f"not among its files, because it was not kept: {visible(file)}", "bad")
                 turns, name = summaries[-1].turns, summaries[-1].name or session
                 console.say(f"imported, with {counted(turns, 'turn')}; go on with: holdfast -r {name}")
                 console.say("it goes on under the policy of this home; choose another with -p")
@@ -60,12 +62,13 @@ async def run(arguments: argparse.Namespace) -> int:
     return exits.USAGE if refused else exits.OK
 
 
-async def _bring_files(home: Home, store: EmbeddedStore, session: SessionId) -> None:
+async def _bring_files(home: Home, store: EmbeddedStore, session: SessionId) -> tuple[str, ...]:
+    """Lay its files out, and name those that no restore point holds."""
     point = last_point(await store.read(session))
     if point is None or not isinstance(point.event, RestorePointMade):
-        return
+        return ()
 
     from holdfast.world import RestorePoints
 
     root = private_folder(home.workspace(session))
-    await RestorePoints(root, store=store).restore(point.event.manifest)
+    return (await RestorePoints(root, store=store).restore(point.event.manifest)).left

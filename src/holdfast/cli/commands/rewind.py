@@ -75,6 +75,11 @@ def _show(plan: RewindPlan, console: Console, *, turns: int, is_done: bool) -> N
         console.print(f"{'' if is_done else 'would be '}{change.kind:<9} {visible(change.path)}")
     if not plan.changes:
         console.say("no file changes")
+    for path in plan.left:
+        console.say(
+            f"{'stays' if is_done else 'would stay'} as it is, because it was not kept: {visible(path)}",
+            "bad",
+        )
     for effect in plan.stays:
         console.say(f"cannot be undone: {effect}", "bad")
     if turns > plan.turn:

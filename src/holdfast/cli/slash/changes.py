@@ -46,6 +46,9 @@ async def rewind(talk: Talking, rest: str) -> None:
     plan = await (talk.session.rewind if is_done else talk.session.plan_rewind)(int(turn))
     for change in plan.changes:
         talk.screen.say(f"  {'' if is_done else 'would be '}{change.kind:<9} {visible(change.path)}")
+    for path in plan.left:
+        stays = "stays" if is_done else "would stay"
+        talk.screen.say(f"  {stays} as it is, because it was not kept: {visible(path)}", "bad")
     for effect in plan.stays:
         talk.screen.say(f"  cannot be undone: {visible(effect)}", "bad")
     said = (
