@@ -21,12 +21,9 @@ from holdfast.policy import (
     KNOWN_TOOLS,
     LexicalPaths,
     PolicyDocument,
-    RecordedCall,
     Request,
     Rule,
     RulePolicy,
-    backtest,
-    load_policy,
     targets_of,
 )
 from holdfast.policy.rules import PathTest
@@ -52,7 +49,6 @@ def main() -> None:
                 f"{name:<34}"
                 + "".join(_cell(prepare, size, base) for size, base in zip(SIZES, ours, strict=True))
             )
-    _history()
 
 
 def _cell(prepare: "Callable[[int], Work]", size: int, base: float) -> str:
@@ -75,16 +71,6 @@ def median(work: Work, seconds: float = 0.4) -> float:
         work()
         samples.append(time.thread_time() - begun)
     return statistics.median(samples) * 1e6
-
-
-def _history() -> None:
-    policy = load_policy("project")
-    call = Call(id=call_id(1, 1), operation="world.read", arguments={"path": "src/deep/down/a.py"})
-    decision = policy.judge(Request(call=call, tool=KNOWN_TOOLS["world.read"]))
-    history = [RecordedCall(call, decision)] * 100_000
-    begun = time.process_time()
-    backtest(policy, history)
-    print(f"\nbacktest of 100,000 recorded calls: {time.process_time() - begun:.2f} s of CPU")
 
 
 # -- Holdfast

@@ -1,10 +1,15 @@
 """`holdfast policy`: the decision, the reasons, and the effect of a change, at the command line."""
 
 import asyncio
+import contextlib
 import json
+import random
+import sqlite3
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.policy.test_ironcurtain_cases import DATA, Ground, cases
 
@@ -26,8 +31,10 @@ from holdfast.core.events import (
     CallRefused,
     EscalationOpened,
     SessionOpened,
+    SessionReconfigured,
     SessionRewound,
 )
+from holdfast.policy import KNOWN_TOOLS, LexicalPaths, Request, load_policy, targets_of
 from holdfast.store import EmbeddedStore, Home
 
 
@@ -236,6 +243,88 @@ def test_backtest_knows_servers_and_workspaces_and_what_no_policy_was_asked_abou
     )
     told = said(capsys, "backtest", "project")
     assert (told["calls"], told["changed"]) == (4, 0), told["shifts"]
+
+
+def test_backtest_tells_what_judging_one_call_after_the_other_tells(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rng = random.Random(3)
+    paths = ("a.py", "src/a.py", ".env", "../x", "/etc/hosts", "~/.ssh/id", "/p/src/b", "")
+    urls = ("https://example.com/", "http://localhost/", "no url")
+
+    def wish(number: int) -> CallIntended:
+        wishes: list[tuple[str, JsonObject]] = [
+            ("world.read", {"path": rng.choice(paths)}),
+            ("world.write", {"path": rng.choice(paths), "content": "x"}),
+            ("world.move", {"source": rng.choice(paths), "destination": rng.choice(paths)}),
+            ("net.fetch", {"url": rng.choice(urls)}),
+            ("world.list", {}),
+            ("world.read", {"path": 7}),
+            ("gone.tool", {}),
+        ]
+        operation, arguments = rng.choice(wishes)
+        return intended(number, operation, arguments, rng.choice(["allow", "deny", "escalate", "stage"]))
+
+    journals = [[wish(number) for number in range(1, 100)] for _ in range(3)]
+    for journal in journals:
+        asyncio.run(record([*journal], workspace="/p"))
+    shifts: Counter[tuple[str, str, str]] = Counter()
+    for event in (event for journal in journals for event in journal):
+        call, tool = event.call, KNOWN_TOOLS.get(event.call.operation)
+        place = LexicalPaths("/p", home=str(Path.home()))
+        targets = targets_of(tool, call.arguments, place) if tool is not None else ()
+        after = load_policy("project").judge(Request(call=call, tool=tool, targets=targets)).verdict
+        if after != event.decision.verdict:
+            shifts[call.operation, event.decision.verdict, after] += 1
+    told = said(capsys, "backtest", "project")
+    assert told["calls"] == 297
+    assert told["changed"] == shifts.total() > 100
+    assert {(one["operation"], one["before"], one["after"]): one["count"] for one in told["shifts"]} == shifts
+
+
+def test_backtest_names_a_session_that_cannot_be_read_and_goes_on(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for path in ("a", "b", "c"):
+        asyncio.run(record([intended(1, "world.read", {"path": path})]))
+    with contextlib.closing(sqlite3.connect(tmp_path / "home" / "holdfast.db")) as database, database:
+        ((damaged,),) = database.execute("SELECT session FROM event WHERE seq = 2 LIMIT 1 OFFSET 1")
+        database.execute("UPDATE event SET body = 'no event' WHERE session = ? AND seq = 2", (damaged,))
+    assert main(["policy", "backtest", "project"]) == 1
+    said_to = capsys.readouterr()
+    assert "2 calls of 2 sessions: 0 otherwise" in said_to.out
+    assert f"{damaged} is left out" in said_to.err
+    assert f"hint: `holdfast verify {damaged}`" in said_to.err
+    told = said(capsys, "backtest", "project", code=1)
+    assert (told["calls"], told["unread"]) == (2, [damaged])
+
+
+def test_backtest_takes_paths_by_the_workspace_a_session_had_at_the_time(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+
+    def read(number: int, folder: str) -> CallIntended:
+        return intended(number, "world.read", {"path": f"{folder}/a"})
+
+    async def moved() -> None:
+        home = Home.default()
+        home.prepare()
+        store = await EmbeddedStore.start(home, clock=FakeClock())
+        opened = SessionOpened(
+            principal=PERSON, folder="", workspace=first, policy="", policy_digest="", model=""
+        )
+        journal = await store.create(opened)
+        await journal.append(read(1, first), SessionReconfigured(workspace=second), read(2, second))
+        own = msgspec.structs.replace(opened, workspace="")
+        fork = await store.fork(journal.session, at=journal.recorded[-1].seq, opened=own)
+        await fork.append(read(3, str(home.workspace(fork.session))))
+        for each in (fork, journal):
+            await each.release()
+        await store.close()
+
+    asyncio.run(moved())
+    assert said(capsys, "backtest", "project")["changed"] == 0
 
 
 def test_check_knows_the_tools_of_a_well_known_server(

@@ -2,7 +2,7 @@
 
 from holdfast.policy.annotations import annotate
 from holdfast.policy.arguments import validate_arguments
-from holdfast.policy.backtesting import Backtest, RecordedCall, backtest
+from holdfast.policy.backtesting import Backtest, Backtesting, RecordedCall, backtest
 from holdfast.policy.catalogue import KNOWN_TOOLS
 from holdfast.policy.comparison import Comparison, compare
 from holdfast.policy.contract import Policy, Request
@@ -34,6 +34,7 @@ __all__ = [
     "KNOWN_TOOLS",
     "PROJECT_POLICY",
     "Backtest",
+    "Backtesting",
     "Comparison",
     "ExampleResult",
     "Explanation",

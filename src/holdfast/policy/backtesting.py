@@ -61,38 +61,58 @@ class Backtest(Value):
     looser: int
     shifts: tuple[Shifts, ...]
     samples: tuple[Shift, ...]
+    unread: tuple[str, ...] = ()
+    """Sessions that could not be read, so that nothing here is about them."""
+
+
+class Backtesting:
+    """Judges recorded calls anew as they come, and keeps none but the samples. Tools that are not given are those that come
+    with Holdfast."""
+
+    def __init__(self, policy: Policy, *, tools: Mapping[str, Tool] | None = None) -> None:
+        self._policy = policy
+        self._tools = dict(tools or {}) | KNOWN_TOOLS
+        self._counts: Counter[tuple[str, Verdict, Verdict]] = Counter()
+        self._samples: list[Shift] = []
+        self._calls = 0
+
+    def judge(self, recorded: RecordedCall) -> None:
+        """One more call."""
+        self._calls += 1
+        call, before = recorded.call, recorded.decision
+        if before.source == BUILT_IN and before.rule in _BEYOND_RULES:
+            return
+        tool = self._tools.get(call.operation)
+        targets = targets_of(tool, call.arguments, recorded.paths) if tool is not None else ()
+        after = self._policy.judge(Request(call=call, tool=tool, targets=targets))
+        if after.verdict == before.verdict:
+            return
+        self._counts[call.operation, before.verdict, after.verdict] += 1
+        if len(self._samples) < MAX_SAMPLES:
+            self._samples.append(Shift(session=recorded.session, call=call, before=before, after=after))
+
+    def told(self, *, unread: Iterable[str] = ()) -> Backtest:
+        """What came of all so far."""
+        shifts = [
+            Shifts(operation=operation, before=before, after=after, count=count)
+            for (operation, before, after), count in self._counts.most_common()
+        ]
+        return Backtest(
+            policy=self._policy.name,
+            calls=self._calls,
+            changed=self._counts.total(),
+            looser=sum(one.count for one in shifts if STRICTNESS[one.after] < STRICTNESS[one.before]),
+            shifts=tuple(shifts),
+            samples=tuple(self._samples),
+            unread=tuple(unread),
+        )
 
 
 def backtest(
     policy: Policy, history: Iterable[RecordedCall], *, tools: Mapping[str, Tool] | None = None
 ) -> Backtest:
-    """Judge recorded calls anew. Tools that are not given are those that come with Holdfast."""
-    known = dict(tools or {}) | KNOWN_TOOLS
-    counts: Counter[tuple[str, Verdict, Verdict]] = Counter()
-    samples: list[Shift] = []
-    calls = 0
+    """Judge recorded calls anew, all at once."""
+    testing = Backtesting(policy, tools=tools)
     for recorded in history:
-        calls += 1
-        call, before = recorded.call, recorded.decision
-        if before.source == BUILT_IN and before.rule in _BEYOND_RULES:
-            continue
-        tool = known.get(call.operation)
-        targets = targets_of(tool, call.arguments, recorded.paths) if tool is not None else ()
-        after = policy.judge(Request(call=call, tool=tool, targets=targets))
-        if after.verdict == before.verdict:
-            continue
-        counts[call.operation, before.verdict, after.verdict] += 1
-        if len(samples) < MAX_SAMPLES:
-            samples.append(Shift(session=recorded.session, call=call, before=before, after=after))
-    shifts = [
-        Shifts(operation=operation, before=before, after=after, count=count)
-        for (operation, before, after), count in counts.most_common()
-    ]
-    return Backtest(
-        policy=policy.name,
-        calls=calls,
-        changed=counts.total(),
-        looser=sum(one.count for one in shifts if STRICTNESS[one.after] < STRICTNESS[one.before]),
-        shifts=tuple(shifts),
-        samples=tuple(samples),
-    )
+        testing.judge(recorded)
+    return testing.told()

@@ -106,7 +106,7 @@ def _arguments(tool: Tool, number: int) -> JsonObject:
             kind = "path"
         elif set(roles.default) & set(URL_ROLES):
             kind = "url"
-        elif set(roles.default) <= set(DATA_ROLES):
+        elif set(roles.default) <= DATA_ROLES:
             if argument in _required(tool):
                 arguments[argument] = "x"
             continue

@@ -43,7 +43,7 @@ def covers(one: Rule, other: Rule) -> bool:
         return False
     if not all(any(names_all(wide, narrow) for wide in one.operations) for narrow in other.operations):
         return False
-    if one.scope and (not other.scope <= one.scope or not other.scope - set(OPAQUE_ROLES)):
+    if one.scope and (not other.scope <= one.scope or not other.scope - OPAQUE_ROLES):
         return False
     return _paths_cover(one, other) and _hosts_cover(one, other)
 

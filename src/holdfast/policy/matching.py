@@ -45,7 +45,7 @@ class PreparedRule:
             reason=f"{reason}; instead: {rule.instead}" if rule.instead else reason,
             source=rule.source,
         )
-        is_of_call = not self.scope or self.scope <= set(OPAQUE_ROLES)
+        is_of_call = not self.scope or self.scope <= OPAQUE_ROLES
         self._speaks_of_bare = is_of_call
         # No claim is made for an opaque role; what a rule holds up for its sake, it holds up whatever the claim.
         self._speaks_of_all = not self.scope or (is_of_call and rule.is_wide)

@@ -103,9 +103,7 @@ class RulePolicy:
         judged: list[Verdict] = []
         others: list[Verdict] = [self._loosest_for(tool, None)]
         for roles in (tool.roles or {}).values():
-            ways = [
-                set(each) - set(OPAQUE_ROLES) for each in (roles.default, *(one.roles for one in roles.when))
-            ]
+            ways = [set(each) - OPAQUE_ROLES for each in (roles.default, *(one.roles for one in roles.when))]
             best = [_of(max, [self._loosest_for(tool, role) for role in way]) for way in ways if way]
             if all(ways):
                 judged.append(_of(min, best))

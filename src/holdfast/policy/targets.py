@@ -21,11 +21,11 @@ from holdfast.policy.hosts import canonical_url
 
 PATH_ROLES: tuple[Role, ...] = ("read-path", "write-path", "delete-path", "write-history", "delete-history")
 URL_ROLES: tuple[Role, ...] = ("fetch-url", "git-remote-url", "proxy-domain")
-DATA_ROLES: tuple[Role, ...] = ("content", "none")
+DATA_ROLES: frozenset[Role] = frozenset(("content", "none"))
 """Roles of arguments that refer to nothing."""
-OPAQUE_ROLES: tuple[Role, ...] = (
-    "branch-name", "commit-message", "email-body", "share-permission", *DATA_ROLES,
-)  # fmt: skip
+OPAQUE_ROLES: frozenset[Role] = DATA_ROLES | {
+    "branch-name", "commit-message", "email-body", "share-permission",
+}  # fmt: skip
 """Roles that are never judged by themselves; a rule may still ask for them."""
 
 

@@ -20,12 +20,12 @@ from holdfast.cli import exits
 from holdfast.cli.console import Console, visible
 from holdfast.cli.judged_call import request_for
 from holdfast.cli.known_tools import with_tools
-from holdfast.cli.recorded_calls import Place, recorded_calls
+from holdfast.cli.recorded_calls import RecordedCalls
 from holdfast.core import SystemClock, counted, encode
+from holdfast.core.errors import JournalDamaged
 from holdfast.policy import (
-    RecordedCall,
+    Backtesting,
     RulePolicy,
-    backtest,
     compare,
     explain,
     lint,
@@ -209,26 +209,35 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
     home = Home.default()
     home.prepare()
     store = await EmbeddedStore.start(home, clock=SystemClock())
+    testing, calls = Backtesting(policy, tools=policy.document.tools), RecordedCalls(home.workspace)
+    unread: list[str] = []
     try:
         if arguments.session is not None:
             sessions = [await store.find(arguments.session)]
         else:
             sessions = [summary.id for summary in await store.sessions()]
-        history: dict[Place, RecordedCall] = {}
         for session in sessions:
-            history.update(recorded_calls(await store.read(session), session, home.workspace(session)))
+            try:
+                recorded = await store.read(session)
+            except JournalDamaged as damage:
+                unread.append(session)
+                console.say(f"{session} is left out: {damage}", "ask", folds=True)
+                console.say(f"hint: {damage.hint}", folds=True)
+                continue
+            for call in calls.find(recorded):
+                testing.judge(call)
     finally:
         await store.close()
-    told = backtest(policy, history.values(), tools=policy.document.tools)
+    told = testing.told(unread=unread)
+    code = exits.ERROR if unread else exits.OK
     if arguments.json:
         console.json(told)
-        return exits.OK
+        return code
     for shift in told.shifts:
         console.print(visible(f"{shift.count:>6}  {shift.before} -> {shift.after}  {shift.operation}"))
-    console.print(
-        f"{counted(told.calls, 'call')} of {counted(len(sessions), 'session')}: {told.changed} otherwise, {told.looser} looser"
-    )
-    return exits.OK
+    read = counted(len(sessions) - len(unread), "session")
+    console.print(f"{counted(told.calls, 'call')} of {read}: {told.changed} otherwise, {told.looser} looser")
+    return code
 
 
 def _load(arguments: argparse.Namespace, reference: str, *, is_checked: bool = True) -> RulePolicy:
