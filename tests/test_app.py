@@ -22,8 +22,8 @@ from holdfast.core import (
     Returned,
     Tool,
 )
-from holdfast.core.errors import HoldfastError, InvalidInput, PathRefused, SessionHeld
-from holdfast.models import ModelSettings, ScriptedModel, open_model, say
+from holdfast.core.errors import HoldfastError, InvalidInput, ModelMissing, PathRefused, SessionHeld
+from holdfast.models import QWEN_CODER, ModelSettings, ScriptedModel, open_model, say
 from holdfast.models.provider import ProviderModel
 from holdfast.models.stub import StubServer
 from holdfast.policy import FixedPolicy
@@ -85,6 +85,20 @@ async def say_it(session: Session) -> None:
 
 def files_with_it(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
+
+
+async def test_installed_weights_are_those_of_the_home_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "another"))
+    runtime = await Runtime.start(home=tmp_path / "home")
+    with pytest.raises(ModelMissing, match="is not installed"):
+        await runtime.create(model=f"local:{QWEN_CODER.name}")
+    runtime.home.models.mkdir()
+    (runtime.home.models / QWEN_CODER.file).write_bytes(b"GGUF")
+    session = await runtime.create(model=f"local:{QWEN_CODER.name}")
+    assert session.status.model == f"local:{QWEN_CODER.name}"
+    await runtime.close()
 
 
 async def test_a_file_that_bears_the_name_of_a_policy_does_not_take_its_place(

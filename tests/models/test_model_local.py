@@ -244,6 +244,6 @@ async def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
 
 def test_weights_that_are_not_installed_are_said_so(tmp_path: Path) -> None:
     with pytest.raises(ModelMissing, match="is not installed"):
-        open_model("local:qwen2.5-coder-1.5b", environ={"HOLDFAST_HOME": str(tmp_path)})
+        open_model("local:qwen2.5-coder-1.5b", weights=tmp_path)
     with pytest.raises(InvalidConfig):
-        open_model("local:no-such-weights", environ={"HOLDFAST_HOME": str(tmp_path)})
+        open_model("local:no-such-weights", weights=tmp_path)

@@ -224,6 +224,7 @@ class Runtime:
             choices,
             self.settings,
             policies=self.home.policies,
+            weights=self.home.models,
             policy_before=policy_before,
             model_before=model_before,
             running_in=running_in,

@@ -187,7 +187,7 @@ class ServerDesk:
         """The proposals with what a model adds; without it where the model does not answer."""
         from holdfast.models import Prompt, open_model
 
-        model = open_model(name)
+        model = open_model(name, weights=self._home.models)
 
         async def ask(question: str) -> str:
             prompt = Prompt(

@@ -12,7 +12,6 @@ from holdfast.models.local import (
     Weights,
     install_file,
     install_weights,
-    models_folder,
 )
 from holdfast.models.opening import open_model
 from holdfast.models.patience import Patience
@@ -51,7 +50,6 @@ __all__ = [
     "key_variables",
     "keys_present",
     "local_servers",
-    "models_folder",
     "open_model",
     "parse_spec",
     "price",

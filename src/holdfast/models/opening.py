@@ -10,6 +10,7 @@ from holdfast.models.keys import find_key
 from holdfast.models.patience import Patience
 from holdfast.models.settings import ModelSettings
 from holdfast.models.specs import ModelSpec, check_address, is_loopback, parse_spec
+from holdfast.store import Home
 
 if TYPE_CHECKING:
     import httpx2
@@ -31,8 +32,12 @@ def open_model(
     settings: ModelSettings | None = None,
     environ: Mapping[str, str] | None = None,
     patience: Patience | None = None,
+    weights: Path | None = None,
 ) -> Model:
-    """The model a spec names, ready to be asked. Raises InvalidConfig, or ModelMissing where its key is missing."""
+    """The model a spec names, ready to be asked. Raises InvalidConfig, or ModelMissing where its key is missing.
+
+    `weights` is the folder of installed weights, where it is not that of the person's home.
+    """
     settings = settings or ModelSettings()
     environ = os.environ if environ is None else environ
     parsed = parse_spec(spec)
@@ -45,7 +50,7 @@ def open_model(
             from holdfast.models.local import LocalModel, find_weights
 
             return LocalModel(
-                find_weights(parsed.name, environ),
+                find_weights(parsed.name, weights or Home.default().models),
                 name=str(parsed),
                 settings=settings,
                 patience=_patience(settings, patience),

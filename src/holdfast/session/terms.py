@@ -70,6 +70,7 @@ def settle(
     settings: Settings,
     *,
     policies: Path,
+    weights: Path,
     policy_before: str = "",
     model_before: str = "",
     running_in: str = "",
@@ -84,7 +85,7 @@ def settle(
     is_ours = choices.get("needs_model", True) and (given is None or isinstance(given, str))
     model: Model | None = None
     if is_ours:
-        model = _open_model(str(given or model_before), settings)
+        model = _open_model(str(given or model_before), settings, weights)
     elif choices.get("needs_model", True) and not isinstance(given, str):
         model = given
     return Terms(
@@ -132,7 +133,7 @@ def _engine_of_open_run(engine: str) -> Sandbox | None:
     return next((known for known in get_args(Sandbox) if known == engine), None)
 
 
-def _open_model(name: str, settings: Settings) -> Model:
+def _open_model(name: str, settings: Settings, weights: Path) -> Model:
     asking = msgspec.structs.replace(settings.asking, model=settings.model or "")
     found = name or resolve_model(os.environ, asking)
     if found is None:
@@ -140,7 +141,7 @@ def _open_model(name: str, settings: Settings) -> Model:
             "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start a local server",
             hint="choose one with --model provider:name, or see a whole session without any: holdfast demo",
         )
-    return open_model(found, settings=asking)
+    return open_model(found, settings=asking, weights=weights)
 
 
 def _absolute(policy: str) -> str:

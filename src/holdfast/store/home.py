@@ -39,6 +39,11 @@ class Home:
         return self.root / "policies"
 
     @property
+    def models(self) -> Path:
+        """Weights of models that run on this machine."""
+        return self.root / "models"
+
+    @property
     def grants(self) -> Path:
         """Standing yeses for every session."""
         return self.root / "grants.json"

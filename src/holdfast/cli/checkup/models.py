@@ -18,18 +18,18 @@ async def check_models(home: Home) -> list[Finding]:
     state: State = "ok" if keys else "note"
     return [
         Finding(part="keys", state=state, told=told, fix="export ANTHROPIC_API_KEY=..."),
-        await _model(_settings(home)),
+        await _model(home, _settings(home)),
     ]
 
 
-async def _model(settings: ModelSettings) -> Finding:
+async def _model(home: Home, settings: ModelSettings) -> Finding:
     spec = resolve_model(os.environ, settings)
     if spec is None:
         servers = [model for server in await local_servers() for model in server.models]
         fix = f"holdfast config set model {servers[0]}" if servers else "set a key, or holdfast model install"
         return Finding(part="model", state="bad", told="no model is configured", fix=fix)
     try:
-        model = open_model(spec, settings=settings)
+        model = open_model(spec, settings=settings, weights=home.models)
     except HoldfastError as error:
         return Finding(
             part="model", state="bad", told=f"{spec}: {error}", fix=error.hint or "holdfast model list"

@@ -32,7 +32,6 @@ from holdfast.models import (
     install_weights,
     keys_present,
     local_servers,
-    models_folder,
     open_model,
     price,
     price_list,
@@ -91,7 +90,7 @@ class _Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def _list(console: Console, *, is_json: bool) -> int:
-    folder = models_folder(os.environ)
+    folder = Home.default().models
     with Progress(lambda: "looks for local servers"):
         servers = await local_servers()
     choices = _Choices(
@@ -192,7 +191,7 @@ async def _install(console: Console, name: str, file: Path | None) -> int:
     weights = WEIGHTS.get(name)
     if weights is None:
         raise InvalidInput(f"there is no {name!r} to install", hint=f"one of: {', '.join(WEIGHTS)}")
-    folder = models_folder(os.environ)
+    folder = Home.default().models
     console.say(f"{weights.title}, {weights.size / 1e9:.1f} GB, licence {weights.licence}, into {folder}")
     if file is not None:
         with Progress(lambda: f"checks {file}"):

@@ -5,14 +5,7 @@ Needs the extra `local`. It is small: good for trying things out and for simple 
 
 from holdfast.models.local.installing import install_file, install_weights
 from holdfast.models.local.model import LocalModel
-from holdfast.models.local.weights import (
-    QWEN_CODER,
-    WEIGHTS,
-    Weights,
-    WeightsPart,
-    find_weights,
-    models_folder,
-)
+from holdfast.models.local.weights import QWEN_CODER, WEIGHTS, Weights, WeightsPart, find_weights
 
 __all__ = [
     "QWEN_CODER",
@@ -23,5 +16,4 @@ __all__ = [
     "find_weights",
     "install_file",
     "install_weights",
-    "models_folder",
 ]

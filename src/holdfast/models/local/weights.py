@@ -82,14 +82,8 @@ QWEN_CODER = Weights(
 WEIGHTS: Mapping[str, Weights] = {QWEN_CODER.name: QWEN_CODER}
 
 
-def models_folder(environ: Mapping[str, str]) -> Path:
-    """Where installed weights lie."""
-    home = environ.get("HOLDFAST_HOME", "").strip()
-    return (Path(home).expanduser() if home else Path.home() / ".holdfast") / "models"
-
-
-def find_weights(name: str, environ: Mapping[str, str]) -> Path:
-    """The file for `local:NAME`: any path of a GGUF file, or weights that are installed."""
+def find_weights(name: str, folder: Path) -> Path:
+    """The file for `local:NAME`: any path of a GGUF file, or weights that are installed in the folder."""
     if name.endswith(".gguf") or "/" in name:
         return Path(name).expanduser()
     known = WEIGHTS.get(name)
@@ -98,7 +92,7 @@ def find_weights(name: str, environ: Mapping[str, str]) -> Path:
             f"{name!r} is neither a GGUF file nor one of {', '.join(WEIGHTS)}",
             hint="give the path of a GGUF file",
         )
-    path = models_folder(environ) / known.file
+    path = folder / known.file
     if not path.is_file():
         raise ModelMissing(f"{known.title} is not installed", hint=f"holdfast model install {known.name}")
     return path
