@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.policy import canonical_url
+from holdfast.policy import canonical_url, hosts
 from holdfast.policy.git_remotes import canonical_remote
 from holdfast.policy.hosts import canonical_host, canonical_pattern, is_public, match_host
 
@@ -193,3 +193,11 @@ def test_a_canonical_host_stays_as_it_is(text: str) -> None:
 @pytest.mark.parametrize("host", ["fe80::1%eth0", "fe80::1%25eth0", "2606:4700::1111%1"])
 def test_an_address_that_means_another_host_on_every_machine_is_none(host: str) -> None:
     assert canonical_host(host) is None
+
+
+def test_a_host_without_end_is_none_and_is_not_remembered() -> None:
+    assert canonical_host("a." * 126 + "a") is not None
+    assert canonical_host("%61" * 63) == "a" * 63
+    before = hosts._canonical_host.cache_info().currsize
+    assert canonical_host("a" * 1_000_000) is None
+    assert hosts._canonical_host.cache_info().currsize == before

@@ -38,6 +38,8 @@ _UNSAFE = re.compile(r"[\x00-\x20\x7f-\x9f\\\u200b-\u200f\u2028-\u202f\u2060-\u2
 _ADDRESS_IN_NAME = re.compile(r"(?<!\d)(?:\d{1,3}[.-]){3}\d{1,3}(?!\d)")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+_LONGEST_HOST = 4 * 253
+"""As it may be written, each character as an escape. More is no host, and not for the memory of those that were seen."""
 _IDNA_DEVIATIONS = frozenset("ßς\u200c\u200d")
 
 
@@ -72,9 +74,13 @@ def canonical_url(text: str, *, role: Role = "fetch-url", argument: str = "url")
     )
 
 
-@lru_cache(maxsize=1024)
 def canonical_host(host: str) -> str | None:
     """Lower case, punycode, addresses written out; None for what is no host."""
+    return _canonical_host(host) if len(host) <= _LONGEST_HOST else None
+
+
+@lru_cache(maxsize=1024)
+def _canonical_host(host: str) -> str | None:
     host = unquote(host).lower().removesuffix(".")
     if ":" in host:
         return _canonical_ip6(host)
