@@ -33,14 +33,14 @@ def open_folder(path: Path, home: Path) -> Path:
     Whether the folder is trusted is for the caller to ask.
     """
     real = Path(os.path.realpath(path.expanduser()))
-    if is_of_the_system(str(real)):
-        raise InvalidInput(f"{str(path)!r} is a folder of the system", hint=_ONE_PROJECT)
     if not real.is_dir():
         raise InvalidInput(f"{str(path)!r} is no folder", hint="name a folder that exists")
     own = os.path.realpath(home)
     for place, what in ((own, "Holdfast's own folder"), (os.path.realpath(Path.home()), "the home folder")):
-        if is_within(place, str(real)):
+        if is_within(place, str(real)) or str(real) == "/":
             raise InvalidInput(f"{str(path)!r} is or contains {what}", hint=_ONE_PROJECT)
+    if is_of_the_system(str(real)):
+        raise InvalidInput(f"{str(path)!r} is a folder of the system", hint=_ONE_PROJECT)
     if is_within(str(real), own):
         raise InvalidInput(f"{str(path)!r} lies in Holdfast's own folder", hint="open a folder outside of it")
     return real
