@@ -5,12 +5,13 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from holdfast.core import AGENT, Amount, Call, Decision, Limits, Proposed, call_id
+from holdfast.core import AGENT, Amount, Call, Decision, Limits, Performed, Proposed, call_id
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     GENESIS,
     AnyEvent,
     CallIntended,
+    CallSettled,
     SessionOpened,
     TurnEnded,
     TurnReopened,
@@ -95,3 +96,9 @@ def test_an_unknown_price_stays_unknown_in_a_sum() -> None:
 def test_narrowing_takes_the_stricter_of_each_limit() -> None:
     both = Limits(tokens=10, steps=5).narrowed(Limits(tokens=7, calls=3))
     assert both == Limits(tokens=7, steps=5, calls=3)
+
+
+def test_a_call_that_spent_nothing_says_nothing_of_it() -> None:
+    settled = CallSettled(call=CALL.id, status="ok", amount=Performed().amount)
+    assert b"amount" not in encode_event(settled)
+    assert decode_event(encode_event(settled)) == settled

@@ -39,6 +39,7 @@ from holdfast.core.events import (
     chain,
     encode_event,
 )
+from holdfast.core.fold import Fold
 from holdfast.core.ids import EscalationId
 from holdfast.store import Journal, Store
 
@@ -182,6 +183,29 @@ async def test_a_follower_hears_everything_once_and_in_order(store: Store) -> No
     await asyncio.gather(*(journal.append(said(n)) for n in range(2, 10)))
     assert heard == list(journal.recorded)
     assert [one.seq for one in heard] == list(range(1, 11))
+
+
+class _Said(Fold[MessagePosted]):
+    """What was said, and counts."""
+
+    def reset(self) -> None:
+        self.turns: list[int] = []
+
+    def apply(self, event: MessagePosted, entry: Recorded) -> None:
+        self.turns.append(event.turn)
+
+
+async def test_a_fold_hears_what_it_heeds_and_every_rewind_whenever_it_came(store: Store) -> None:
+    journal = await store.create(opened())
+    early = _Said(journal)
+    await journal.append(said(1), ended(1))
+    await journal.append(said(2), ended(2))
+    late = _Said(journal)
+    assert early.turns == late.turns == [1, 2]
+    await journal.append(SessionRewound(seq=3, turn=1, principal=PERSON))
+    assert early.turns == late.turns == [1]
+    await journal.append(said(2))
+    assert early.turns == late.turns == _Said(journal).turns == [1, 2]
 
 
 async def test_a_follower_that_raises_neither_stops_the_others_nor_the_append(store: Store) -> None:
