@@ -223,6 +223,22 @@ async def test_a_file_that_grows_while_it_is_read_is_kept_as_long_as_it_was(
     assert (entry.size, entry.fingerprint) == (25, digest_bytes(b"x" * 25))
 
 
+async def test_a_file_that_the_system_does_not_let_us_read_is_one_that_was_not_kept(root: Path) -> None:
+    (root / "theirs").write_bytes(b"x")
+
+    class Denied(keeping_module._Measure):
+        def take(self, descriptor: int, start: int, length: int, *, whole: Whole | None = None) -> Kept:
+            raise PermissionError
+
+    @asynccontextmanager
+    async def denied() -> AsyncIterator[Denied]:
+        yield Denied()
+
+    looks = list(look_everywhere(Root(root)))
+    (entry,) = (await keeping_module.Keeper(Root(root), denied).entries(looks)).values()
+    assert (entry.kind, entry.size) == ("unkept", 1)
+
+
 @pytest.mark.parametrize("replaced", ["above/ws", "above"])
 async def test_a_link_in_the_place_of_the_folder_or_of_one_above_it_leads_nowhere(
     tmp_path: Path, replaced: str
