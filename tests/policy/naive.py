@@ -1,6 +1,6 @@
 """A second evaluator, written to be checked by reading: no index, no cache, no compiled form, every rule tried."""
 
-from tests.policy.naive_patterns import argument, glob, host, literal, low, name, op
+from tests.policy.naive_patterns import argument, beneath, glob, host, name, op
 
 from holdfast.core import NameTarget, PathTarget, Target, UrlTarget, Verdict
 from holdfast.policy import PolicyDocument, Request, Rule
@@ -71,7 +71,8 @@ def fits(rule: Rule, role: str | None, target: Target | None, request: Request) 
     for test in tests:
         subjects = [target] if role in test.roles else [t for t in request.targets if t.role in test.roles]
         passed = [passes(rule, test, subject) for subject in subjects]
-        if not any(passed):
+        caught = [rule.verdict in HOLDS_UP and beneath(test, one, request.targets) for one in subjects]
+        if not any(passed + caught):
             return None
         is_whole = is_whole and all(passed)
     within = all(argument(test, request) for test in rule.arguments)
@@ -82,16 +83,9 @@ def passes(rule: Rule, test: object, target: Target | None) -> bool:
     is_wide = rule.verdict in HOLDS_UP
     if isinstance(target, PathTarget) and test is rule.paths and rule.paths is not None:
         inside, real = target.location.inside, target.location.real
-        folders = [folder + "/" for folder in rule.paths.folders]
-        hit = any((real + "/").startswith(folder) for folder in folders)
-        if is_wide and target.role == "delete-path":
-            hit = hit or any(folder.startswith(real.rstrip("/") + "/") for folder in folders)
+        hit = any((real + "/").startswith(folder + "/") for folder in rule.paths.folders)
         if inside is None:
             return hit or rule.paths.outside
-        if is_wide and target.role == "delete-path":
-            starts = [literal(p) for p in rule.paths.globs]
-            above = "" if inside == "." else low(inside) + "/"
-            hit = hit or any(s and (s + "/").startswith(above) for s in starts)
         return hit or rule.paths.inside or any(glob(p, inside, is_wide) for p in rule.paths.globs)
     if isinstance(target, UrlTarget) and test is rule.hosts and rule.hosts is not None:
         return any(host(pattern, target, is_wide) for pattern in rule.hosts.patterns)

@@ -4,9 +4,9 @@ import ipaddress
 import unicodedata
 from urllib.parse import unquote
 
-from holdfast.core import UrlTarget
+from holdfast.core import PathTarget, Target, UrlTarget
 from holdfast.policy import Request
-from holdfast.policy.rules import ArgumentTest
+from holdfast.policy.rules import ArgumentTest, PathTest
 
 LOCAL = (
     "localhost",
@@ -119,3 +119,22 @@ def argument(test: ArgumentTest, request: Request) -> bool:
 def op(pattern: str, operation: str) -> bool:
     group, _, verb = operation.partition(".")
     return pattern in {"*", operation} or (bool(verb) and pattern in {f"{group}.*", f"*.{verb}"})
+
+
+def beneath(test: object, target: Target | None, targets: tuple[Target, ...]) -> bool:
+    """Whether a call takes with a folder what a test names in it."""
+    if not isinstance(target, PathTarget) or not isinstance(test, PathTest):
+        return False
+    inside, above = target.location.inside, target.location.real.rstrip("/") + "/"
+    hit = any((folder + "/").startswith(above) for folder in test.folders)
+    if inside is not None:
+        over = "" if inside == "." else low(inside) + "/"
+        hit = hit or any(literal(p) and (literal(p) + "/").startswith(over) for p in test.globs)
+    return hit and takes_all(target, targets)
+
+
+def takes_all(target: Target, targets: tuple[Target, ...]) -> bool:
+    if target.role not in ("read-path", "write-path"):
+        return target.role == "delete-path"
+    read, written = ([t.argument for t in targets if t.role == role] for role in ("read-path", "write-path"))
+    return any(one != other for one in read for other in written)

@@ -165,6 +165,22 @@ def random_rule_about_mail(rng: random.Random, number: int) -> Rule:
     )
 
 
+def random_rule_about_moves(rng: random.Random, number: int) -> Rule:
+    """A rule about what is read, written or deleted, often something within a folder that is moved."""
+    return Rule(
+        name=f"r{number}",
+        verdict=rng.choice(VERDICTS),
+        operations=("fs.move",),
+        roles=rng.choice([(), (), ("write-path",)]),
+        paths=PathTest(
+            roles=tuple(rng.sample(PATH_ROLES, rng.randint(1, 3))),
+            globs=some(rng, GLOBS, 2),
+            folders=("/data/x",) if rng.random() < 0.3 else (),
+            outside=rng.random() < 0.3,
+        ),
+    )
+
+
 def random_document(rng: random.Random) -> PolicyDocument:
     rules = [random_rule(rng, number) for number in range(rng.randint(0, 8))]
     return PolicyDocument(

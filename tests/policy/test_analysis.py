@@ -11,8 +11,10 @@ from holdfast.policy import (
     KNOWN_TOOLS,
     FixedPolicy,
     LexicalPaths,
+    PolicyDocument,
     RecordedCall,
     Request,
+    Rule,
     RulePolicy,
     annotate,
     backtest,
@@ -28,6 +30,7 @@ from holdfast.policy import (
     visible,
 )
 from holdfast.policy.parse import parse_policy
+from holdfast.policy.rules import PathTest
 from holdfast.world import WORLD_TOOLS
 
 
@@ -133,6 +136,15 @@ def test_a_rule_behind_a_wider_one_is_unreachable(rules: str) -> None:
 )
 def test_a_rule_that_can_still_decide_is_not_called_unreachable(rules: str) -> None:
     assert ("unreachable", "b") not in codes(policy(rules))
+
+
+def test_a_deny_behind_a_question_still_decides_about_the_folder_above() -> None:
+    paths = PathTest(roles=("delete-path",), globs=("src/keys",))
+    ask = Rule(name="a", verdict="escalate", operations=("world.delete",), paths=paths)
+    deny = Rule(name="b", verdict="deny", operations=("world.delete",), paths=paths)
+    one = RulePolicy(PolicyDocument(name="as a compiled policy has it", rules=(ask, deny)))
+    assert one.judge(request("world.delete", {"path": "src"})).rule == "b"
+    assert ("unreachable", "b") not in codes(one)
 
 
 def test_a_rule_that_the_lists_refuse_is_unreachable() -> None:

@@ -112,6 +112,38 @@ def test_paths_deleting_or_moving_a_folder_counts_for_what_a_deny_holds_beneath_
     assert judge(one, "world.delete", {"path": "srcs"}).rule == "open"
 
 
+def test_paths_moving_or_copying_a_folder_reads_what_a_deny_of_reading_holds_beneath_it() -> None:
+    tools = "tools: {fs.copy: {source: read-path, target: write-path}}\n"
+    one = policy("  - {name: closed, deny: '*', roles: [read-path], paths: ['src/secret/**']}\n" + ALL, tools)
+    for path in ("src", "src/secret", "SRC", "."):
+        assert judge(one, "world.move", {"source": path, "destination": "x"}).rule == "closed", path
+        assert judge(one, "fs.copy", {"source": path, "target": "x"}).rule == "closed", path
+    assert judge(one, "world.move", {"source": "srcs", "destination": "x"}).rule == "all"
+    assert judge(one, "world.move", {"source": "a", "destination": "src"}).rule == "all"
+    assert judge(one, "world.entries", {"path": "src"}).rule == "all", (
+        "the names in a folder are not its files"
+    )
+    assert judge(one, "world.delete", {"path": "src", "recursive": True}).rule == "all"
+
+
+def test_paths_moving_a_folder_writes_what_a_deny_of_writing_holds_beneath_its_new_place() -> None:
+    one = policy("  - {name: closed, deny: '*', roles: [write-path], paths: ['.github/workflows']}\n" + ALL)
+    assert judge(one, "world.move", {"source": "mine", "destination": ".github"}).rule == "closed"
+    assert judge(one, "world.move", {"source": "mine", "destination": ".github/x"}).rule == "all"
+    assert judge(one, "world.make_folder", {"path": ".github"}).rule == "all"
+
+
+def test_paths_a_question_about_something_in_a_folder_lifts_no_deny_of_the_folder() -> None:
+    ask = "  - {name: ask, escalate: 'world.*', paths: [src/secret]}\n"
+    calls: list[tuple[str, JsonObject]] = [
+        ("world.delete", {"path": "src", "recursive": True}),
+        ("world.move", {"source": "src", "destination": "src/secret/x"}),
+    ]
+    for operation, arguments in calls:
+        assert judge(policy(ask), operation, arguments).rule == "default-deny"
+        assert judge(policy(ask + OPEN), operation, arguments).rule == "ask"
+
+
 def test_paths_deleting_a_folder_counts_for_a_folder_that_a_deny_names_beneath_it() -> None:
     tools = "tools: {fs.remove: {path: delete-path}}\n"
     one = policy("  - {name: closed, deny: fs.remove, within: [/data/keep]}\n" + ALL, tools)

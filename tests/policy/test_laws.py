@@ -7,7 +7,13 @@ from collections import Counter
 import msgspec
 import pytest
 from tests.policy.naive import judge
-from tests.policy.random_policies import random_document, random_request, random_rule, random_rule_about_mail
+from tests.policy.random_policies import (
+    random_document,
+    random_request,
+    random_rule,
+    random_rule_about_mail,
+    random_rule_about_moves,
+)
 
 from holdfast.core import STRICTNESS
 from holdfast.policy import PolicyDocument, Request, RulePolicy, lint, loosest, tighten
@@ -23,22 +29,22 @@ def pairs(seed: int, policies: int) -> list[tuple[PolicyDocument, list[Request]]
     ]
 
 
-def mails(seed: int, policies: int) -> list[tuple[PolicyDocument, list[Request]]]:
-    """Policies and calls of a tool that takes several values of several roles."""
+def crowds(seed: int, policies: int) -> list[tuple[PolicyDocument, list[Request]]]:
+    """Policies about one tool that takes several values of several roles, and calls of it."""
     rng = random.Random(seed)
-    return [
-        (
-            PolicyDocument(
-                name="mail", rules=tuple(random_rule_about_mail(rng, n) for n in range(rng.randint(1, 4)))
-            ),
-            [random_request(rng, "mail.send") for _ in range(CALLS_A_POLICY)],
+    made: list[tuple[PolicyDocument, list[Request]]] = []
+    for _ in range(policies):
+        operation, random_rule_about = rng.choice(
+            [("mail.send", random_rule_about_mail), ("fs.move", random_rule_about_moves)]
         )
-        for _ in range(policies)
-    ]
+        rules = tuple(random_rule_about(rng, number) for number in range(rng.randint(1, 4)))
+        calls = [random_request(rng, operation) for _ in range(CALLS_A_POLICY)]
+        made.append((PolicyDocument(name="crowd", rules=rules), calls))
+    return made
 
 
 def agree(seed: int, policies: int) -> None:
-    for document, requests in pairs(seed, policies) + mails(seed, policies // 4):
+    for document, requests in pairs(seed, policies) + crowds(seed, policies // 4):
         policy = RulePolicy(document)
         for request in requests:
             decision = policy.judge(request)
@@ -102,7 +108,7 @@ def test_a_lower_tier_only_narrows() -> None:
 
 
 def test_one_more_target_never_allows_more() -> None:
-    for document, requests in pairs(10, 150) + mails(10, 150):
+    for document, requests in pairs(10, 150) + crowds(10, 300):
         policy = RulePolicy(document)
         for request in requests:
             counts = Counter(target.role for target in request.targets)
@@ -155,7 +161,7 @@ def test_rules_found_to_be_covered_are_those_that_an_earlier_one_covers() -> Non
 
 def test_a_rule_that_is_called_unreachable_never_decides() -> None:
     found = 0
-    for document, requests in pairs(18, 400) + mails(18, 200):
+    for document, requests in pairs(18, 400) + crowds(18, 200):
         policy = RulePolicy(document)
         unreachable = {finding.rule for finding in lint(policy) if finding.code == "unreachable"}
         found += len(unreachable)

@@ -61,8 +61,9 @@ def _paths_cover(one: Rule, other: Rule) -> bool:
         return True
     if narrow is None or not _look_at_the_same(one, wide, other, narrow):
         return False
-    if other.is_wide and not one.is_wide and not wide.inside:
-        return False
+    holds_all = wide.inside and (wide.outside or not narrow.folders)
+    if other.is_wide and STRICTNESS[one.verdict] < STRICTNESS[other.verdict] and not holds_all:
+        return False  # the other is read wider, or holds up a folder for what lies in it, which is then left to it
     return _inside_covers(wide, narrow) and (
         wide.outside or not (narrow.outside or set(narrow.folders) - set(wide.folders))
     )

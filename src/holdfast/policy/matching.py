@@ -18,7 +18,7 @@ from holdfast.policy.contract import Request
 from holdfast.policy.globs import compiled_glob, fold
 from holdfast.policy.hosts import match_host
 from holdfast.policy.rules import ArgumentTest, HostTest, NameTest, PathTest, Rule
-from holdfast.policy.targets import OPAQUE_ROLES, same
+from holdfast.policy.targets import OPAQUE_ROLES, same, takes_all
 
 
 class PreparedRule:
@@ -77,28 +77,30 @@ class PreparedRule:
                 return "an argument is not within its bounds"
         return None
 
-    def decides(self, role: Role | None, request: Request) -> bool:
-        """Whether a rule that fits a claim has the last word on it: a deny has, others where they fit all values beside it.
+    def decides(self, role: Role | None, target: Target | None, request: Request) -> bool:
+        """Whether a rule that fits a claim has the last word on it: a deny has, others where everything that they look at is
+        theirs, each value beside the claim's own and all that lies beneath a folder.
 
-        One that fits some of them sets how strict the decision is at least, and the rules behind it decide: otherwise a value
+        One that fits some of it sets how strict the decision is at least, and the rules behind it decide: otherwise a value
         put beside another would lift a deny, or get round a question.
         """
         if self.verdict == "deny" or self.is_unconditional:
             return True
         if self.scope and role is not None and role not in self.scope:
             return False
-        return all(
-            test.passes(other)
-            for test in self._tests
-            if role not in test.roles
-            for other in _having(request.targets, test.roles)
-        )
+        for test in self._tests:
+            if role not in test.roles:
+                if not all(test.covers(other) for other in _having(request.targets, test.roles)):
+                    return False
+            elif self.rule.is_wide and (target is None or not test.covers(target)):
+                return False
+        return True
 
     def _passes(self, test: "_Test", role: Role | None, target: Target | None, request: Request) -> bool:
         """A test of the claim's own role looks at its target; one of other roles at all that the call has: one is enough."""
         if role in test.roles:
-            return target is not None and test.passes(target)
-        return any(test.passes(other) for other in _having(request.targets, test.roles))
+            return target is not None and test.touches(target, request)
+        return any(test.touches(other, request) for other in _having(request.targets, test.roles))
 
 
 class _Test:
@@ -106,8 +108,13 @@ class _Test:
 
     roles: frozenset[Role]
 
-    def passes(self, target: Target) -> bool:
+    def covers(self, target: Target) -> bool:
+        """Whether the target passes."""
         raise NotImplementedError
+
+    def touches(self, target: Target, request: Request) -> bool:
+        """Whether the target passes, or something passes that the call takes with it."""
+        return self.covers(target)
 
 
 class _Paths(_Test):
@@ -118,7 +125,7 @@ class _Paths(_Test):
         self.folders = tuple(folder.rstrip("/") for folder in test.folders)
         self._is_wide = is_wide
 
-    def passes(self, target: Target) -> bool:
+    def covers(self, target: Target) -> bool:
         if not isinstance(target, PathTarget):
             return False
         location, real = target.location, target.location.real
@@ -127,12 +134,17 @@ class _Paths(_Test):
                 return True
         elif self.test.inside or any(glob.matches(location.inside) for glob in self.globs):
             return True
-        if any(real == folder or real.startswith(folder + "/") for folder in self.folders):
+        return any(real == folder or real.startswith(folder + "/") for folder in self.folders)
+
+    def touches(self, target: Target, request: Request) -> bool:
+        if self.covers(target):
             return True
-        return self._is_wide and target.role == "delete-path" and self._lies_beneath(location)
+        if not self._is_wide or not isinstance(target, PathTarget):
+            return False
+        return takes_all(target, request.targets) and self._lies_beneath(target.location)
 
     def _lies_beneath(self, location: Location) -> bool:
-        """Deleting a folder deletes what a pattern or a folder beneath it holds back."""
+        """Whoever takes a folder takes what a pattern or a folder beneath it holds back."""
         above = location.real.rstrip("/") + "/"
         if any(folder.startswith(above) for folder in self.folders):
             return True
@@ -148,7 +160,7 @@ class _Hosts(_Test):
         self._patterns = test.patterns
         self._is_wide = is_wide
 
-    def passes(self, target: Target) -> bool:
+    def covers(self, target: Target) -> bool:
         if not isinstance(target, UrlTarget):
             return False
         return any(match_host(one, target, is_wide=self._is_wide) for one in self._patterns)
@@ -160,7 +172,7 @@ class _Names(_Test):
         self._names = test.names
         self._is_wide = is_wide
 
-    def passes(self, target: Target) -> bool:
+    def covers(self, target: Target) -> bool:
         if not isinstance(target, NameTarget):
             return False
         value = fold(target.value) if self._is_wide else target.value

@@ -8,9 +8,11 @@ not with the number of rules. Rules that begin with a wildcard, or ask for nothi
 from collections.abc import Iterator
 
 from holdfast.core import NameTarget, PathTarget, Role, Target, UrlTarget
+from holdfast.policy.contract import Request
 from holdfast.policy.globs import fold
 from holdfast.policy.matching import PreparedRule
 from holdfast.policy.rules import names_operation
+from holdfast.policy.targets import takes_all
 
 _Numbered = tuple[int, PreparedRule]
 
@@ -35,13 +37,14 @@ class RuleIndex:
         return found
 
     def candidates(
-        self, operation: str, role: Role | None, target: Target | None
+        self, request: Request, role: Role | None, target: Target | None
     ) -> Iterator[PreparedRule] | tuple[PreparedRule, ...]:
         """The rules that may hold for a claim, in order; every rule that does hold is among them."""
+        operation = request.call.operation
         drawer = self._drawers.get((operation, role))
         if drawer is None:
             drawer = self._drawers[operation, role] = _Drawer(self.for_operation(operation), role)
-        return drawer.candidates(target)
+        return drawer.candidates(target, request)
 
 
 class _Drawer:
@@ -50,10 +53,13 @@ class _Drawer:
     def __init__(self, rules: tuple[PreparedRule, ...], role: Role | None) -> None:
         always: list[_Numbered] = []
         filed: dict[str, list[_Numbered]] = {}
+        deep: list[_Numbered] = []
         for number, rule in enumerate(rules):
             if not rule.speaks_of(role):
                 continue
             beginnings = _beginnings_of_rule(rule, role)
+            if beginnings and rule.rule.is_wide and rule.paths is not None:
+                deep.append((number, rule))
             for beginning in beginnings or ():
                 filed.setdefault(beginning, []).append((number, rule))
             if beginnings is None:
@@ -61,9 +67,13 @@ class _Drawer:
         self._always = tuple(always)
         self._always_rules = tuple(rule for _, rule in always)
         self._filed = filed
+        self._deep = tuple(deep)
+        """Those that also hold up a folder in which something lies that they name."""
         self._deepest = max((beginning.count("/") for beginning in filed), default=0)
 
-    def candidates(self, target: Target | None) -> Iterator[PreparedRule] | tuple[PreparedRule, ...]:
+    def candidates(
+        self, target: Target | None, request: Request
+    ) -> Iterator[PreparedRule] | tuple[PreparedRule, ...]:
         if target is None or not self._filed:
             return self._always_rules
         found = {
@@ -71,6 +81,8 @@ class _Drawer:
             for beginning in _beginnings_of_target(target, self._deepest)
             for number, rule in self._filed.get(beginning, ())
         }
+        if self._deep and takes_all(target, request.targets):
+            found.update(self._deep)
         if not found:
             return self._always_rules
         found.update(self._always)
@@ -83,7 +95,7 @@ def _beginnings_of_rule(rule: PreparedRule, role: Role | None) -> set[str] | Non
         return None
     paths, hosts = rule.rule.paths, rule.rule.hosts
     if paths is not None and rule.paths is not None and role in paths.roles:
-        if paths.inside or paths.outside or (role == "delete-path" and rule.rule.is_wide):
+        if paths.inside or paths.outside:
             return None
         beginnings = {fold(glob.literal) for glob in rule.paths.globs} | set(rule.paths.folders)
         return None if "" in beginnings else beginnings

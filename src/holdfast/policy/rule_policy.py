@@ -77,7 +77,7 @@ class RulePolicy:
         for rule in self._index.for_operation(request.call.operation):
             obstacle = rule.obstacle(claim.role, claim.target, request)
             if obstacle is None:
-                if rule.decision is decision or rule.decides(claim.role, request):
+                if rule.decision is decision or rule.decides(claim.role, claim.target, request):
                     break
                 obstacle = "it fits only some of the values"
             found.append((rule.rule, obstacle))
@@ -153,7 +153,7 @@ class RulePolicy:
         gate = self.document.host_gates.get(request.call.operation.partition(".")[0])
         stranger = _stranger(claim.target, ("*",) if gate is None else gate)
         least: Decision | None = None
-        for rule in self._index.candidates(request.call.operation, claim.role, claim.target):
+        for rule in self._index.candidates(request, claim.role, claim.target):
             if rule.obstacle(claim.role, claim.target, request) is not None:
                 continue
             names_host = gate is None and claim.role in rule.host_roles
@@ -162,7 +162,7 @@ class RulePolicy:
             else:
                 decision = _ask_about_host(stranger)
             least = decision if least is None else strictest([least, decision])
-            if rule.decides(claim.role, request):
+            if rule.decides(claim.role, claim.target, request):
                 return least
         last = self._default(request) if stranger is None or gate is None else _ask_about_host(stranger)
         return last if least is None else strictest([least, last])

@@ -1,6 +1,6 @@
 """From arguments to targets: what each argument means, and where it leads. The one step of judging that may do I/O."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from holdfast.core import (
     ArgumentRoles,
@@ -21,6 +21,7 @@ from holdfast.policy.hosts import canonical_url
 
 PATH_ROLES: tuple[Role, ...] = ("read-path", "write-path", "delete-path", "write-history", "delete-history")
 URL_ROLES: tuple[Role, ...] = ("fetch-url", "git-remote-url", "proxy-domain")
+_CARRYING: tuple[Role, ...] = ("read-path", "write-path")
 DATA_ROLES: frozenset[Role] = frozenset(("content", "none"))
 """Roles of arguments that refer to nothing."""
 OPAQUE_ROLES: frozenset[Role] = DATA_ROLES | {
@@ -71,6 +72,16 @@ def targets_of(
                 else:
                     found.append(NameTarget(role=role, argument=name, value=_text(element)))
     return tuple(found)
+
+
+def takes_all(target: Target, targets: Iterable[Target]) -> bool:
+    """Whether a call takes with a path all that lies beneath it: by deleting it, or by reading at one place and writing at
+    another, as whoever moves or copies does."""
+    if target.role not in _CARRYING:
+        return target.role == "delete-path"
+    read = {one.argument for one in targets if one.role == "read-path"}
+    written = {one.argument for one in targets if one.role == "write-path"}
+    return bool(read and written) and len(read | written) > 1
 
 
 def holds(condition: Condition, arguments: Mapping[str, Json]) -> bool:
