@@ -25,6 +25,7 @@ from holdfast.core.events import (
     SessionReconfigured,
     SessionRenamed,
     SessionResumed,
+    SessionRewound,
     TurnEnded,
     TurnReopened,
 )
@@ -68,23 +69,27 @@ def is_activity(recorded: Recorded) -> bool:
 def fold(session: SessionId, recorded: Sequence[Recorded]) -> Tally:
     """The whole of a journal, folded."""
     tally = advance(begin(session), _counted(recorded))
-    if not recorded:
-        return tally
-    last = next((record.at_ms for record in reversed(recorded) if is_activity(record)), 0)
-    line = msgspec.structs.replace(tally.summary, events=recorded[-1].seq, active_ms=last)
-    return msgspec.structs.replace(tally, summary=line)
+    return _dated(tally, recorded) if recorded else tally
 
 
 def advance(tally: Tally, recorded: Sequence[Recorded]) -> Tally:
     """Some events further. A rewind cannot be folded forward: fold the whole journal again."""
-    if recorded and _CALLS.issuperset([type(record.event) for record in recorded]):  # most events are
-        last = recorded[-1]
-        line = msgspec.structs.replace(tally.summary, events=last.seq, active_ms=last.at_ms)
-        return Tally(summary=line, open_turn=tally.open_turn, waiting=tally.waiting)
-    folding = _Folding(tally)
-    for record in recorded:
-        folding.take(record)
-    return folding.tally()
+    if not recorded:
+        return tally
+    if telling := [record for record in recorded if type(record.event) not in _CALLS]:
+        folding = _Folding(tally)
+        for record in telling:
+            folding.take(record)
+        tally = folding.tally()
+    return _dated(tally, recorded)
+
+
+def _dated(tally: Tally, recorded: Sequence[Recorded]) -> Tally:
+    """With how many events there are, and when something was last done."""
+    last = next((record.at_ms for record in reversed(recorded) if is_activity(record)), None)
+    active_ms = tally.summary.active_ms if last is None else last
+    line = msgspec.structs.replace(tally.summary, events=recorded[-1].seq, active_ms=active_ms)
+    return Tally(summary=line, open_turn=tally.open_turn, waiting=tally.waiting)
 
 
 class _Changes(dict[str, Any]):
@@ -121,9 +126,6 @@ class _Folding:
     def take(self, record: Recorded) -> None:
         """One event further."""
         line = self._line
-        line["events"] = record.seq
-        if is_activity(record):
-            line["active_ms"] = record.at_ms
         match record.event:
             case MessagePosted(turn=turn, text=text):
                 self._begin_turn(turn, text)
@@ -181,6 +183,8 @@ class _Folding:
         self._line["tokens"] += usage.input_tokens + usage.output_tokens
 
 
-def _counted(recorded: Sequence[Recorded]) -> list[Recorded]:
+def _counted(recorded: Sequence[Recorded]) -> Sequence[Recorded]:
+    if SessionRewound not in {type(record.event) for record in recorded}:
+        return recorded
     counted = {record.seq for record in effective(recorded)}
     return [record for record in recorded if record.seq in counted or isinstance(record.event, _LASTING)]
