@@ -1,6 +1,7 @@
 """One contract, every world: memory, folder (both ways of opening) and staged over each of them."""
 
 import errno
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -139,8 +140,9 @@ def test_lists_are_sorted_files_and_dots_must_be_asked_for(world: World) -> None
             world.list(bad)
 
 
+@pytest.mark.timeout(180)  # by walk, each step goes all the way down
 def test_folders_may_lie_deeper_in_each_other_than_a_program_recurses(world: World) -> None:
-    deep = "/".join(["d"] * 1500)
+    deep = "/".join(["d"] * (sys.getrecursionlimit() + 50))
     world.write(f"{deep}/leaf", b"x")
     assert world.read(f"{deep}/leaf") == b"x"
     world.delete("d", recursive=True)
