@@ -123,7 +123,7 @@ class _Paths(_Test):
         self.roles = frozenset(test.roles)
         self.globs = [compiled_glob(pattern, is_wide) for pattern in test.globs]
         self.folders = tuple(folder.rstrip("/") for folder in test.folders)
-        self._is_wide = is_wide
+        self._names_places = is_wide and bool(self.globs or self.folders)
 
     def covers(self, target: Target) -> bool:
         if not isinstance(target, PathTarget):
@@ -139,7 +139,7 @@ class _Paths(_Test):
     def touches(self, target: Target, request: Request) -> bool:
         if self.covers(target):
             return True
-        if not self._is_wide or not isinstance(target, PathTarget):
+        if not self._names_places or not isinstance(target, PathTarget):
             return False
         return takes_all(target, request.targets) and self._lies_beneath(target.location)
 

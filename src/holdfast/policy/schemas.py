@@ -76,7 +76,8 @@ def _compile(schema: Json, root: _Root, depth: int) -> Check:
         checks.append(root.references.setdefault(reference, _Reference(reference, root)))
     types = schema.get("type")
     if types is not None:
-        checks.append(partial(_check_type, _names(types)))
+        exact = frozenset(_EXACT[name] for name in _names(types) if name in _EXACT)
+        checks.append(partial(_check_type, _names(types), exact))
     if "const" in schema:
         checks.append(partial(_check_choice, (schema["const"],)))
     if isinstance(choices := schema.get("enum"), list):
@@ -156,7 +157,13 @@ def _reject(name: str, value: Json) -> str | None:
     return f'Argument "{name}" is refused by the schema of the tool.'
 
 
-def _check_type(types: tuple[str, ...], name: str, value: Json) -> str | None:
+_EXACT: dict[str, type] = {"string": str, "boolean": bool, "integer": int, "array": list, "object": dict}
+"""Whose values are of a type at first sight."""
+
+
+def _check_type(types: tuple[str, ...], exact: frozenset[type], name: str, value: Json) -> str | None:
+    if type(value) in exact:
+        return None
     kind = kind_of(value)
     if kind in types or (kind == "integer" and "number" in types):
         return None

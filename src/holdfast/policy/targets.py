@@ -1,6 +1,6 @@
 """From arguments to targets: what each argument means, and where it leads. The one step of judging that may do I/O."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.core import (
     ArgumentRoles,
@@ -60,7 +60,7 @@ def targets_of(
             value = ""  # git chooses a remote by its settings, so none is not nowhere
         if not judged or value is None:
             continue
-        for element in _elements(value):
+        for element in (value,) if isinstance(value, str) else _elements(value):
             for role in judged:
                 if role in PATH_ROLES:
                     found.append(_path_target(role, name, element, paths, located))
@@ -74,10 +74,10 @@ def targets_of(
     return tuple(found)
 
 
-def takes_all(target: Target, targets: Iterable[Target]) -> bool:
+def takes_all(target: Target, targets: Sequence[Target]) -> bool:
     """Whether a call takes with a path all that lies beneath it: by deleting it, or by reading at one place and writing at
     another, as whoever moves or copies does."""
-    if target.role not in _CARRYING:
+    if len(targets) < 2 or target.role not in _CARRYING:
         return target.role == "delete-path"
     read = {one.argument for one in targets if one.role == "read-path"}
     written = {one.argument for one in targets if one.role == "write-path"}
