@@ -23,7 +23,7 @@ class LexicalPaths:
         path = self._home + given[1:] if given == "~" or given.startswith("~/") else given
         if path == GUEST_ROOT or path.startswith(GUEST_ROOT + "/"):
             path = self._root + path[len(GUEST_ROOT) :]
-        real = posixpath.normpath(posixpath.join(self._root + "/", path))
+        real = posixpath.normpath(path if path[0] == "/" else f"{self._root}/{path}")
         protected = next((one for one in self._protected if _lies_in(real, one)), None)
         inside = real[len(self._root) + 1 :] or "." if _lies_in(real, self._root) else None
         return Location(given=given, real=real, inside=inside, protected=protected)
