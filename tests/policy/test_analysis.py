@@ -80,7 +80,7 @@ def test_an_explanation_tells_of_a_rule_that_fits_only_some_of_the_values() -> N
     refused = explain(policy(ask, head), given).claims[0]
     assert refused.decision.rule == "default-deny"
     assert [(over.rule, over.because) for over in refused.passed_over] == [
-        ("ask", "it fits only some of the values")
+        ("ask", "it fits only part of what the call names")
     ]
     asked = explain(policy(ask + "  - {name: all, allow: mail.send}", head), given).claims[0]
     assert (asked.decision.rule, asked.passed_over) == ("ask", ())

@@ -4,7 +4,7 @@
 2. The lists of operations refuse.
 3. The call falls into claims, one for each target (or for a role whose argument is left out, or for the bare call).
 4. Each claim gets the verdict of the first rule that holds for it; none holds: deny. A rule that holds for only some of the
-   values beside a claim does not decide it, but the verdict is at least as strict as that rule's.
+   values beside a claim, or of what lies in its folder, does not decide it, but the verdict is at least as strict as that rule's.
 5. The strictest claim decides.
 
 Our own documents put deny rules first, so that deny beats allow whatever the order of writing.
@@ -79,7 +79,7 @@ class RulePolicy:
             if obstacle is None:
                 if rule.decision is decision or rule.decides(claim.role, claim.target, request):
                     break
-                obstacle = "it fits only some of the values"
+                obstacle = "it fits only part of what the call names"
             found.append((rule.rule, obstacle))
         return tuple(found)
 
