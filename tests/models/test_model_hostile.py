@@ -92,6 +92,16 @@ async def test_a_piece_of_text_that_is_no_text_is_a_malformed_reply() -> None:
     assert ended.code == "model-unavailable"
 
 
+async def test_a_thought_that_is_no_text_is_a_malformed_reply() -> None:
+    events = list(WIRES["openai"].events(REPLY, model="m", size=4))
+    bodies: list[Any] = [body for name, body in events if name and "reasoning" in name]
+    thoughts = [body for body in bodies if "delta" in body]
+    assert thoughts
+    for thought in thoughts:
+        thought["delta"] = True
+    assert isinstance(await ask("openai", frames_of(events)), ModelError)
+
+
 @pytest.mark.parametrize("kind", WIRES)
 async def test_half_a_character_is_joined_with_its_other_half_or_marked(kind: str) -> None:
     content = frames_of(list(WIRES[kind].events(REPLY, model="m", size=4)))

@@ -89,7 +89,7 @@ def from_library(response: library.ModelResponse, provider: str) -> tuple[ModelM
         raise MalformedReply("the reply has no end")
     finish = _FINISHES[response.finish_reason]
     response, is_whole = _without_cut_calls(response) if finish == "length" else (response, True)
-    parts = _checked(tuple(part for given in response.parts for part in _part(given)))
+    parts = _parts(response)
     calls = [part for part in parts if isinstance(part, ToolCallPart)]
     if len({call.id for call in calls}) != len(calls):
         parts, is_whole = _renumbered(parts), False
@@ -99,11 +99,12 @@ def from_library(response: library.ModelResponse, provider: str) -> tuple[ModelM
     return ModelMessage(parts=parts, wire=wire), finish
 
 
-def _checked(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The same parts, or MalformedReply: the library hands on what the provider sent, a number for a name included, and
+def _parts(response: library.ModelResponse) -> tuple[Part, ...]:
+    """Its parts as ours, or MalformedReply: the library hands on what the provider sent, a number for a name included, and
     what no journal can hold.
     """
     try:
+        parts = [part for given in response.parts for part in _part(given)]
         return msgspec.json.decode(msgspec.json.encode(parts), type=tuple[Part, ...])
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise MalformedReply(f"a part of it is not what it should be ({error})") from None
