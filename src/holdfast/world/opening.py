@@ -13,7 +13,7 @@ from holdfast.world.names import is_within
 _ONE_PROJECT = "open the folder of one project instead"
 # With all that lies in it; the memory behind /dev/shm is there for everybody.
 _SYSTEM_TREE = re.compile(
-    r"/((boot|dev(?!/shm(/|$))|etc|proc|sys)|(usr/)?(s?bin|include|lib(32|64|x32|exec)?))(/.*)?", re.DOTALL
+    r"/((boot|dev(?!/shm(/|$))|etc|proc|sys)|(usr/)?(s?bin|include|lib\w*))(/.*)?", re.DOTALL
 )
 # Itself and not what lies in it, which may be one person's project: /usr/local/src/tool, /srv/site, /tmp/trial.
 _SHARED_FOLDER = re.compile(
