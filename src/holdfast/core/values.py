@@ -70,8 +70,3 @@ def digest(value: object) -> str:
 def digest_bytes(content: bytes) -> str:
     """SHA-256 of raw bytes, in hex: how blobs are named."""
     return hashlib.sha256(content).hexdigest()
-
-
-def kebab(class_name: str) -> str:
-    """`CallSettled` -> `call-settled`: how a class is named in JSON."""
-    return "".join(f"-{c.lower()}" if c.isupper() else c for c in class_name).lstrip("-")

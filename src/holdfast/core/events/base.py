@@ -1,7 +1,7 @@
 """The base of all events."""
 
-from holdfast.core.values import Value, kebab
+from holdfast.core.values import Value
 
 
-class Event(Value, tag_field="event", tag=kebab):
-    """Base of all events."""
+class Event(Value, tag_field="event"):
+    """Base of all events. Each event names its tag: the tag is on disk and outlives the name of the class."""

@@ -9,14 +9,14 @@ from holdfast.core.tools import Change
 from holdfast.core.values import Json
 
 
-class CallRefused(Event):
+class CallRefused(Event, tag="call-refused"):
     """A call was not made: malformed, denied, over budget, or a person said no."""
 
     call: Call
     decision: Decision
 
 
-class CallIntended(Event):
+class CallIntended(Event, tag="call-intended"):
     """A call is about to be made. On disk before anything happens."""
 
     call: Call
@@ -31,7 +31,7 @@ class CallIntended(Event):
     reserved: Amount = NOTHING
 
 
-class CallSettled(Event):
+class CallSettled(Event, tag="call-settled"):
     """A call is over. `result` is what the guest was given, bounded; `error` is why it failed."""
 
     call: CallId

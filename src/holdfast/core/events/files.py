@@ -5,21 +5,21 @@ from holdfast.core.ids import Principal
 from holdfast.core.tools import Change
 
 
-class ProposalsCommitted(Event):
+class ProposalsCommitted(Event, tag="proposals-committed"):
     """Staged changes were made for good, all of these or none."""
 
     changes: tuple[Change, ...]
     principal: Principal
 
 
-class ProposalsRejected(Event):
+class ProposalsRejected(Event, tag="proposals-rejected"):
     """Staged changes were dropped."""
 
     paths: tuple[str, ...]
     principal: Principal
 
 
-class RestorePointMade(Event):
+class RestorePointMade(Event, tag="restore-point-made"):
     """The workspace as it was after a turn can be brought back from this blob."""
 
     turn: int
@@ -30,7 +30,7 @@ class RestorePointMade(Event):
     """How many of them are not listed."""
 
 
-class SessionRewound(Event):
+class SessionRewound(Event, tag="session-rewound"):
     """Everything after `seq` is history that no longer counts: chat, files, staged changes, budget, grants."""
 
     seq: int

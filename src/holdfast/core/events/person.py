@@ -6,13 +6,13 @@ from holdfast.core.ids import EscalationId, GrantId, Principal
 from holdfast.core.limits import Limits
 
 
-class EscalationOpened(Event):
+class EscalationOpened(Event, tag="escalation-opened"):
     """A call waits for a person."""
 
     escalation: Escalation
 
 
-class EscalationAnswered(Event):
+class EscalationAnswered(Event, tag="escalation-answered"):
     """A person answered; the first valid answer is the one recorded."""
 
     escalation: EscalationId
@@ -21,26 +21,26 @@ class EscalationAnswered(Event):
     transport: str
 
 
-class EscalationExpired(Event):
+class EscalationExpired(Event, tag="escalation-expired"):
     """Nobody answered in time, or nobody could: that is a no."""
 
     escalation: EscalationId
     reason: str
 
 
-class GrantGiven(Event):
+class GrantGiven(Event, tag="grant-given"):
     """A standing yes from here on."""
 
     grant: Grant
 
 
-class GrantRevoked(Event):
+class GrantRevoked(Event, tag="grant-revoked"):
     """A standing yes was taken back."""
 
     grant: GrantId
 
 
-class BudgetRaised(Event):
+class BudgetRaised(Event, tag="budget-raised"):
     """The session's limits are these from here on."""
 
     limits: Limits
@@ -51,7 +51,7 @@ class BudgetRaised(Event):
     """The id of the request that asked for it from another process, so that it is heeded once."""
 
 
-class BudgetWarned(Event):
+class BudgetWarned(Event, tag="budget-warned"):
     """Four fifths of a limit are spent."""
 
     dimension: str

@@ -17,7 +17,7 @@ class Parent(Value):
     seq: int
 
 
-class SessionOpened(Event):
+class SessionOpened(Event, tag="session-opened"):
     """The first event of every journal."""
 
     format: int = FORMAT
@@ -36,19 +36,19 @@ class SessionOpened(Event):
     """Of a fork: ids of grants and approvals in its parent's part that were taken back there since; they do not hold here."""
 
 
-class SessionRenamed(Event):
+class SessionRenamed(Event, tag="session-renamed"):
     """A session got another name, or none."""
 
     name: str | None
 
 
-class SessionPinned(Event):
+class SessionPinned(Event, tag="session-pinned"):
     """A session is, or no longer is, exempt from pruning."""
 
     is_pinned: bool
 
 
-class SessionReconfigured(Event):
+class SessionReconfigured(Event, tag="session-reconfigured"):
     """Policy, model or workspace changed from here on; an empty field stayed as it was."""
 
     policy: str = ""
@@ -57,22 +57,22 @@ class SessionReconfigured(Event):
     workspace: str = ""
 
 
-class SessionPaused(Event):
+class SessionPaused(Event, tag="session-paused"):
     """No turn is taken until it is resumed."""
 
 
-class SessionResumed(Event):
+class SessionResumed(Event, tag="session-resumed"):
     """Turns are taken again."""
 
 
-class SessionClosed(Event):
+class SessionClosed(Event, tag="session-closed"):
     """No more turns. Nothing is deleted."""
 
     how: Literal["completed", "aborted", "failed"] = "completed"
     reason: str = ""
 
 
-class Noted(Event):
+class Noted(Event, tag="noted"):
     """Something worth telling the person that changes nothing."""
 
     code: str

@@ -11,7 +11,7 @@ from holdfast.core.usage import Usage
 from holdfast.core.values import Json
 
 
-class MessagePosted(Event):
+class MessagePosted(Event, tag="message-posted"):
     """A message began a turn."""
 
     turn: int
@@ -22,7 +22,7 @@ class MessagePosted(Event):
     """The sender's own id of it, where it has one: the same message twice is one turn."""
 
 
-class CodePosted(Event):
+class CodePosted(Event, tag="code-posted"):
     """Code from the host began a turn; no model is asked."""
 
     turn: int
@@ -31,7 +31,7 @@ class CodePosted(Event):
     principal: Principal
 
 
-class ModelAsked(Event):
+class ModelAsked(Event, tag="model-asked"):
     """The model is about to be asked; without a reply after it, the request may have been paid for nothing."""
 
     turn: int
@@ -40,7 +40,7 @@ class ModelAsked(Event):
     reserved: Amount = NOTHING
 
 
-class ModelReplied(Event):
+class ModelReplied(Event, tag="model-replied"):
     """The model answered."""
 
     turn: int
@@ -51,7 +51,7 @@ class ModelReplied(Event):
     finish: Finish = "stop"
 
 
-class ModelFailed(Event):
+class ModelFailed(Event, tag="model-failed"):
     """The model did not answer; `usage` is what was paid all the same."""
 
     turn: int
@@ -61,7 +61,7 @@ class ModelFailed(Event):
     usage: Usage = Usage()
 
 
-class RunStarted(Event):
+class RunStarted(Event, tag="run-started"):
     """A guest began to run code. Seed and start time make a second run of it the same run."""
 
     turn: int
@@ -79,7 +79,7 @@ class RunStarted(Event):
     """Of the first run in a process: the engine's version and what it can do here, which walls stand below it included."""
 
 
-class RunParked(Event):
+class RunParked(Event, tag="run-parked"):
     """A guest stopped in the middle of a line because its call waits for a person."""
 
     turn: int
@@ -94,7 +94,7 @@ class RunParked(Event):
 RunStatus = Literal["ok", "error", "limit", "lost"]
 
 
-class RunEnded(Event):
+class RunEnded(Event, tag="run-ended"):
     """A guest's run is over; `state` names the blob with its state afterwards, `error` what the model is shown."""
 
     turn: int
@@ -110,7 +110,7 @@ class RunEnded(Event):
     """Why that one."""
 
 
-class ToolReturned(Event):
+class ToolReturned(Event, tag="tool-returned"):
     """What the model is told of one of its tool calls, word for word."""
 
     turn: int
@@ -120,7 +120,7 @@ class ToolReturned(Event):
     is_error: bool = False
 
 
-class TurnEnded(Event):
+class TurnEnded(Event, tag="turn-ended"):
     """The agent rests. `wall_seconds` is what the turn took while it was worked on, without waiting for a person."""
 
     turn: int
@@ -128,20 +128,20 @@ class TurnEnded(Event):
     wall_seconds: float = 0.0
 
 
-class TurnParked(Event):
+class TurnParked(Event, tag="turn-parked"):
     """A turn waits for a person, or the session was let go; `wall_seconds` is what it was worked on since it last began to be."""
 
     turn: int
     wall_seconds: float
 
 
-class TurnReopened(Event):
+class TurnReopened(Event, tag="turn-reopened"):
     """A turn that a budget stopped goes on where it was, because the budget was raised."""
 
     turn: int
 
 
-class HistoryCompacted(Event):
+class HistoryCompacted(Event, tag="history-compacted"):
     """Turns up to and with `through` are given to the model as this summary; the originals stay in the journal."""
 
     through: int
