@@ -102,7 +102,7 @@ class BareWasmtime:
     def __init__(self, component: int, tools: list[Any], folder: Path) -> None:
         from wasmtime import component as components
 
-        from holdfast.guests.wasi.settings import engine
+        from holdfast.guests.wasi.wasmtime_config import engine
 
         self._tools = tools
         self._folder = folder

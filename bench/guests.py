@@ -288,9 +288,9 @@ async def _opened_component() -> int:
 
 
 def _component_now() -> int:
-    from holdfast.guests.wasi import component, recipe
+    from holdfast.guests.wasi import component
 
-    found = component.open_proven(_CACHE, recipe.name(), KEY)
+    found = component.open_proven(_CACHE, component.component_name(), KEY)
     assert found is not None
     return found
 

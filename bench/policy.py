@@ -26,7 +26,7 @@ from holdfast.policy import (
     RulePolicy,
     targets_of,
 )
-from holdfast.policy.rules import PathTest
+from holdfast.policy.document import PathTest
 from holdfast.world import WorldPaths
 
 SIZES = (10, 100, 10_000)

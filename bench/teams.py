@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from uuid import uuid4
 
+from tests.support.provider_stub import StubServer
 from tests.teams import goose
 from tests.teams import installed as claude
 from tests.teams.brain import respond
@@ -25,7 +26,6 @@ from tests.teams.goose import of_goose
 from tests.teams.test_claude import environ, of_claude
 
 from holdfast.core import JsonObject, Principal, Returned, SystemClock
-from holdfast.models.stub import StubServer
 from holdfast.store import EmbeddedStore, Home
 from holdfast.teams import Letter, Pair, Roster
 from holdfast.teams.claude.agent import ClaudeAgent

@@ -20,7 +20,7 @@ from bench._world_peers import Git, Plain, Sandbox, copy
 from holdfast.core import SystemClock
 from holdfast.store import EmbeddedStore, Home
 from holdfast.world import FolderWorld, RestorePoints, StagedWorld, UndoJournal, WorldPaths
-from holdfast.world.descent import open_by_walk
+from holdfast.world.paths.open_beneath import open_by_walk
 
 FILES = 1000
 LARGE_FILES = 10_000

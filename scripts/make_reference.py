@@ -14,10 +14,10 @@ from typing import get_args
 
 import msgspec
 
-from holdfast.cli import exits
-from holdfast.cli.catalogue import GROUPS
-from holdfast.cli.explanations import explanations
-from holdfast.cli.manual import ManualParser, actions, load
+from holdfast.cli import exit_codes
+from holdfast.cli.command_list import GROUPS
+from holdfast.cli.error_help import explanations
+from holdfast.cli.help_pages import ManualParser, actions, load
 from holdfast.config import ProjectSettings, fields, tables
 from holdfast.core import events
 
@@ -106,9 +106,9 @@ def errors() -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def exit_codes() -> str:
+def exit_code_page() -> str:
     """Every exit code."""
-    rows = [f"| {code} | {meaning} |" for code, meaning in exits.MEANINGS.items()]
+    rows = [f"| {code} | {meaning} |" for code, meaning in exit_codes.MEANINGS.items()]
     head = [_MADE, "# Exit codes\n", "The same for every command.\n", "| code | meaning |", "|---|---|"]
     return "\n".join([*head, *rows]) + "\n"
 
@@ -127,7 +127,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "config.md": config,
     "events.md": event_kinds,
     "errors.md": errors,
-    "exit-codes.md": exit_codes,
+    "exit-codes.md": exit_code_page,
 }
 
 

@@ -19,8 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from holdfast.app import Runtime
-from holdfast.cli.audit_table import audit_table
-from holdfast.cli.narrator import Narrator
+from holdfast.cli.views.narrator import Narrator
+from holdfast.cli.views.tables import audit_table
 from holdfast.core import Escalation, Ok, Outcome, Proposed, Response
 from holdfast.models import QWEN_CODER, ModelSettings, open_model
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.support.provider_stub import StubServer
 
 import holdfast.workspace
 from holdfast.app import Runtime
@@ -25,7 +26,6 @@ from holdfast.core import (
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelMissing, PathRefused, SessionHeld
 from holdfast.models import QWEN_CODER, ModelSettings, ScriptedModel, open_model, say
 from holdfast.models.provider import ProviderModel
-from holdfast.models.stub import StubServer
 from holdfast.policy import FixedPolicy
 from holdfast.session import Gatekeeper, Session, Settings
 from holdfast.store import Home

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import holdfast
 PACKAGE = Path(holdfast.__file__).parent
 FLOORS = {
     "core": 0,
+    "process": 1,
     "store": 1,
     "policy": 2,
     "world": 2,
@@ -33,9 +35,12 @@ FLOORS = {
     "web": 8,
     "__main__": 8,
 }
-DOORS = {f"holdfast.core.{name}" for name in ("events", "errors", "fold", "landlock", "seccomp", "bare")}
-"""Modules of core that are doors of their own: the events, the errors, how to fold a journal, and the kernel's walls, which
-a process puts up before it loads anything else."""
+DOORS = {
+    *(f"holdfast.core.{name}" for name in ("events", "errors", "globs", "projection")),
+    *(f"holdfast.process.{path.stem}" for path in (PACKAGE / "process").glob("*.py")),
+}
+"""Modules that other packages import directly: events, errors, globs and projections, and the modules of `process`, because a
+process that confines itself imports them on the bare interpreter before anything else."""
 HEAVY = (
     "pydantic_ai",
     "pydantic",
@@ -72,7 +77,17 @@ def imported(path: Path) -> Iterator[str]:
                 for alias in node.names:
                     whole = f"{source}.{alias.name}"
                     is_module = whole in MODULES or f"{whole}.__init__" in MODULES
-                    yield whole if is_module else source
+                    yield whole if is_module and alias.name not in exported(source) else source
+
+
+@cache
+def exported(package: str) -> frozenset[str]:
+    """The names that a package's `__init__.py` imports: `prune` may be a function of the door and a module behind it."""
+    path = MODULES.get(f"{package}.__init__")
+    if path is None:
+        return frozenset()
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    return frozenset(alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names)
 
 
 def room(module: str) -> str:

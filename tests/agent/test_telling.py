@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent.telling import MAX_RETURN_CHARACTERS, told
+from holdfast.agent.tool_replies import MAX_RETURN_CHARACTERS, told
 from holdfast.core import JsonObject, Limits, Nonconverged, Ok, ToolMessage
 from holdfast.core.events import RunEnded
 from holdfast.guests import script

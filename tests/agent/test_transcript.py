@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent.transcript import Transcript
+from holdfast.agent.conversation import Transcript
 from holdfast.core import Message, UserMessage
 from holdfast.models import Prompt, say, use_all
 from holdfast.session import Settings

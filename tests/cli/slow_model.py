@@ -5,9 +5,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.support.provider_stub import StubServer
+
 from holdfast.core import JsonObject
 from holdfast.models import Reply
-from holdfast.models.stub import StubServer
 
 
 class SlowModel:

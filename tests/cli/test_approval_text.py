@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.cli.approval_text import exact_call, what_happens
-from holdfast.cli.narrator import describe
+from holdfast.cli.approvals.text import exact_call, what_happens
+from holdfast.cli.views.narrator import describe
 from holdfast.core import Call, Decision, Escalation, EscalationId, UrlTarget, call_id
 
 

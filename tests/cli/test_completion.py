@@ -12,7 +12,7 @@ import pytest
 from tests.cli.commands import Run, run
 from tests.cli.terminals import at_terminal
 
-from holdfast.cli.catalogue import COMMANDS
+from holdfast.cli.command_list import COMMANDS
 
 __all__ = ["run"]
 Complete = Callable[[str], list[str]]

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from holdfast.cli.console import Console
-from holdfast.cli.screen import PlainScreen
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.terminal.screen import PlainScreen
 
 HOSTILE = "gone \x1b[2J\x1b]0;owned\x07 \u202e back\r"
 SHOWN = "gone <U+001B>[2J<U+001B>]0;owned<U+0007> <U+202E> back<U+000D>\n"

@@ -11,9 +11,9 @@ from tests.cli.bare_engine import BareEngine
 from tests.cli.commands import Run, run
 from tests.cli.terminals import terminal
 
-from holdfast.cli import exits
-from holdfast.cli.checkup.home import TOO_LITTLE_BYTES
-from holdfast.cli.checkup.versions import check_versions
+from holdfast.cli import exit_codes
+from holdfast.cli.doctor.home import TOO_LITTLE_BYTES
+from holdfast.cli.doctor.versions import check_versions
 from holdfast.guests import Engines
 from holdfast.store import Home
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_looked_at_is_a_finding_and_the_rest_is_looked_at(run: Ru
 
 def test_on_a_narrow_terminal_the_words_stand_below_the_part(tmp_path: Path) -> None:
     with terminal("doctor", home=tmp_path, COLUMNS="50", TMPDIR=str(tmp_path), NO_COLOR="1") as typist:
-        assert typist.end() == exits.ERROR, "there is no model"
+        assert typist.end() == exit_codes.ERROR, "there is no model"
     lines = typist.seen.replace("\r", "").splitlines()
     place = lines.index("ok    sandbox lisp")
     assert lines[place + 1].startswith("      version 1: ")

@@ -7,8 +7,8 @@ import pytest
 from tests.cli.terminals import DELETE, prepared, terminal
 from tests.cli.test_task import holdfast
 
-from holdfast.cli.catalogue import COMMANDS
-from holdfast.cli.manual import actions, load
+from holdfast.cli.command_list import COMMANDS
+from holdfast.cli.help_pages import actions, load
 
 _REDRAWN = re.compile(r"[^\n]*\x1b\[K|\x1b\[[0-9;]*m")
 

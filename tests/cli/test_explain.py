@@ -11,8 +11,8 @@ import pytest
 from tests.cli.commands import Run, run
 
 import holdfast
-from holdfast.cli import exits
-from holdfast.cli.explanations import explanations
+from holdfast.cli import exit_codes
+from holdfast.cli.error_help import explanations
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import RunStatus
 
@@ -60,10 +60,10 @@ def test_a_code_is_explained_at_the_command_line(run: Run) -> None:
     assert "\n  do   " in done.out
 
 
-@pytest.mark.parametrize("code", exits.MEANINGS)
+@pytest.mark.parametrize("code", exit_codes.MEANINGS)
 def test_an_exit_code_is_explained(run: Run, code: int) -> None:
-    assert exits.MEANINGS[code] in run("explain", str(code)).out
-    assert exits.MEANINGS[code] in run("explain", "exit-codes").out
+    assert exit_codes.MEANINGS[code] in run("explain", str(code)).out
+    assert exit_codes.MEANINGS[code] in run("explain", "exit-codes").out
 
 
 def test_a_misspelt_code_is_answered_with_the_nearest(run: Run) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from holdfast.cli.keyboard import LineKeyboard
+from holdfast.cli.terminal.keyboard import LineKeyboard
 
 
 @contextmanager

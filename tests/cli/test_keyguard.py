@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.keyguard import QUIET_SECONDS, SETTLE_SECONDS, KeyGuard
+from holdfast.cli.approvals.key_guard import QUIET_SECONDS, SETTLE_SECONDS, KeyGuard
 from holdfast.core import FakeClock
 
 

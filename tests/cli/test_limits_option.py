@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from holdfast.cli.limits_option import parse_limits
+from holdfast.cli.option_types import parse_limits
 from holdfast.core import Limits
 from holdfast.core.errors import InvalidInput
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from tests.cli.commands import Run, run
 
-from holdfast.cli.catalogue import COMMANDS
-from holdfast.cli.manual import ManualParser, actions, load
+from holdfast.cli.command_list import COMMANDS
+from holdfast.cli.help_pages import ManualParser, actions, load
 
 __all__ = ["run"]
 

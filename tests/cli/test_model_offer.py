@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.terminals import terminal
-
-from holdfast.models.stub import StubServer
+from tests.support.provider_stub import StubServer
 
 MISSING_MODEL = 6
 

@@ -9,7 +9,7 @@ from tests.cli.commands import Run, run
 from tests.cli.terminals import at_terminal
 
 import holdfast.cli.commands.verify as verify
-from holdfast.cli.program_log import MOST_BYTES, MOST_RECORD_BYTES, logged
+from holdfast.cli.log_file import MOST_BYTES, MOST_RECORD_BYTES, logged
 
 __all__ = ["run"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.cli.terminals import at_terminal, prepared, runs, terminal
 from tests.cli.test_task import holdfast, script
 
-from holdfast.cli.progress import Progress
+from holdfast.cli.terminal.progress import Progress
 
 SLOW = runs("total = 0\nfor each in range(12_000_000):\n    total += each\ntotal")
 """A second or more of work in the sandbox."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.cli.terminals import terminal
 from tests.cli.test_task import holdfast, script
+from tests.support.provider_stub import StubServer
 
-from holdfast.cli.picker import Choice, Selection
-from holdfast.models.stub import StubServer
+from holdfast.cli.terminal.picker import Choice, Selection
 
 NOTICE = "Resuming session"
 

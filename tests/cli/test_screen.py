@@ -11,9 +11,9 @@ from tests.cli.terminals import DELETE, at_terminal, prepared, runs, terminal
 from tests.cli.test_conversation import begun, say, three
 from tests.cli.test_terminal import QUESTION, press
 
-from holdfast.cli.activity import Activity
-from holdfast.cli.folding import fold
-from holdfast.cli.status_line import status_line
+from holdfast.cli.chat.activity import Activity
+from holdfast.cli.terminal.status_line import status_line
+from holdfast.cli.terminal.wrap import fold
 from holdfast.core import Limits
 from holdfast.guests import script
 from holdfast.models import use

@@ -7,9 +7,8 @@ import pytest
 from tests.cli.terminals import terminal
 from tests.cli.test_task import holdfast, script
 
-from holdfast.cli.cells import cells, cut, padded, shortened, wrapped
-from holdfast.cli.folding import fold
-from holdfast.cli.session_table import row, sentence, span
+from holdfast.cli.terminal.wrap import cells, cut, fold, padded, shortened, wrapped
+from holdfast.cli.views.session_table import row, sentence, span
 from holdfast.core import SessionId
 from holdfast.store import SessionSummary
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.cli.terminals import DELETE, Typist, prepared, runs, terminal
 from tests.cli.test_task import holdfast
 
-from holdfast.cli.slash import COMMANDS
+from holdfast.cli.chat.slash import COMMANDS
 
 WRITE = runs("open('n.txt', 'w').write('new\\n')", text="I write it.")
 TYPED = (

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.cli.keyboard import LineKeyboard
-from holdfast.cli.line_editor import PlainLines
-from holdfast.cli.screen import PlainScreen
-from holdfast.cli.talk import Talk
+from holdfast.cli.chat.chat import Talk
+from holdfast.cli.terminal.keyboard import LineKeyboard
+from holdfast.cli.terminal.line_editor import PlainLines
+from holdfast.cli.terminal.screen import PlainScreen
 from holdfast.core import Ok
 from holdfast.core.events import MessagePosted, TurnEnded
 from holdfast.models import ScriptedModel

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from holdfast.app import Runtime
-from holdfast.cli.terminal import talk_at_terminal
+from holdfast.cli.chat.chat import talk_at_terminal
 from holdfast.core import Call, CallId
 from holdfast.models import OnText, Prompt, Reply, ScriptedModel
 from holdfast.session import Session

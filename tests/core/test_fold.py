@@ -4,7 +4,7 @@ from itertools import count
 
 from holdfast.core import PERSON, SessionId
 from holdfast.core.events import AnyEvent, Noted, Recorded, SessionRewound
-from holdfast.core.fold import Fold, Reading, effective
+from holdfast.core.projection import Fold, Reading, effective
 
 
 class Notes(Fold[Noted]):

@@ -14,7 +14,7 @@ from holdfast.guests import ScriptedEngine
 from holdfast.guests.lisp import LanguageToolset
 from holdfast.models import ModelToolset, ScriptedModel
 from holdfast.policy import validate_arguments
-from holdfast.session.person import PersonToolset
+from holdfast.session.tools import PersonToolset
 from holdfast.testing import memory_session
 from holdfast.world import MemoryWorld, StagedWorld, WorldToolset
 

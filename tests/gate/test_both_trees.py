@@ -5,7 +5,7 @@ import pytest
 from holdfast.core import Amount, Limits
 from holdfast.core.errors import BudgetExceeded
 from holdfast.gate import TreeBudget
-from holdfast.gate.tree import BothTrees
+from holdfast.gate.tree_budget import BothTrees
 
 
 def test_both_have_to_have_room_and_both_are_charged() -> None:

@@ -87,7 +87,7 @@ async def test_a_request_has_the_fields_of_the_guide_and_the_answer_of_the_guide
 
 
 def test_every_field_of_an_answer_stands_in_the_guide() -> None:
-    from holdfast.gate.rendezvous import _Answer
+    from holdfast.gate.approval_files import _Answer
 
     fields = {field.name for field in msgspec.structs.fields(_Answer)}
     assert fields == set(re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE))

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from holdfast.gate.patience import OutOfPatience, Patience
+from holdfast.gate.deadlines import OutOfPatience, Patience
 
 
 async def forever() -> None:

@@ -12,8 +12,7 @@ from tests.cli.commands import Run, run
 from tests.guests.engines import KEY, component_cache
 
 import holdfast.guests.wasi.component as component
-import holdfast.guests.wasi.recipe as recipe
-from holdfast.cli import exits
+from holdfast.cli import exit_codes
 from holdfast.store import Home
 
 __all__ = ["run"]  # a fixture: it stands here to be found
@@ -77,7 +76,7 @@ def test_limits_of_the_configuration_hold_and_are_explained(
     (tmp_path / "holdfast").mkdir(mode=0o700)
     (tmp_path / "holdfast" / "config.toml").write_text("[code]\nsteps = 5000\n")
     done = typed("exec", "--lang", language, code)
-    assert done.code == exits.ERROR
+    assert done.code == exit_codes.ERROR
     assert "5000 steps" in done.err
     assert "holdfast explain guest-limit" in done.err
     assert "`[code]`" in run("explain", "guest-limit").out
@@ -94,11 +93,11 @@ def test_code_that_waited_goes_on_without_a_model_in_the_sandbox_it_began_in(
     run: Run, typed: Run, language: str, code: str
 ) -> None:
     waits = typed("exec", "--lang", language, "-p", "ask-always", "--json", code)
-    assert waits.code == exits.WAITING
+    assert waits.code == exit_codes.WAITING
     session = json.loads(waits.out)["session"]
     assert json.loads(waits.out)["printed"] == "before\n"
     again = run("exec", "--session", session, "--json")
-    assert (again.code, json.loads(again.out)["printed"]) == (exits.WAITING, "before\n")
+    assert (again.code, json.loads(again.out)["printed"]) == (exit_codes.WAITING, "before\n")
     assert f"holdfast exec --session {session}" in run("approve").err
     done = run("exec", "--session", session, "--json")
     assert done.code == 0, done.err
@@ -111,7 +110,7 @@ def test_what_was_printed_before_a_wait_is_written_at_once_and_once(run: Run, ty
     waits = typed(
         "exec", "-p", "ask-always", "print('before')\nworld.write(path='a', content='x')\nprint('after')"
     )
-    assert (waits.code, waits.out) == (exits.WAITING, "before\n")
+    assert (waits.code, waits.out) == (exit_codes.WAITING, "before\n")
     run("approve")
     [session] = json.loads(run("sessions", "--json").out)
     assert run("exec", "--session", session["id"]).out == "before\nafter\n"
@@ -126,7 +125,7 @@ def test_where_nothing_waits_there_is_nothing_to_go_on_with(run: Run, typed: Run
 def test_a_refused_call_and_an_error_have_their_exit_codes(typed: Run) -> None:
     refused = typed("exec", "--no-escalations", "open('/etc/passwd').read()")
     failed = typed("exec", "1 / 0")
-    assert (refused.code, failed.code) == (exits.DENIED, exits.ERROR)
+    assert (refused.code, failed.code) == (exit_codes.DENIED, exit_codes.ERROR)
     assert "ZeroDivisionError" in failed.err
 
 
@@ -158,9 +157,9 @@ def test_the_sandboxes_are_tried_for_real(run: Run, tmp_path: Path) -> None:
 def install_component(home: Home) -> None:
     """Put the component that the tests have built into a home, under the home's own proof."""
     home.prepare()
-    found = component.open_proven(component_cache(), recipe.name(), KEY)
+    found = component.open_proven(component_cache(), component.component_name(), KEY)
     assert found is not None, "python -m tests.warming builds it"
-    name = recipe.name()
+    name = component.component_name()
     with open(found, "rb") as source, component.image_path(home.cache, name).open("wb") as target:
         shutil.copyfileobj(source, target)
     image = os.open(component.image_path(home.cache, name), os.O_RDONLY)

@@ -19,7 +19,7 @@ from holdfast.guests import Engine, Guest, GuestLimits, Run, RunRequest, Seal, p
 from holdfast.guests.python.checker import Checker
 from holdfast.guests.python.engine import PythonEngine
 from holdfast.guests.python.worker import Worker
-from holdfast.guests.python.workers import Workers
+from holdfast.guests.python.worker_pool import Workers
 
 ODD = Tool(
     name="odd-server.read-file",

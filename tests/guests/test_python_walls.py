@@ -8,8 +8,8 @@ import pytest
 from tests.guests.engines import KEY
 from tests.guests.test_python_guest import run, worker_pids
 
-import holdfast.core.landlock as landlock
-import holdfast.guests.walls.seccomp as seccomp
+import holdfast.process.landlock as landlock
+import holdfast.process.seccomp_profiles as seccomp_profiles
 from holdfast.core.errors import GuestError
 from holdfast.guests import python_engine
 from holdfast.guests.python.launcher import launcher
@@ -28,7 +28,7 @@ async def test_a_worker_has_no_environment_no_privileges_and_three_descriptors(
         assert (place / "environ").read_bytes() == b""
         assert status["NoNewPrivs"] == "1"
         assert {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
-        assert (status["Seccomp"] == "2") == seccomp.is_known_here()
+        assert (status["Seccomp"] == "2") == seccomp_profiles.is_known_here()
         assert sorted(int(each.name) for each in (place / "fd").iterdir()) == [0, 1, 2]
     await engine.close()
 
@@ -36,7 +36,7 @@ async def test_a_worker_has_no_environment_no_privileges_and_three_descriptors(
 def test_the_capabilities_say_which_walls_stand() -> None:
     notes = " ".join(python_engine(key=KEY).capabilities.notes)
     assert ("landlock version" in notes) == (landlock.version() > 0)
-    assert ("seccomp allow-list" in notes) == seccomp.is_known_here()
+    assert ("seccomp allow-list" in notes) == seccomp_profiles.is_known_here()
 
 
 async def test_an_interpreter_that_cannot_be_confined_runs_nothing(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.core import Tool
 from holdfast.core.errors import InvalidInput, SnapshotRefused
 from holdfast.guests import Seal, render_stubs
-from holdfast.guests.stubs import parameters, python_name
+from holdfast.guests.tool_stubs import parameters, python_name
 
 KEY = b"a key for tests, and only for them"
 NAMES = st.text(string.ascii_letters + "-_./ 0é:", min_size=1, max_size=12)

@@ -4,11 +4,11 @@ import pytest
 
 from holdfast.core import ArgumentRoles, Json, Location, Tool
 from holdfast.core.errors import PathRefused
-from holdfast.mcp.arguments import for_server
-from holdfast.mcp.definitions import read_definitions
-from holdfast.mcp.environment import environment_for
-from holdfast.mcp.extras import EXTRAS
-from holdfast.mcp.specs import ServerSpec
+from holdfast.mcp.client.resources import EXTRAS
+from holdfast.mcp.client.results import for_server
+from holdfast.mcp.client.tool_definitions import read_definitions
+from holdfast.mcp.config.environment import environment_for
+from holdfast.mcp.config.servers import ServerSpec
 
 PUT = Tool(
     name="files.put",

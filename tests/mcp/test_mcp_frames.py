@@ -10,11 +10,11 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from holdfast.core import FakeClock
-from holdfast.mcp.definitions import read_definitions
-from holdfast.mcp.ledger import Ledger, ProtocolBroken
-from holdfast.mcp.process import parse
-from holdfast.mcp.ration import Ration
-from holdfast.mcp.ward import BadLine, read_lines
+from holdfast.mcp.client.notifications import Ration
+from holdfast.mcp.client.pending_requests import Ledger, ProtocolBroken
+from holdfast.mcp.client.stdio import parse
+from holdfast.mcp.client.tool_definitions import read_definitions
+from holdfast.process.supervised import BadLine, read_lines
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

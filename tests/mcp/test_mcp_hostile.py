@@ -142,7 +142,7 @@ async def test_half_a_message_and_nothing_more_ends_the_server(
 ) -> None:
     bench = await hostile(opened, "halting")
     await bench.toolset.close()
-    monkeypatch.setattr("holdfast.mcp.process.STALL_SECONDS", 0.01)
+    monkeypatch.setattr("holdfast.mcp.client.stdio.STALL_SECONDS", 0.01)
     with pytest.raises(ToolFailed, match="server 'halting' sent half a message and was cut off"):
         await bench.call("work")
 

@@ -11,7 +11,7 @@ from tests.mcp.place import Place
 
 from holdfast.core.errors import InvalidConfig
 from holdfast.mcp import plan
-from holdfast.mcp.document import Document
+from holdfast.mcp.install.jsonc import Document
 
 CLIENTS = {
     "claude": ".mcp.json",

@@ -76,7 +76,7 @@ def test_a_destructive_hint_counts_and_a_harmless_one_does_not() -> None:
 
 @pytest.mark.parametrize("server", ["filesystem", "git", "fetch", "time", "sqlite", "github"])
 def test_every_conditional_role_is_one_of_the_default(server: str) -> None:
-    path = Path(__file__).parents[2] / "src" / "holdfast" / "mcp" / "roles" / f"{server}.json"
+    path = Path(__file__).parents[2] / "src" / "holdfast" / "mcp" / "trust" / "roles" / f"{server}.json"
     tools = json.loads(path.read_text())["servers"][server]["tools"]
     assert tools
     for tool in tools:
@@ -106,7 +106,7 @@ def test_the_roles_that_ship_fit_what_the_real_server_lists(path: Path) -> None:
 
 
 def test_a_list_was_recorded_of_every_server_whose_roles_ship() -> None:
-    roles = Path(__file__).parents[2] / "src" / "holdfast" / "mcp" / "roles"
+    roles = Path(__file__).parents[2] / "src" / "holdfast" / "mcp" / "trust" / "roles"
     assert {path.stem for path in DATA} == {path.stem for path in roles.glob("*.json")} - {"claude"}
 
 

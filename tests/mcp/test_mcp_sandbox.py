@@ -10,14 +10,14 @@ import pytest
 from tests.mcp.bench import SERVERS, Bench, Opener
 from tests.mcp.installed import filesystem_server, python_server
 
-import holdfast.core.landlock as landlock
-import holdfast.mcp.confine as confine
+import holdfast.process.confine_server_main as confine_server_main
+import holdfast.process.landlock as landlock
 from holdfast.core.errors import InvalidConfig
 from holdfast.mcp import load_servers
-from holdfast.mcp.sandbox import Sandbox, confined, read_sandbox
+from holdfast.mcp.config.sandbox import Sandbox, confined, read_sandbox
 
 pytestmark = pytest.mark.skipif(
-    landlock.version() < confine.OLDEST_LANDLOCK, reason="this kernel cannot confine programs"
+    landlock.version() < confine_server_main.OLDEST_LANDLOCK, reason="this kernel cannot confine programs"
 )
 REFUSED = "refused: Permission denied"
 
@@ -129,7 +129,7 @@ def test_on_a_kernel_that_cannot_confine_nothing_is_started(tmp_path: Path) -> N
     command = confined(Sandbox(), ["/usr/bin/touch", str(mark)], workspace=tmp_path, hidden=(), environ={})
     launcher = [sys.executable, str(SERVERS / "old_kernel.py"), *command]
     done = subprocess.run(launcher, capture_output=True, text=True, check=False, timeout=30)
-    assert done.returncode == confine.REFUSED
+    assert done.returncode == confine_server_main.REFUSED
     assert "cannot confine" in done.stderr
     assert "'sandbox': false" in done.stderr
     assert not mark.exists()
@@ -138,7 +138,7 @@ def test_on_a_kernel_that_cannot_confine_nothing_is_started(tmp_path: Path) -> N
 def test_everything_but_what_is_hidden_is_kept(tmp_path: Path) -> None:
     for name in ("a/b/c", "a/d", "e"):
         (tmp_path / name).mkdir(parents=True)
-    kept = set(confine.all_but([str(tmp_path / "a" / "b"), str(tmp_path / "nothing-yet")]))
+    kept = set(confine_server_main.all_but([str(tmp_path / "a" / "b"), str(tmp_path / "nothing-yet")]))
     assert {str(tmp_path / "a" / "d"), str(tmp_path / "e")} <= kept
     assert not {"/", str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")} & kept
 

@@ -5,9 +5,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 from tests.models.speaking import KEY, PROVIDERS, Serve, Speak, open_at
+from tests.support.provider_stub import Fault, StubServer
 
 from holdfast.models import Model, Reply, ScriptedModel
-from holdfast.models.stub import Fault, StubServer
 
 
 @pytest.fixture

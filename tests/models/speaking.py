@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
+from tests.support.provider_stub import StubServer
 
 from holdfast.core import FakeClock
 from holdfast.models import Model, ModelSettings, Patience, Reply, open_model
-from holdfast.models.stub import StubServer
 
 KEY = "stub-key"
 ENVIRON = {

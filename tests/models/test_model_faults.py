@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 from tests.models.speaking import PROVIDERS, Serve, StillClock, open_at
+from tests.support.provider_stub import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError
 
 from holdfast.core import UserMessage
 from holdfast.core.errors import ContextExceeded, ModelError, ModelRefused, ModelUnavailable
 from holdfast.models import ModelSettings, Prompt, ToolOffer
-from holdfast.models.stub import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError
 
 HELLO = Prompt(system="Be brief.", messages=(UserMessage(text="hello"),))
 TOOL = ToolOffer(name="look", description="", parameters={"type": "object", "properties": {}})

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.models.speaking import KEY, open_at
+from tests.support.provider_stub import Raw, StubServer
+from tests.support.provider_stub.anthropic import AnthropicWire
+from tests.support.provider_stub.chat import ChatWire
+from tests.support.provider_stub.gemini import GeminiWire
+from tests.support.provider_stub.responses import ResponsesWire
+from tests.support.provider_stub.wire import StreamEvent, Wire
 
 from holdfast.core import ModelMessage, TextPart, ThinkingPart, ToolCallPart, Usage, UserMessage, encode
 from holdfast.core.errors import ModelError
 from holdfast.models import ModelSettings, OnText, Prompt, Reply
-from holdfast.models.stub import Raw, StubServer
-from holdfast.models.stub.anthropic import AnthropicWire
-from holdfast.models.stub.chat import ChatWire
-from holdfast.models.stub.gemini import GeminiWire
-from holdfast.models.stub.responses import ResponsesWire
-from holdfast.models.stub.wire import StreamEvent, Wire
 
 WIRES: dict[str, Wire] = {
     "anthropic": AnthropicWire(),

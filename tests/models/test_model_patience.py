@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.core import FakeClock
-from holdfast.models.patience import Patience
+from holdfast.models.retry import Patience
 
 
 def patient(slept: list[float], *, attempts: int = 9, jitter: float = 1.0) -> Patience:

@@ -8,7 +8,7 @@ import pytest
 from tests.models.speaking import Serve
 
 from holdfast.models import local_servers
-from holdfast.models.servers import usual_ports
+from holdfast.models.local_servers import usual_ports
 
 Listen = Callable[[bytes | None], Awaitable[int]]
 

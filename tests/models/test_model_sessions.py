@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 from tests.models.speaking import Serve, open_at
+from tests.support.provider_stub import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError
 
 from holdfast.core import (
     Error,
@@ -27,7 +28,6 @@ from holdfast.core.events import (
 )
 from holdfast.guests import script
 from holdfast.models import ModelSettings, Reply, say
-from holdfast.models.stub import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError
 from holdfast.session import Session
 from holdfast.testing import memory_session
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.speaking import PROVIDERS, Serve, open_at
+from tests.support.provider_stub import StubServer
 
 from holdfast.core import (
     Json,
@@ -19,8 +20,7 @@ from holdfast.core import (
     UserMessage,
 )
 from holdfast.models import Prompt, Reply, ToolOffer, say, use
-from holdfast.models.stub import StubServer
-from holdfast.models.translation import to_library
+from holdfast.models.translate import to_library
 
 HELLO = UserMessage(text="hello")
 THOUGHTFUL = Reply(

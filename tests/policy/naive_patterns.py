@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from holdfast.core import PathTarget, Target, UrlTarget
 from holdfast.policy import Request
-from holdfast.policy.rules import ArgumentTest, PathTest
+from holdfast.policy.document import ArgumentTest, PathTest
 
 LOCAL = (
     "localhost",

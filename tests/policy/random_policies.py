@@ -18,7 +18,7 @@ from holdfast.core import (
     call_id,
 )
 from holdfast.policy import PolicyDocument, Request, Rule, canonical_url
-from holdfast.policy.rules import ArgumentTest, HostTest, NameTest, PathTest
+from holdfast.policy.document import ArgumentTest, HostTest, NameTest, PathTest
 
 OPERATIONS = [
     "fs.read", "fs.move", "fs.edit", "net.get", "hub.branch", "hub.share", "hub.push", "mail.send", "fs.ping",

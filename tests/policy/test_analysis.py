@@ -29,8 +29,8 @@ from holdfast.policy import (
     tighten,
     visible,
 )
-from holdfast.policy.parse import parse_policy
-from holdfast.policy.rules import PathTest
+from holdfast.policy.document import PathTest
+from holdfast.policy.parser import parse_policy
 from holdfast.world import WORLD_TOOLS
 
 

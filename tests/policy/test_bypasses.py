@@ -17,8 +17,8 @@ from holdfast.policy import (
     targets_of,
     tighten,
 )
-from holdfast.policy.parse import parse_policy
-from holdfast.policy.rules import HostTest
+from holdfast.policy.document import HostTest
+from holdfast.policy.parser import parse_policy
 
 
 def policy(rules: str, head: str = "") -> RulePolicy:

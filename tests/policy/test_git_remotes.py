@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from holdfast.core import ArgumentRoles, JsonObject, Tool, UrlTarget
 from holdfast.policy import LexicalPaths, Resolver, targets_of
-from holdfast.policy.git_remotes import canonical_remote
-from holdfast.policy.git_settings import MOST_REMOTES, GitSettings
-from holdfast.policy.resolving import MAX_BYTES
+from holdfast.policy.git_remotes import MOST_REMOTES, GitSettings, canonical_remote
+from holdfast.policy.targets import MAX_BYTES
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 PUSH = Tool(

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.policy.naive_patterns import glob
 
+from holdfast.core.globs import plain_segments, problem_of_glob
 from holdfast.policy import match_glob
-from holdfast.policy.globs import plain_segments, problem_of_glob
 
 with (Path(__file__).parent / "data" / "glob-cases.tsv").open() as file:
     ROWS = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.policy import canonical_url, hosts
+from holdfast.policy import canonical_url, urls
 from holdfast.policy.git_remotes import canonical_remote
-from holdfast.policy.hosts import canonical_host, canonical_pattern, is_public, match_host
+from holdfast.policy.urls import canonical_host, canonical_pattern, is_public, match_host
 
 LOCAL = [
     "http://127.0.0.1/",
@@ -198,6 +198,6 @@ def test_an_address_that_means_another_host_on_every_machine_is_none(host: str) 
 def test_a_host_without_end_is_none_and_is_not_remembered() -> None:
     assert canonical_host("a." * 126 + "a") is not None
     assert canonical_host("%61" * 63) == "a" * 63
-    before = hosts._canonical_host.cache_info().currsize
+    before = urls._canonical_host.cache_info().currsize
     assert canonical_host("a" * 1_000_000) is None
-    assert hosts._canonical_host.cache_info().currsize == before
+    assert urls._canonical_host.cache_info().currsize == before

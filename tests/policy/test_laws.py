@@ -17,7 +17,7 @@ from tests.policy.random_policies import (
 
 from holdfast.core import STRICTNESS
 from holdfast.policy import PolicyDocument, Request, RulePolicy, lint, loosest, tighten
-from holdfast.policy.covering import Covering, covers
+from holdfast.policy.analysis.lint import Covering, covers
 
 CALLS_A_POLICY = 20
 

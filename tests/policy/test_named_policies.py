@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core import Call, Decision, JsonObject, Verdict, call_id
 from holdfast.policy import LexicalPaths, Request, load_policy, named_policies, targets_of
-from holdfast.policy.catalogue import KNOWN_TOOLS
+from holdfast.policy.tool_roles import KNOWN_TOOLS
 
 
 def judge(policy: str, operation: str, arguments: JsonObject) -> Decision:

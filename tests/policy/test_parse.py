@@ -20,7 +20,7 @@ from holdfast.policy import (
     narrowed_by_project,
     targets_of,
 )
-from holdfast.policy.parse import parse_policy
+from holdfast.policy.parser import parse_policy
 
 
 def policy(rules: str, head: str = "") -> RulePolicy:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.policy import lint, load_policy
-from holdfast.policy.parse import POLICY_FIELDS, RULE_FIELDS
+from holdfast.policy.parser import POLICY_FIELDS, RULE_FIELDS
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "write-a-policy.md"
 BLOCKS = re.findall(r"```yaml\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)

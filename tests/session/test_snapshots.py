@@ -18,7 +18,7 @@ from holdfast.core import (
 )
 from holdfast.core.errors import SessionExists
 from holdfast.core.events import GrantGiven
-from holdfast.core.fold import Reading
+from holdfast.core.projection import Reading
 from holdfast.gate import Grants, Inbox, RevokeGrant
 from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy

@@ -16,6 +16,7 @@ from tests.store.test_salvage import statement, texts
 
 from holdfast.app import Runtime
 from holdfast.cli.main import main
+from holdfast.cli.views.resume import resume_notice
 from holdfast.core import (
     FakeClock,
     ModelMessage,
@@ -40,11 +41,11 @@ from holdfast.core.events import (
     encode_event,
 )
 from holdfast.core.ids import CallId
-from holdfast.core.usage import Usage
+from holdfast.core.messages import Usage
 from holdfast.models import Prompt, Reply, ScriptedModel, say
 from holdfast.session import last_point, plan_rewind
-from holdfast.store import EmbeddedStore, Home, prune, resume_notice, verify
-from holdfast.teams.letters import message_id
+from holdfast.store import EmbeddedStore, Home, prune, verify
+from holdfast.teams.message_text import message_id
 
 HOUR_MS = 60 * 60 * 1000
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.store.faults import Steps, faulty, killed
 from tests.store.stories import opened, said
 
-import holdfast.store.pen as pen
+import holdfast.store.sqlite.transaction as transaction
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import MessagePosted, SessionRenamed
@@ -109,7 +109,7 @@ def crash(folder: Path, step: int, *, is_after: bool) -> dict[str, object]:
 NOTE = os.write  # before any fault is laid on it
 
 if __name__ == "__main__":
-    pen.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
+    transaction.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
     folder, first, stride, limit = Path(sys.argv[1]), *map(int, sys.argv[2:5])
     for step in range(first, limit, stride):
         reports = [crash(folder, step, is_after=is_after) for is_after in (False, True)]

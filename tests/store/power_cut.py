@@ -18,9 +18,9 @@ from pathlib import Path
 
 import tests.store.crashing as crashing
 
-import holdfast.store.database as database
-import holdfast.store.logroom as logroom
-import holdfast.store.pen as pen
+import holdfast.store.sqlite.database as database
+import holdfast.store.sqlite.transaction as transaction
+import holdfast.store.sqlite.wal_prealloc as wal_prealloc
 from holdfast.store import Home
 
 SECTOR = 512
@@ -147,8 +147,8 @@ if __name__ == "__main__":
         be_careless()
     # So that the log is moved into the database again and again, and room is made in it.
     database.CHECKPOINT_PAGES = 12
-    logroom.LOOK_EVERY, logroom.STEP_BYTES = 2, 64 * 1024
-    pen.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
+    wal_prealloc.LOOK_EVERY, wal_prealloc.STEP_BYTES = 2, 64 * 1024
+    transaction.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
     folder, count, seed = Path(sys.argv[1]), *map(int, sys.argv[2:4])
     dice = random.Random(seed)
     worked = Home(folder / "worked")

@@ -13,8 +13,9 @@ from tests.cli.terminals import terminal
 from tests.store.stories import asked, opened, replied, said, turn
 
 from holdfast.cli.main import main
+from holdfast.cli.views.resume import resume_notice
 from holdfast.core import SessionId, SystemClock
-from holdfast.store import EmbeddedStore, Home, resume_notice
+from holdfast.store import EmbeddedStore, Home
 
 OURS = [
     "sessions",

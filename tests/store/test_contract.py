@@ -39,8 +39,8 @@ from holdfast.core.events import (
     chain,
     encode_event,
 )
-from holdfast.core.fold import Fold
 from holdfast.core.ids import EscalationId
+from holdfast.core.projection import Fold
 from holdfast.store import Journal, Store
 
 

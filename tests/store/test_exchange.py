@@ -28,8 +28,8 @@ from holdfast.core.events import (
     encode_event,
 )
 from holdfast.store import EmbeddedStore, Home, export_session, import_session, rebuild_index, verify
-from holdfast.store.inspection import Line
-from holdfast.store.portable import Manifest, Portable, pack
+from holdfast.store.archive.format import Manifest, Portable, pack
+from holdfast.store.recovery.inspect import Line
 
 Forge = Callable[[dict[str, bytes]], None]
 
@@ -436,7 +436,7 @@ async def test_an_event_that_is_no_object_is_told_by_the_program_that_travels(
 def test_the_program_that_travels_is_short_and_needs_nothing() -> None:
     import holdfast.store
 
-    source = (Path(holdfast.store.__file__).parent / "verifier" / "verify.py").read_text()
+    source = (Path(holdfast.store.__file__).parent / "archive" / "standalone_verify.py").read_text()
     assert len(source.splitlines()) <= 80
     imports = {
         line.split()[1].split(".")[0] for line in source.splitlines() if line.startswith(("import", "from"))

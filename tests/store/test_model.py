@@ -31,7 +31,7 @@ from holdfast.core.events import (
     SessionRenamed,
     SessionRewound,
 )
-from holdfast.core.fold import effective
+from holdfast.core.projection import effective
 from holdfast.store import EmbeddedStore, Home, Journal, prune, rebuild_index, verify
 
 NAMES = st.sampled_from(["one", "two", "three", None])

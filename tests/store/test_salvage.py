@@ -24,8 +24,8 @@ from holdfast.store import (
     verify,
     verify_all,
 )
-from holdfast.store.database import connect
-from holdfast.store.inspection import inspect
+from holdfast.store.recovery.inspect import inspect
+from holdfast.store.sqlite.database import connect
 
 Result = TypeVar("Result")
 LONG = "long " * 3000  # runs over onto further pages

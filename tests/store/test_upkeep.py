@@ -14,7 +14,7 @@ from holdfast.core import FakeClock, Ok, SessionId, digest_bytes
 from holdfast.core.errors import InvalidInput, JournalDamaged, SessionNotFound
 from holdfast.core.events import MessagePosted, Noted, RestorePointMade, SessionPinned, TurnEnded
 from holdfast.store import EmbeddedStore, Home, Redactor, prune, search
-from holdfast.store.records import encode_entry
+from holdfast.store.sqlite.rows import encode_entry
 
 DAY_MS = 24 * 60 * 60 * 1000
 

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from tests.store.stories import opened, said
 
-import holdfast.store.pen as pen
+import holdfast.store.sqlite.transaction as transaction
 from holdfast.core.errors import HoldfastError, StoreUnavailable
 from holdfast.store import EmbeddedStore, Home
-from holdfast.store.pen import Transaction
-from holdfast.store.writer import Writer
+from holdfast.store.sqlite.transaction import Transaction
+from holdfast.store.sqlite.writer import Writer
 
 PLENTY = 1_000
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pen, "QUICK_SECONDS", 60)
+    monkeypatch.setattr(transaction, "QUICK_SECONDS", 60)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ async def test_brief_jobs_are_committed_on_the_event_loop_after_the_first(writer
 
 
 async def test_a_slow_disk_is_for_the_thread(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pen, "QUICK_SECONDS", 0)
+    monkeypatch.setattr(transaction, "QUICK_SECONDS", 0)
     here = threading.get_ident()
     assert here not in [await writer.submit(thread, is_brief=True) for _ in range(5)]
 

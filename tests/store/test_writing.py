@@ -9,14 +9,14 @@ import pytest
 from tests.store.stories import opened, said, turn
 from tests.store.test_crashes import copy
 
-import holdfast.store.logroom as logroom
-import holdfast.store.pen as pen
+import holdfast.store.sqlite.transaction as transaction
+import holdfast.store.sqlite.wal_prealloc as wal_prealloc
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.events import MessagePosted
 from holdfast.store import EmbeddedStore, Home, verify
-from holdfast.store.database import PAGE_BYTES, connect
-from holdfast.store.pen import Transaction
+from holdfast.store.sqlite.database import PAGE_BYTES, connect
+from holdfast.store.sqlite.transaction import Transaction
 
 
 def pages_of(log: Path) -> int:
@@ -50,14 +50,14 @@ async def test_a_session_that_stays_the_newest_goes_down_when_another_comes(disk
 async def test_room_in_the_log_changes_nothing_that_is_recorded(
     home: Home, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logroom, "LOOK_EVERY", 1)
-    monkeypatch.setattr(logroom, "SPARE_BYTES", 0)
+    monkeypatch.setattr(wal_prealloc, "LOOK_EVERY", 1)
+    monkeypatch.setattr(wal_prealloc, "SPARE_BYTES", 0)
     store = await EmbeddedStore.start(home, clock=clock)
     journal = await store.create(opened(), session=SessionId("one"))
     log = Path(f"{home.database}-wal")
     for number in range(30):
         await journal.append(said(number, str(number)))
-    assert logroom.STEP_BYTES < log.stat().st_size < 2 * logroom.STEP_BYTES
+    assert wal_prealloc.STEP_BYTES < log.stat().st_size < 2 * wal_prealloc.STEP_BYTES
     crashed = Home(tmp_path / "crashed")
     await asyncio.to_thread(copy, home, crashed)
     for place in (home, crashed):
@@ -72,19 +72,19 @@ async def test_room_in_the_log_changes_nothing_that_is_recorded(
 async def test_nothing_is_taken_ahead_on_a_disk_with_little_room(
     disk: EmbeddedStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logroom, "LOOK_EVERY", 1)
-    monkeypatch.setattr(logroom, "SPARE_BYTES", 2**62)
+    monkeypatch.setattr(wal_prealloc, "LOOK_EVERY", 1)
+    monkeypatch.setattr(wal_prealloc, "SPARE_BYTES", 2**62)
     journal = await disk.create(opened())
     for number in range(5):
         await journal.append(said(number))
-    assert Path(f"{home.database}-wal").stat().st_size < logroom.STEP_BYTES
+    assert Path(f"{home.database}-wal").stat().st_size < wal_prealloc.STEP_BYTES
 
 
 async def test_no_room_is_made_while_another_writes(
     disk: EmbeddedStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logroom, "LOOK_EVERY", 1)
-    make_room, mine = logroom.LogRoom(home.database), connect(home.database, timeout_seconds=0)
+    monkeypatch.setattr(wal_prealloc, "LOOK_EVERY", 1)
+    make_room, mine = wal_prealloc.LogRoom(home.database), connect(home.database, timeout_seconds=0)
     theirs = connect(home.database)
     theirs.execute("BEGIN IMMEDIATE")
     before = Path(f"{home.database}-wal").stat().st_size
@@ -98,7 +98,7 @@ async def test_no_room_is_made_while_another_writes(
 async def test_who_waits_for_a_stopped_process_is_told_at_once_with_all_the_others(
     disk: EmbeddedStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pen, "LOCK_TIMEOUT_SECONDS", 0.01)
+    monkeypatch.setattr(transaction, "LOCK_TIMEOUT_SECONDS", 0.01)
     journal = await disk.create(opened())
     stopped = sqlite3.connect(home.database, isolation_level=None)
     stopped.execute("BEGIN IMMEDIATE")
@@ -107,7 +107,7 @@ async def test_who_waits_for_a_stopped_process_is_told_at_once_with_all_the_othe
     assert "locked" in str(told[0])
     stopped.execute("ROLLBACK")
     stopped.close()
-    monkeypatch.setattr(pen, "LOCK_TIMEOUT_SECONDS", 10.0)
+    monkeypatch.setattr(transaction, "LOCK_TIMEOUT_SECONDS", 10.0)
     await journal.append(said(1, "after"))
     assert [one.event.text for one in journal.recorded if isinstance(one.event, MessagePosted)] == ["after"]
 

@@ -11,10 +11,10 @@ import re
 from typing import Any
 
 import msgspec
+from tests.support.provider_stub import Fault, Hang, HttpError
 
 from holdfast.core import JsonObject, ModelMessage, Part, TextPart, ThinkingPart, ToolCallPart, Usage, encode
 from holdfast.models import Reply
-from holdfast.models.stub import Fault, Hang, HttpError
 
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.S)
 _LETTER = re.compile(r"\[(?P<mark>[0-9a-f]{8})(?: left earlier[^\n]*)?\n(?P<text>.*?)\n(?P=mark)\]", re.S)

@@ -15,7 +15,7 @@ from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.session import Parts, Session, Settings, assemble
 from holdfast.store import Home, MemoryStore, Store
 from holdfast.teams import CompanySettings, Roster, ScriptedProgram, Staff, Switchboard, Team
-from holdfast.teams.staff import Introduce
+from holdfast.teams.members.factory import Introduce
 from holdfast.world import MemoryWorld, StagedWorld
 
 

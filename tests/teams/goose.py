@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.caching import NotInstalled, cache_folder, skip_loudly
+from tests.support.provider_stub import StubServer
 from tests.teams.companies import roster
 
-from holdfast.models.stub import StubServer
 from holdfast.teams import Roster
 
 _MACHINE = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())

@@ -114,7 +114,7 @@ async def test_a_turn_is_cancelled_also_where_the_agent_does_not_listen(
     tmp_path: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if verb == "silent":
-        monkeypatch.setattr("holdfast.teams.acp.talk.INTERRUPT_SECONDS", 0.05)
+        monkeypatch.setattr("holdfast.teams.acp.connection.INTERRUPT_SECONDS", 0.05)
     async with company(tmp_path, of_parrots(tmp_path / "p"), clock=SystemClock()) as board:
         asking = asyncio.create_task(board.ask("alpha", "beta", verb))
         async with asyncio.timeout(50):
@@ -138,7 +138,7 @@ async def test_a_turn_is_cancelled_also_where_the_agent_does_not_listen(
 async def test_an_agent_that_ends_or_breaks_the_rules_is_an_error_at_once_and_taken_up_anew(
     tmp_path: Path, verb: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.teams.programs.MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr("holdfast.teams.members.line_process.MAX_LINE_BYTES", 1 << 20)
     on = of_parrots(tmp_path / "p", "--modes", mode="ask")
     lost, after = await ask(tmp_path, on, verb, "recall")
     assert isinstance(lost.outcome, Error)

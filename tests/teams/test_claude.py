@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.support.provider_stub import StubServer
 from tests.teams.brain import respond
 from tests.teams.companies import company, roster
 from tests.teams.installed import claude_program
 
 from holdfast.core import Error, SystemClock
 from holdfast.core.events import MemberBound, MessagePosted, SessionOpened
-from holdfast.models.stub import StubServer
 from holdfast.store import MemoryStore
 from holdfast.teams import Caller, Callers, Roster, serving_http
 

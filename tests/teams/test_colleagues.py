@@ -12,7 +12,7 @@ from holdfast.models import Prompt, say, use
 from holdfast.models import Reply as ModelReply
 from holdfast.store import MemoryStore
 from holdfast.teams import AskRefused, Letter, OnCall, Roster, ScriptedProgram, Switchboard
-from holdfast.teams.colleagues import Colleagues
+from holdfast.teams.toolset import Colleagues
 
 
 def chain(prompt: Prompt) -> ModelReply:

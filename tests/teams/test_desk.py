@@ -10,7 +10,7 @@ from tests.teams.companies import company, roster
 
 from holdfast.core.errors import InvalidInput
 from holdfast.teams import Caller, Callers, serving_http
-from holdfast.teams.services import SERVICES, timeout_of
+from holdfast.teams.server.tools import SERVICES, timeout_of
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 

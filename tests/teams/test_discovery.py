@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tests.support.provider_stub import StubServer
 from tests.teams.brain import respond
 from tests.teams.companies import company, roster
 from tests.teams.installed import claude_program
@@ -9,7 +10,6 @@ from tests.teams.test_acp import of_parrots
 from tests.teams.test_claude import environ, of_claude
 
 from holdfast.core import FakeClock, SystemClock
-from holdfast.models.stub import StubServer
 from holdfast.store import MemoryStore
 from holdfast.teams import OUTSIDE
 

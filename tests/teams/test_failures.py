@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.support.provider_stub import StubServer
 from tests.teams.brain import respond
 from tests.teams.companies import company, roster
 from tests.teams.installed import claude_program
@@ -14,7 +15,6 @@ from tests.teams.test_acp import of_parrots
 from tests.teams.test_claude import environ, of_claude
 
 from holdfast.core import Error, Limits, SystemClock
-from holdfast.models.stub import StubServer
 from holdfast.store import EmbeddedStore, Home
 from holdfast.teams import OUTSIDE, Pair, Reply, Roster, Switchboard
 
@@ -144,7 +144,7 @@ async def test_a_list_of_pairs_that_is_gone_is_made_anew_from_the_journals(tmp_p
 async def test_a_locked_database_is_an_error_at_the_end_of_its_time_and_works_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.store.pen.LOCK_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("holdfast.store.sqlite.transaction.LOCK_TIMEOUT_SECONDS", 0.05)
     clock, on = SystemClock(), of_parrots(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()

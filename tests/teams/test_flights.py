@@ -2,7 +2,7 @@
 
 from holdfast.core import PERSON, Ok
 from holdfast.teams import Letter, Pair, Reply
-from holdfast.teams.flights import Flights
+from holdfast.teams.in_flight import Flights
 
 PAIR = Pair(sender="a", receiver="b")
 

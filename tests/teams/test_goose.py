@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.support.provider_stub import StubServer
 from tests.teams.brain import respond
 from tests.teams.companies import company
 from tests.teams.goose import goose_program, of_goose
 
 from holdfast.core import Error, SystemClock, Verdict
-from holdfast.models.stub import StubServer
 from holdfast.store import MemoryStore
 
 KEY = {"PATH": "/usr/bin:/bin", "ANTHROPIC_API_KEY": "stub-key"}
@@ -83,7 +83,7 @@ async def test_a_turn_of_goose_is_interrupted_and_the_next_answer_is_its_own(
     tmp_path: Path, stub: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It does not hear a cancel while its provider is silent, so it is ended and taken up anew.
-    monkeypatch.setattr("holdfast.teams.acp.talk.INTERRUPT_SECONDS", 0.2)
+    monkeypatch.setattr("holdfast.teams.acp.connection.INTERRUPT_SECONDS", 0.2)
     on = of_goose(tmp_path / "p", stub)
     async with company(tmp_path, on, clock=SystemClock(), environ=KEY) as board:
         await board.ask("alpha", "beta", "before")

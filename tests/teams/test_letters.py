@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import EXTERNAL, Principal
 from holdfast.teams import Letter, written
-from holdfast.teams.letters import letter_in
+from holdfast.teams.message_text import letter_in
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 

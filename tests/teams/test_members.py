@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
+from tests.support.provider_stub import StubServer
 from tests.teams.brain import respond
 from tests.teams.companies import company, roster
 from tests.teams.goose import goose_program, of_goose
@@ -14,7 +15,6 @@ from tests.teams.test_acp import of_parrots
 from tests.teams.test_claude import environ, of_claude
 
 from holdfast.core import Error, Ok, SystemClock
-from holdfast.models.stub import StubServer
 from holdfast.store import MemoryStore
 from holdfast.teams import Letter, OnCall, Roster, ScriptedProgram, Switchboard, echo
 
@@ -140,7 +140,7 @@ async def test_word_that_was_left_comes_with_the_next_letter(firm: Firm) -> None
 async def test_a_cancelled_letter_leaves_the_member_fit_for_the_next(
     firm: Firm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.teams.acp.talk.INTERRUPT_SECONDS", 0.5)
+    monkeypatch.setattr("holdfast.teams.acp.connection.INTERRUPT_SECONDS", 0.5)
     async with firm.open() as board:
         asking = asyncio.create_task(board.ask("alpha", "beta", "hang"))
         await firm.hanging()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.support.provider_stub import StubServer
 from tests.teams.brain import respond
 from tests.teams.companies import company
 from tests.teams.installed import claude_program
@@ -12,7 +13,6 @@ from tests.teams.test_claude import environ, of_claude
 
 from holdfast.core import SystemClock
 from holdfast.core.errors import InvalidConfig
-from holdfast.models.stub import StubServer
 from holdfast.teams import load_roster
 
 

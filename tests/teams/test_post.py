@@ -10,8 +10,7 @@ from holdfast.core import Error, FakeClock, Nonconverged, SystemClock
 from holdfast.core.errors import InvalidInput
 from holdfast.store import EmbeddedStore, Home, MemoryStore
 from holdfast.teams import FlightReport, Letter, OnCall, Pair, Roster, ScriptedProgram, Switchboard, echo
-from holdfast.teams.outbox import Outbox
-from holdfast.teams.postbox import Postbox
+from holdfast.teams.pair_log import Outbox, Postbox
 
 MESSAGE = "550e8400-e29b-41d4-a716-446655440000"
 

@@ -8,8 +8,7 @@ import pytest
 
 from holdfast.core import JsonObject
 from holdfast.teams import MemberFailed, MemberLost
-from holdfast.teams.patience import Patience
-from holdfast.teams.programs import LineProcess
+from holdfast.teams.members.line_process import LineProcess, Patience
 
 
 class Program:
@@ -63,7 +62,7 @@ async def test_l12_a_character_split_over_two_writes_stays_whole(tmp_path: Path)
 async def test_l15_a_line_without_end_is_cut_off_and_the_program_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.teams.programs.MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr("holdfast.teams.members.line_process.MAX_LINE_BYTES", 1 << 20)
     program = await run(tmp_path, "while True: say(b'x' * 65536)")
     await program.process.finished()
     assert not program.process.is_running

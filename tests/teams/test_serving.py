@@ -196,7 +196,7 @@ async def test_what_was_sent_before_a_kill_is_delivered_by_the_next_server(place
 _SEND = """
 import asyncio, os, signal
 from pathlib import Path
-from holdfast.cli.team_board import opened_board
+from holdfast.cli.open_teams import opened_board
 from holdfast.store import Home
 from holdfast.teams import load_roster
 

@@ -20,7 +20,7 @@ from holdfast.teams import (
     ScriptedProgram,
     UnknownTeam,
 )
-from holdfast.teams.scripted import ScriptedAgent
+from holdfast.teams.members.scripted import ScriptedAgent
 
 NAMES = ("alpha", "beta", "gamma")
 

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core import SessionId
 from holdfast.teams import WouldDeadlock
-from holdfast.teams.waits import Waits
+from holdfast.teams.deadlock import Waits
 
 ONE, OTHER = SessionId("one"), SessionId("other")
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import holdfast.store.intake as intake
+import holdfast.store.blobs.ingest as ingest
 from holdfast.core import SystemClock
 from holdfast.store import EmbeddedStore, Home
 from holdfast.world import RestorePoints
@@ -16,15 +16,15 @@ from holdfast.world import RestorePoints
 def die_at(step: int) -> None:
     """Count syncs and renames, and die before the given one."""
     left = iter(range(step, -1, -1))
-    replace, sync = os.replace, intake._sync
+    replace, sync = os.replace, ingest._sync
 
     def counted(work: Any, *arguments: Any) -> Any:
         if next(left, 0) == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return work(*arguments)
 
-    intake.os.replace = lambda *paths: counted(replace, *paths)  # type: ignore[attr-defined]
-    intake._sync = lambda *what: counted(sync, *what)
+    ingest.os.replace = lambda *paths: counted(replace, *paths)  # type: ignore[attr-defined]
+    ingest._sync = lambda *what: counted(sync, *what)
 
 
 async def main(folder: Path, step: int) -> None:

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from holdfast.core.errors import HoldfastError
 from holdfast.world import FolderWorld, MemoryWorld, StagedWorld, World
-from holdfast.world.descent import open_by_walk
+from holdfast.world.paths.open_beneath import open_by_walk
 
 NAMES = st.sampled_from(["a", "b", "c"])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.commands import files, proposals, rewind
-from holdfast.cli.exits import DENIED, OK
-from holdfast.cli.proposal_text import proposal_lines
+from holdfast.cli.exit_codes import DENIED, OK
+from holdfast.cli.views.tables import proposal_lines
 from holdfast.core import PERSON, Amount, Call, CallId, Change, Decision, Ok, call_id, digest_bytes
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import HoldfastError, InvalidInput

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.errors import CommitConflict, JournalDamaged
 from holdfast.world import FolderWorld, StagedWorld, UndoJournal
-from holdfast.world.commits import Step
+from holdfast.world.staging.commit import Step
 
 PROGRAM = Path(__file__).with_name("crashing_commit.py")
 

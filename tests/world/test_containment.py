@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import HoldfastError, PathRefused
 from holdfast.world import FolderWorld, StagedWorld, WorldPaths
-from holdfast.world.descent import Opener, has_openat2, open_by_kernel, open_by_walk
+from holdfast.world.paths.open_beneath import Opener, has_openat2, open_by_kernel, open_by_walk
 
 OPENERS = {"walk": open_by_walk} | ({"kernel": open_by_kernel} if has_openat2() else {})
 SECRET = b"the secret outside"

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput, PathRefused
-from holdfast.world.names import is_reachable, relative
-from holdfast.world.patterns import compile_pattern
+from holdfast.core.globs import compile_pattern
+from holdfast.world.paths.names import is_reachable, relative
 
 CASES = Path(__file__).parent / "data" / "session-paths.tsv"
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.core.errors import InvalidInput
 from holdfast.world import open_folder
-from holdfast.world.opening import is_of_the_system
+from holdfast.world.folder.open_folder import is_of_the_system
 
 
 @pytest.fixture
@@ -109,7 +109,9 @@ def test_a_folder_of_the_system_is_refused_by_whatever_name(
     place, link = tmp_path / "system", person / "link"
     (place / "inner").mkdir(parents=True)
     link.symlink_to(place)
-    monkeypatch.setattr("holdfast.world.opening._SYSTEM_TREE", re.compile(f"{re.escape(str(place))}(/.*)?"))
+    monkeypatch.setattr(
+        "holdfast.world.folder.open_folder._SYSTEM_TREE", re.compile(f"{re.escape(str(place))}(/.*)?")
+    )
     with pytest.raises(InvalidInput, match="of the system") as refused:
         open_folder(Path(given.format(place=place, link=link)), person / ".holdfast")
     assert refused.value.hint

@@ -19,9 +19,9 @@ from holdfast.core import FakeClock, digest_bytes
 from holdfast.core.errors import JournalDamaged, PathRefused
 from holdfast.store import EmbeddedStore, Home, Kept, MemoryStore, Whole
 from holdfast.world import RestorePoints
-from holdfast.world import keeping as keeping_module
-from holdfast.world.descent import Root
-from holdfast.world.scan import look_everywhere
+from holdfast.world.paths.open_beneath import Root
+from holdfast.world.restore_points import save as keeping_module
+from holdfast.world.restore_points.scan import look_everywhere
 
 Everything = dict[str, tuple[str, int, bytes]]
 

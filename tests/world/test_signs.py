@@ -3,9 +3,8 @@
 import os
 from pathlib import Path
 
-from holdfast.world.manifests import Entry
-from holdfast.world.scan import Look
-from holdfast.world.signs import Signs
+from holdfast.world.restore_points.manifest import Entry
+from holdfast.world.restore_points.scan import Look, Signs
 
 SIGN = (1, 2, 3, 4, 0o100644)
 ENTRY = Entry(path="a", kind="file", mode=0o644, size=2, fingerprint="f")

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from holdfast.world.threads import in_threads
+from holdfast.world.restore_points.save import in_threads
 
 MANY = range(10_000)
 

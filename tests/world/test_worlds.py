@@ -10,7 +10,7 @@ import pytest
 from holdfast.core import digest_bytes
 from holdfast.core.errors import InvalidInput, PathRefused
 from holdfast.world import FolderWorld, MemoryWorld, StagedWorld, World
-from holdfast.world.descent import has_openat2, open_by_kernel, open_by_walk
+from holdfast.world.paths.open_beneath import has_openat2, open_by_kernel, open_by_walk
 
 OPENERS = {"walk": open_by_walk} | ({"kernel": open_by_kernel} if has_openat2() else {})
 MAKERS: dict[str, Callable[[Path], World]] = {

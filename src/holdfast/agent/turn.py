@@ -5,13 +5,22 @@ A fresh turn, one that a crash cut off, and one that waited for a person until t
 
 from collections.abc import Callable, Sequence
 
-from holdfast.agent.asking import Asking
-from holdfast.agent.coderun import CodeRun, Ended
+from holdfast.agent.code_run import CodeRun, Ended
 from holdfast.agent.conversation import Conversation
-from holdfast.agent.endings import done, ended_by, trace_of, waits_for
+from holdfast.agent.model_step import Asking
 from holdfast.agent.prompt import EXECUTE_CODE, operation_name
-from holdfast.agent.refusals import explained, within_budget
-from holdfast.agent.telling import call_left_out, call_returned, returned, run_returned
+from holdfast.agent.tool_replies import (
+    call_left_out,
+    call_returned,
+    done,
+    ended_by,
+    explained,
+    returned,
+    run_returned,
+    trace_of,
+    waits_for,
+    within_budget,
+)
 from holdfast.core import (
     Call,
     Clock,

@@ -1,4 +1,7 @@
-"""The runtime of one home: sessions begun, taken up, forked, written to a file and read from one."""
+"""The runtime of one home: sessions begun, taken up, forked, written to a file and read from one.
+
+The host: which sessions are live in this process, and how many may be.
+"""
 
 import os
 from collections.abc import Sequence
@@ -8,22 +11,19 @@ from typing import Unpack
 
 import msgspec
 
-from holdfast.app.ground import Ground
-from holdfast.app.guarding import guarded
-from holdfast.app.purses import purse_of
-from holdfast.app.secrets import learn_key, redactor
-from holdfast.core import PERSON, Clock, Limits, SystemClock, Toolset, check_session_id
-from holdfast.core.errors import InvalidInput
+from holdfast.app.external_gate import guarded
+from holdfast.app.resources import Ground, learn_key, redactor
+from holdfast.core import PERSON, Clock, Limits, SessionId, SystemClock, Toolset, check_session_id, counted
+from holdfast.core.errors import InvalidInput, SessionNotReady
 from holdfast.core.events import RestorePointMade, SessionOpened
-from holdfast.core.fold import Reading
-from holdfast.gate import GateSettings
+from holdfast.core.projection import Reading
+from holdfast.gate import GateSettings, purse_of
 from holdfast.guests import Engines, Sandbox
 from holdfast.mcp import ServerSpec, start_servers
 from holdfast.policy import Policy
 from holdfast.session import (
     Choices,
     Gatekeeper,
-    Host,
     Session,
     Settings,
     Status,
@@ -36,6 +36,36 @@ from holdfast.session import (
 )
 from holdfast.store import EmbeddedStore, Home, Journal, Store, chosen_name, export_session, import_session
 from holdfast.world import open_folder
+
+
+class Host:
+    """A registry of live sessions. Sessions share nothing through it."""
+
+    def __init__(self, *, max_sessions: int = 10_000) -> None:
+        self._max_sessions = max_sessions
+        self._sessions: dict[SessionId, Session] = {}
+
+    def admit(self, session: Session) -> None:
+        """Take a session in. Raises SessionNotReady where there is no room."""
+        if len(self._sessions) >= self._max_sessions:
+            raise SessionNotReady(
+                f"no more than {counted(self._max_sessions, 'session')} may be live at once",
+                hint="close one first",
+            )
+        self._sessions[session.id] = session
+
+    def dismiss(self, session: SessionId) -> None:
+        """Forget a session that was closed."""
+        self._sessions.pop(session, None)
+
+    def live(self) -> tuple[Session, ...]:
+        """Every live session, in the order it came."""
+        return tuple(self._sessions.values())
+
+    async def close(self) -> None:
+        """Close every live session."""
+        for session in self.live():
+            await session.close()
 
 
 class Runtime:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from holdfast.cli.approval_view import show_escalation
-from holdfast.cli.console import Console
+from holdfast.cli.approvals.view import show_escalation
+from holdfast.cli.terminal.console import Console
 from holdfast.core import Escalation, Response
 from holdfast.models import ScriptedModel, use
 

@@ -5,11 +5,11 @@ from collections.abc import Coroutine, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from holdfast.cli.catalogue import COMMANDS, GROUPS
-from holdfast.cli.console import Console
-from holdfast.cli.exits import ERROR, INTERRUPTED, NO_MODEL, OK, USAGE
-from holdfast.cli.progress import Progress
-from holdfast.cli.streams import let_go_of_output, make_whole
+from holdfast.cli.command_list import COMMANDS, GROUPS
+from holdfast.cli.exit_codes import ERROR, INTERRUPTED, NO_MODEL, OK, USAGE
+from holdfast.cli.std_streams import let_go_of_output, make_whole
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.terminal.progress import Progress
 
 _USAGE = """\
 holdfast gives an AI agent real tools and keeps you in charge.
@@ -128,13 +128,13 @@ def _meant(words: list[str]) -> str | None:
 
 
 def _is_action(command: str, word: str) -> bool:
-    from holdfast.cli.manual import actions, load
+    from holdfast.cli.help_pages import actions, load
 
     return word in actions(load(command).parser)
 
 
 def _run_command(name: str, words: list[str]) -> int:
-    from holdfast.cli.manual import load
+    from holdfast.cli.help_pages import load
 
     command = load(name)
     # A command that may take long and asks nothing says so; others show themselves what they do.
@@ -145,7 +145,7 @@ def _run_command(name: str, words: list[str]) -> int:
 def _guarded(work: Coroutine[Any, Any, int], working: str) -> int:
     import asyncio  # here: help and version need none of it
 
-    from holdfast.cli.program_log import logged
+    from holdfast.cli.log_file import logged
     from holdfast.core.errors import HoldfastError, InvalidInput, ModelMissing
 
     console = Console()

@@ -1,7 +1,7 @@
 """What a person configured: config.toml, the environment, and what a project narrows. A program that embeds Holdfast says its own."""
 
-from holdfast.config.drafts import PROJECT_CONFIG_TEXT, PROJECT_POLICY_TEXT, config_text, policy_draft
-from holdfast.config.loading import (
+from holdfast.config.edit import Scalar, with_value
+from holdfast.config.load import (
     PROJECT_CONFIG,
     Configured,
     ProjectSettings,
@@ -9,8 +9,8 @@ from holdfast.config.loading import (
     load_config,
     read_config,
 )
-from holdfast.config.shape import Field, fields, tables
-from holdfast.config.toml_text import Scalar, with_value
+from holdfast.config.schema import Field, fields, tables
+from holdfast.config.templates import PROJECT_CONFIG_TEXT, PROJECT_POLICY_TEXT, config_text, policy_draft
 
 __all__ = [
     "PROJECT_CONFIG",

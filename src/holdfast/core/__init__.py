@@ -12,7 +12,6 @@ from holdfast.core.calls import (
     call_id,
 )
 from holdfast.core.clock import Clock, FakeClock, SystemClock
-from holdfast.core.counting import counted
 from holdfast.core.decisions import (
     STRICTNESS,
     Decision,
@@ -25,7 +24,6 @@ from holdfast.core.decisions import (
     Verdict,
     strictest,
 )
-from holdfast.core.hidden import has_hidden, on_one_line, visible
 from holdfast.core.ids import (
     AGENT,
     EXTERNAL,
@@ -52,6 +50,7 @@ from holdfast.core.messages import (
     ToolCallPart,
     ToolMessage,
     ToolReturn,
+    Usage,
     UserMessage,
 )
 from holdfast.core.outcomes import (
@@ -68,6 +67,7 @@ from holdfast.core.outcomes import (
     read_outcome,
 )
 from holdfast.core.targets import Location, NameTarget, Paths, PathTarget, Target, UrlTarget
+from holdfast.core.text import counted, has_hidden, on_one_line, visible
 from holdfast.core.tools import (
     ArgumentRoles,
     Change,
@@ -80,7 +80,6 @@ from holdfast.core.tools import (
     Tool,
     Toolset,
 )
-from holdfast.core.usage import Usage
 from holdfast.core.values import (
     MAX_DEPTH,
     Json,

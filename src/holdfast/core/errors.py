@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from holdfast.core.usage import Usage
+    from holdfast.core.messages import Usage
 
 
 class HoldfastError(Exception):

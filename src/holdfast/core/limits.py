@@ -10,7 +10,7 @@ from decimal import ROUND_DOWN, Decimal
 from typing import Literal, TypeVar, get_args
 
 from holdfast.core.errors import InvalidInput
-from holdfast.core.usage import Usage
+from holdfast.core.messages import Usage
 from holdfast.core.values import Value
 
 Dimension = Literal["tokens", "cost_usd", "wall_seconds", "steps", "calls", "iterations", "bytes_written"]

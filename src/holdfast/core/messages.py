@@ -1,8 +1,21 @@
-"""What is said between a person, a model and its tools. Providers' own forms are mapped to this in `models`."""
+"""What is said between a person, a model and its tools. Providers' own forms are mapped to this in `models`.
 
+What a model counted for one reply.
+"""
+
+from decimal import Decimal
 from typing import Literal
 
 from holdfast.core.values import JsonObject, Value
+
+
+class Usage(Value):
+    """Tokens in and out, and their price; None where the price is not known. Cached input is part of input_tokens."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: Decimal | None = None
 
 
 class TextPart(Value, tag_field="kind", tag="text"):

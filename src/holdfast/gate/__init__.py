@@ -1,22 +1,19 @@
 """The gate: judge, ask, record, charge, perform, record. Escalations, grants, budget and the audit view live here."""
 
-from holdfast.gate.audit import AuditEntry, AuditStats, audit_stats, audit_view
-from holdfast.gate.audit_file import AuditFile
+from holdfast.gate.approval_files import MOST_AMOUNT, ForeignRequest, Rendezvous, answer_foreign, requests_in
+from holdfast.gate.audit import AuditEntry, AuditFile, AuditStats, audit_stats, audit_view
 from holdfast.gate.budget import Budget, Reservation, Spending, cost_of
-from holdfast.gate.calls import Calls
+from holdfast.gate.call_index import Calls
+from holdfast.gate.control_requests import Inbox, RaiseBudget, RevokeGrant
+from holdfast.gate.deadlines import within_time
 from holdfast.gate.escalations import Escalations, Ruling
-from holdfast.gate.foreign_requests import ForeignRequest, answer_foreign, requests_in
 from holdfast.gate.gate import Gate, GateSettings
-from holdfast.gate.grant_book import GrantBook
-from holdfast.gate.grant_words import describe_grant, standing_rule
-from holdfast.gate.grants import Grants, covers, grant_for
-from holdfast.gate.inbox import Inbox, RaiseBudget, RevokeGrant
-from holdfast.gate.loops import Loops
-from holdfast.gate.purse import Purse, Share, limits_of_tree, share_of
-from holdfast.gate.rendezvous import MOST_AMOUNT, Rendezvous
-from holdfast.gate.results import Results
-from holdfast.gate.tree import Tree, TreeBudget
-from holdfast.gate.worktime import within_time
+from holdfast.gate.grants import Grants, covers, describe_grant, grant_for, standing_rule
+from holdfast.gate.loop_detector import Loops
+from holdfast.gate.output_filter import Results
+from holdfast.gate.saved_grants import GrantBook
+from holdfast.gate.tree_budget import Tree, TreeBudget
+from holdfast.gate.tree_budget_file import Purse, Share, limits_of_tree, purse_of, share_of
 
 __all__ = [
     "MOST_AMOUNT",
@@ -52,6 +49,7 @@ __all__ = [
     "describe_grant",
     "grant_for",
     "limits_of_tree",
+    "purse_of",
     "requests_in",
     "share_of",
     "standing_rule",

@@ -24,8 +24,8 @@ from holdfast.core.events import (
     TurnEnded,
     TurnParked,
 )
-from holdfast.core.fold import Fold, Followed
-from holdfast.gate.tree import BothTrees, Tree, check_spent, exact, left, plain
+from holdfast.core.projection import Fold, Followed
+from holdfast.gate.tree_budget import BothTrees, Tree, check_spent, exact, left, plain
 
 WARN_AT = 0.8
 

@@ -12,7 +12,7 @@ from holdfast.core.events import (
     Recorded,
     SessionOpened,
 )
-from holdfast.core.fold import Fold
+from holdfast.core.projection import Fold
 from holdfast.store import Journal
 
 

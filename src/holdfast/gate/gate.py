@@ -36,21 +36,21 @@ from holdfast.core.events import (
     GrantGiven,
     GrantRevoked,
 )
+from holdfast.gate.authorize import Clearance, Cleared
 from holdfast.gate.budget import Budget, cost_of
-from holdfast.gate.calls import Calls, answer_of
-from holdfast.gate.clearance import Clearance, Cleared
-from holdfast.gate.consultation import Consultation, Summary
+from holdfast.gate.call_index import Calls, answer_of
+from holdfast.gate.control_requests import Inbox
 from holdfast.gate.escalations import Escalations, Ruling
-from holdfast.gate.grant_book import GrantBook
+from holdfast.gate.execute import Performance, at_most
 from holdfast.gate.grants import Grants, grant_for
-from holdfast.gate.inbox import Inbox
-from holdfast.gate.judgement import Judge, Offers, recordable
-from holdfast.gate.loops import Loops
-from holdfast.gate.origins import Origins
-from holdfast.gate.performance import Performance, at_most
-from holdfast.gate.refusing import deny, over_budget, ran_out
-from holdfast.gate.results import Results
-from holdfast.gate.tree import Tree
+from holdfast.gate.judge import Judge, Offers, recordable
+from holdfast.gate.loop_detector import Loops
+from holdfast.gate.model_calls import Consultation, Summary
+from holdfast.gate.output_filter import Results
+from holdfast.gate.provenance import Origins
+from holdfast.gate.refusals import deny, over_budget, ran_out
+from holdfast.gate.saved_grants import GrantBook
+from holdfast.gate.tree_budget import Tree
 from holdfast.models import Model, OnText, Prompt, Reply
 from holdfast.policy import Policy
 from holdfast.store import Journal

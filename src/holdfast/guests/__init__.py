@@ -14,9 +14,9 @@ from holdfast.guests.contract import (
 from holdfast.guests.engines import Engines, Sandbox
 from holdfast.guests.python import python_engine
 from holdfast.guests.scripted import ScriptedEngine, script
-from holdfast.guests.seal import Seal
-from holdfast.guests.selftest import Check, self_test
-from holdfast.guests.stubs import render_stubs
+from holdfast.guests.self_test import Check, self_test
+from holdfast.guests.signed_snapshot import Seal
+from holdfast.guests.tool_stubs import render_stubs
 
 __all__ = [
     "AutoEngine",

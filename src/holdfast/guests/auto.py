@@ -13,8 +13,8 @@ import msgspec
 from holdfast.core import Answer, Value
 from holdfast.core.errors import SnapshotRefused
 from holdfast.guests.contract import Capabilities, Engine, Guest, OnCall, Run, RunRequest
-from holdfast.guests.python.handover import Handover, refuse_all, taking_over
-from holdfast.guests.stubs import python_name
+from holdfast.guests.python.state import Handover, refuse_all, taking_over
+from holdfast.guests.tool_stubs import python_name
 
 _FIRST, _SECOND = b"1", b"2"
 

@@ -18,7 +18,7 @@ import msgspec
 
 from holdfast.core import Answer, Failed, Json, JsonObject, Parked, Refused, Returned, Value, encode
 from holdfast.guests.contract import Capabilities, Engine, OnCall, Run, RunRequest
-from holdfast.guests.seal import Seal
+from holdfast.guests.signed_snapshot import Seal
 
 _CAPABILITIES = Capabilities(
     engine="scripted", version="1", language="json-lines", has_snapshot=True, judges_files=True

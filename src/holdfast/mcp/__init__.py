@@ -3,9 +3,13 @@
 Importing this package loads no protocol library; that happens when the first server is started.
 """
 
-from holdfast.mcp.annotations import Annotations, ToolRoles, kind_of, known_roles
 from holdfast.mcp.bearer import bearer_token
-from holdfast.mcp.clients import FileChange, Installation, plan
+from holdfast.mcp.client.results import present_wholly
+from holdfast.mcp.client.tool_definitions import Definition, Refusal
+from holdfast.mcp.client.toolset import McpToolset, problems_of, start_servers
+from holdfast.mcp.config.environment import secrets_of
+from holdfast.mcp.config.files import Shelf
+from holdfast.mcp.config.servers import ServerSpec, load_servers
 from holdfast.mcp.contract import (
     Follower,
     Keeper,
@@ -17,18 +21,13 @@ from holdfast.mcp.contract import (
     ServerStarted,
     ToolsHeld,
 )
-from holdfast.mcp.definitions import Definition, Refusal
-from holdfast.mcp.environment import secrets_of
-from holdfast.mcp.foreign import SILENT_TOOLS, ForeignTools, written_out
-from holdfast.mcp.health import problems_of
-from holdfast.mcp.pins import Comparison, PinnedServer, Pins
-from holdfast.mcp.proposals import Proposal, ask_model, propose_roles
-from holdfast.mcp.proxy import Proxy, serve_over_stdio
-from holdfast.mcp.results import present_wholly
-from holdfast.mcp.shelf import Shelf
-from holdfast.mcp.specs import ServerSpec, load_servers
-from holdfast.mcp.toolset import McpToolset, start_servers
-from holdfast.mcp.ward import Ward
+from holdfast.mcp.external_tools import SILENT_TOOLS, ForeignTools, written_out
+from holdfast.mcp.install.agents import FileChange, Installation, plan
+from holdfast.mcp.proxy.proxy import Proxy, serve_over_stdio
+from holdfast.mcp.trust.argument_roles import Annotations, ToolRoles, kind_of, known_roles
+from holdfast.mcp.trust.pins import Comparison, PinnedServer, Pins
+from holdfast.mcp.trust.suggest_roles import Proposal, ask_model, propose_roles
+from holdfast.process.supervised import Ward
 
 __all__ = [
     "SILENT_TOOLS",

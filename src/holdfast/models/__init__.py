@@ -4,6 +4,7 @@ The libraries of the providers load when a real model is opened, not with this p
 """
 
 from holdfast.models.contract import Model, OnText, Prompt, Reply, ToolOffer, key_of
+from holdfast.models.factory import open_model
 from holdfast.models.keys import DEFAULTS, find_key, key_variables, keys_present, resolve_model, secrets
 from holdfast.models.local import (
     QWEN_CODER,
@@ -13,13 +14,11 @@ from holdfast.models.local import (
     install_file,
     install_weights,
 )
-from holdfast.models.opening import open_model
-from holdfast.models.patience import Patience
+from holdfast.models.local_servers import LocalServer, local_servers
 from holdfast.models.prices import Price, PriceList, price, price_list, price_of
+from holdfast.models.retry import Patience
 from holdfast.models.scripted import ScriptedModel, ScriptedReply, say, use, use_all
-from holdfast.models.servers import LocalServer, local_servers
-from holdfast.models.settings import ModelSettings
-from holdfast.models.specs import ModelSpec, parse_spec
+from holdfast.models.specs import ModelSettings, ModelSpec, parse_spec
 from holdfast.models.toolset import MODEL_TOOLS, ModelToolset
 
 __all__ = [

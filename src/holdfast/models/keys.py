@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.core.errors import ModelMissing
-from holdfast.models.settings import ModelSettings
-from holdfast.models.specs import Provider
+from holdfast.models.specs import ModelSettings, Provider
 
 VARIABLES: Mapping[Provider, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_API_KEY",),

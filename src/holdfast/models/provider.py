@@ -23,14 +23,13 @@ from pydantic_ai.usage import RequestUsage
 
 from holdfast.core import Finish, ModelMessage, Usage, counted
 from holdfast.core.errors import ModelUnavailable
-from holdfast.models.characters import Joined
 from holdfast.models.contract import OnText, Prompt, Reply
-from holdfast.models.failures import PROVIDER_ERRORS, EndlessReply, classify
-from holdfast.models.patience import Patience
+from holdfast.models.errors import PROVIDER_ERRORS, EndlessReply, classify
 from holdfast.models.prices import context_tokens, price_of_request
-from holdfast.models.settings import ModelSettings
-from holdfast.models.specs import ModelSpec
-from holdfast.models.translation import MalformedReply, from_library, parameters, to_library
+from holdfast.models.retry import Patience
+from holdfast.models.specs import ModelSettings, ModelSpec
+from holdfast.models.surrogates import Joined
+from holdfast.models.translate import MalformedReply, from_library, parameters, to_library
 
 _ASKING_AGAIN = "\n[the connection broke; asking again]\n"
 _BYTES_PER_TOKEN = 4

@@ -1,19 +1,18 @@
 """Judgement: policies, what they judge, and how they are read. Pure but for loading and for resolving targets."""
 
-from holdfast.policy.annotations import annotate
-from holdfast.policy.arguments import validate_arguments
-from holdfast.policy.backtesting import Backtest, Backtesting, RecordedCall, backtest
-from holdfast.policy.catalogue import KNOWN_TOOLS
-from holdfast.policy.comparison import Comparison, compare
+from holdfast.core.globs import match_glob
+from holdfast.policy.analysis.backtest import Backtest, Backtesting, RecordedCall, backtest
+from holdfast.policy.analysis.diff import Comparison, compare
+from holdfast.policy.analysis.examples import ExampleResult, run_examples, tool_for
+from holdfast.policy.analysis.explain import Explanation, explain
+from holdfast.policy.analysis.lint import Finding, lint
 from holdfast.policy.contract import Policy, Request
-from holdfast.policy.examples import ExampleResult, run_examples, tool_for
-from holdfast.policy.explanation import Explanation, explain
-from holdfast.policy.findings import Finding, lint
+from holdfast.policy.document import PolicyDocument, Rule
+from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.fixed import FixedPolicy
 from holdfast.policy.git_remotes import Remotes
-from holdfast.policy.globs import match_glob
-from holdfast.policy.hosts import canonical_url
-from holdfast.policy.lexical import LexicalPaths
+from holdfast.policy.json_schema import validate_arguments
+from holdfast.policy.lexical_paths import LexicalPaths
 from holdfast.policy.load import (
     PROJECT_POLICY,
     load_policy,
@@ -22,13 +21,11 @@ from holdfast.policy.load import (
     policy_text,
 )
 from holdfast.policy.plain_yaml import UnreadableYaml, compose_plain
-from holdfast.policy.reach import loosest
-from holdfast.policy.resolving import Resolver
-from holdfast.policy.rule_policy import RulePolicy
-from holdfast.policy.rules import PolicyDocument, Rule
-from holdfast.policy.targets import contents_of, targets_of
+from holdfast.policy.targets import Resolver, contents_of, targets_of
 from holdfast.policy.tiers import tighten
-from holdfast.policy.visibility import visible
+from holdfast.policy.tool_roles import KNOWN_TOOLS, annotate
+from holdfast.policy.urls import canonical_url
+from holdfast.policy.visibility import in_sight, loosest, visible
 
 __all__ = [
     "KNOWN_TOOLS",
@@ -57,6 +54,7 @@ __all__ = [
     "compose_plain",
     "contents_of",
     "explain",
+    "in_sight",
     "lint",
     "load_policy",
     "loosest",

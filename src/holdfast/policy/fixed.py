@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from holdfast.core import Decision, Tool, Verdict, digest
 from holdfast.policy.contract import Request
-from holdfast.policy.structure import unknown_tool, unsafe_target
+from holdfast.policy.structural import unknown_tool, unsafe_target
 
 
 class FixedPolicy:

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 
 from holdfast.core.errors import InvalidPolicy
+from holdfast.policy.analysis.examples import check_examples
 from holdfast.policy.contract import Policy
-from holdfast.policy.examples import check_examples
+from holdfast.policy.document import PolicyDocument
+from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.plain_yaml import place_in
-from holdfast.policy.rule_policy import RulePolicy
-from holdfast.policy.rules import PolicyDocument
 from holdfast.policy.tiers import tighten
 
 PROJECT_POLICY = Path(".holdfast") / "policy.yaml"
@@ -70,7 +70,7 @@ def narrowed_by_project(policy: Policy, folder: Path) -> Policy:
 
 @cache
 def _named(name: str) -> RulePolicy:
-    from holdfast.policy.parse import parse_policy
+    from holdfast.policy.parser import parse_policy
 
     policy = RulePolicy(parse_policy(policy_text(name), source=name))
     check_examples(policy)
@@ -79,8 +79,8 @@ def _named(name: str) -> RulePolicy:
 
 def _parse(path: Path, annotations: Path | None, values: Mapping[str, str]) -> PolicyDocument:
     # Imported here: YAML is slow to load, and most programs that use a policy load just one.
-    from holdfast.policy.compiled import parse_annotations, parse_compiled, parse_lists
-    from holdfast.policy.parse import parse_policy
+    from holdfast.policy.ironcurtain import parse_annotations, parse_compiled, parse_lists
+    from holdfast.policy.parser import parse_policy
 
     text, source = _read(path), str(path)
     is_compiled = path.suffix == ".json"

@@ -14,11 +14,11 @@ from holdfast.core import (
     Tool,
     UrlTarget,
 )
+from holdfast.core.globs import compiled_glob, fold
 from holdfast.policy.contract import Request
-from holdfast.policy.globs import compiled_glob, fold
-from holdfast.policy.hosts import match_host
-from holdfast.policy.rules import ArgumentTest, HostTest, NameTest, PathTest, Rule
+from holdfast.policy.document import ArgumentTest, HostTest, NameTest, PathTest, Rule
 from holdfast.policy.targets import OPAQUE_ROLES, same, takes_all
+from holdfast.policy.urls import match_host
 
 
 class PreparedRule:

@@ -8,10 +8,10 @@ not with the number of rules. Rules that begin with a wildcard, or ask for nothi
 from collections.abc import Iterator
 
 from holdfast.core import NameTarget, PathTarget, Role, Target, UrlTarget
+from holdfast.core.globs import fold
 from holdfast.policy.contract import Request
-from holdfast.policy.globs import fold
+from holdfast.policy.document import names_operation
 from holdfast.policy.matching import PreparedRule
-from holdfast.policy.rules import names_operation
 from holdfast.policy.targets import takes_all
 
 _Numbered = tuple[int, PreparedRule]

@@ -1,10 +1,17 @@
-"""What of a list or a search a guest may be shown: only what it would not be denied to read."""
+"""What of a list or a search a guest may be shown: only what it would not be denied to read.
+
+How far a tool can get under a policy, whatever its arguments: what a guest may be told before it tries.
+
+What a guest sees of a folder: a list, a search or a walk shows nothing that it would be denied to read.
+"""
 
 from collections.abc import Iterable
 
-from holdfast.core import Call, Paths, PathTarget, call_id
-from holdfast.policy.catalogue import KNOWN_TOOLS
+from holdfast.core import STRICTNESS, Call, Json, Paths, PathTarget, Tool, Verdict, call_id
 from holdfast.policy.contract import Policy, Request
+from holdfast.policy.evaluate import RulePolicy
+from holdfast.policy.tiers import TieredPolicy
+from holdfast.policy.tool_roles import KNOWN_TOOLS
 
 _READ = KNOWN_TOOLS["world.read"]
 
@@ -18,3 +25,33 @@ def _is_hidden(policy: Policy, path: str, paths: Paths) -> bool:
     call = Call(id=call_id(1, 1), operation=_READ.name, arguments={"path": path})
     target = PathTarget(role="read-path", argument="path", location=paths.locate(path))
     return policy.judge(Request(call=call, tool=_READ, targets=(target,))).verdict == "deny"
+
+
+def loosest(policy: Policy, tool: Tool) -> Verdict:
+    """The mildest verdict that some call of the tool may get; `deny` where none can pass."""
+    if isinstance(policy, TieredPolicy):
+        return max((loosest(tier, tool) for tier in policy.policies), key=STRICTNESS.__getitem__)
+    if not policy.could_allow(tool):
+        return "deny"
+    if isinstance(policy, RulePolicy):
+        return policy.loosest(tool)
+    call = Call(id=call_id(0, 0), operation=tool.name, arguments={})
+    return policy.judge(Request(call=call, tool=tool)).verdict
+
+
+_LISTS = frozenset({"world.list", "world.entries", "world.search"})
+
+
+def in_sight(operation: str, result: Json, policy: Policy, paths: Paths) -> Json:
+    """The result without the paths whose reading the policy denies."""
+    if operation not in _LISTS or not isinstance(result, list):
+        return result
+    named = {path for each in result if (path := _path(each)) is not None}
+    seen = set(visible(policy, sorted(named), paths))
+    return [each for each in result if (path := _path(each)) is None or path in seen]
+
+
+def _path(each: Json) -> str | None:
+    if isinstance(each, dict):
+        each = each.get("path")
+    return each if isinstance(each, str) else None

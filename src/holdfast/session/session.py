@@ -40,12 +40,12 @@ from holdfast.core.events import (
 from holdfast.gate import AuditEntry, Budget, Gate, Ruling, audit_view
 from holdfast.models import OnText
 from holdfast.session.approver import Approver, ask_person
-from holdfast.session.feed import Feed
-from holdfast.session.points import TurnPoints
-from holdfast.session.rewinding import RewindPlan, plan_rewind
+from holdfast.session.event_stream import Feed
+from holdfast.session.restore_points import TurnPoints
+from holdfast.session.rewind_fork import RewindPlan, plan_rewind
 from holdfast.session.staging import restage
 from holdfast.session.status import Activity, Status, TurnRecord
-from holdfast.session.turnstile import Turnstile
+from holdfast.session.turn_lock import Turnstile
 from holdfast.store import Journal, Store, chosen_name
 from holdfast.world import Proposal, StagedWorld, World
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from holdfast.core import Change
 from holdfast.core.events import CallSettled, ProposalsCommitted, ProposalsRejected, Recorded
-from holdfast.core.fold import effective
+from holdfast.core.projection import effective
 from holdfast.store import Journal, Store
 from holdfast.world import StagedWorld
 

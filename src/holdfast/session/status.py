@@ -1,4 +1,7 @@
-"""Where a session stands: three fields folded from the journal, not one word."""
+"""Where a session stands: three fields folded from the journal, not one word.
+
+What several changes come to, file by file: a file that was made and removed again was never there.
+"""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -31,9 +34,27 @@ from holdfast.core.events import (
     TurnEnded,
     TurnReopened,
 )
-from holdfast.core.fold import Fold, Followed
+from holdfast.core.projection import Fold, Followed
 from holdfast.gate import Spending, cost_of
-from holdfast.session.turn_changes import summed_up
+
+
+def summed_up(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """One change for each file that is different at the end, sorted by path; what is only staged is left out."""
+    whole: dict[str, Change] = {}
+    for change in changes:
+        if change.is_staged:
+            continue
+        first = whole.get(change.path)
+        whole[change.path] = _joined(first.before if first else change.before, change)
+    return tuple(change for _, change in sorted(whole.items()) if change.before != change.after)
+
+
+def _joined(before: str | None, last: Change) -> Change:
+    kind: Literal["created", "modified", "deleted"] = (
+        "created" if before is None else "deleted" if last.after is None else "modified"
+    )
+    return Change(path=last.path, kind=kind, before=before, after=last.after, mode=last.mode)
+
 
 Lifecycle = Literal["open", "paused", "completed", "aborted", "failed"]
 Activity = Literal["initializing", "ready", "processing", "waiting"]

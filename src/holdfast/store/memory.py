@@ -26,15 +26,13 @@ from holdfast.core.events import (
     SessionOpened,
     SessionRewound,
 )
-from holdfast.store.cloning import Cloner
-from holdfast.store.contents import Content
+from holdfast.store.blobs.copy_out import Cloner, Content, read_span
 from holdfast.store.contract import Follower, Holder, Kept, SessionSummary, Whole
-from holdfast.store.fold import Tally, advance, begin, fold, is_activity
-from holdfast.store.naming import names_in, possible_names, the_only
-from holdfast.store.pending import Pending
-from holdfast.store.records import chained, encode_entry
-from holdfast.store.spans import read_span
-from holdfast.store.tape import Tape
+from holdfast.store.event_log import Tape
+from holdfast.store.sqlite.names import names_in, possible_names, the_only
+from holdfast.store.sqlite.rows import chained, encode_entry
+from holdfast.store.sqlite.writer import Pending
+from holdfast.store.summary import Tally, advance, begin, fold, is_activity
 
 
 class _Session:

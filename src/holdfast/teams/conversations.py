@@ -10,14 +10,14 @@ import msgspec
 from holdfast.core import Amount, Limits, SessionId
 from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists, SessionNotFound
 from holdfast.core.events import AnyEvent, SessionOpened, SessionPaused, SessionResumed
-from holdfast.core.fold import Reading
+from holdfast.core.projection import Reading
 from holdfast.gate import Budget
 from holdfast.store import SessionSummary, Store
-from holdfast.teams.correspondence import Correspondence
-from holdfast.teams.damage import way_out
+from holdfast.teams.config.roster import Roster
+from holdfast.teams.errors import way_out
+from holdfast.teams.history import Correspondence
+from holdfast.teams.members.factory import Staff
 from holdfast.teams.pairs import Pair
-from holdfast.teams.roster import Roster
-from holdfast.teams.staff import Staff
 
 
 class Conversations:

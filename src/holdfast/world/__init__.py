@@ -1,18 +1,17 @@
 """Files and facts as a guest sees them: paths, workspaces, staging, proposals, restore points."""
 
-from holdfast.world.commits import Recovered, UndoJournal
 from holdfast.world.contract import Hit, Stat, World
-from holdfast.world.folder import FolderWorld
-from holdfast.world.located import WorldPaths
+from holdfast.world.folder.folder_world import FolderWorld
+from holdfast.world.folder.open_folder import TrustBook, open_folder, reopen_folder
+from holdfast.world.folder.quota import Quota
 from holdfast.world.memory import MemoryWorld
-from holdfast.world.opening import open_folder, reopen_folder
-from holdfast.world.proposals import Proposal
-from holdfast.world.quota import Quota
-from holdfast.world.restore import MAX_QUICK_BYTES, Restored, RestorePoint, RestorePoints
-from holdfast.world.staged import StagedWorld
+from holdfast.world.paths.locate import WorldPaths
+from holdfast.world.restore_points.points import MAX_QUICK_BYTES, Restored, RestorePoint, RestorePoints
+from holdfast.world.staging.commit import Recovered, UndoJournal
+from holdfast.world.staging.proposals import Proposal
+from holdfast.world.staging.staged_world import StagedWorld
 from holdfast.world.tools import WORLD_TOOLS
 from holdfast.world.toolset import WorldToolset
-from holdfast.world.trust import TrustBook
 
 __all__ = [
     "MAX_QUICK_BYTES",

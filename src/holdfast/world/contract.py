@@ -2,13 +2,16 @@
 
 Worlds are synchronous: each call is a handful of local system calls. A path that leads outside raises PathRefused; the
 ordinary troubles of files are the ordinary errors of Python (FileNotFoundError, IsADirectoryError, ...).
+
+Names for content: SHA-256 of one file, and of a whole tree.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from holdfast.core import Change, Value
+from holdfast.core import Change, Value, digest_bytes
 
 NOT_EMPTY = "the folder is not empty; say recursive to remove it with everything in it"
 
@@ -120,3 +123,17 @@ class World(Protocol):
     def sweep(self) -> None:
         """Remove what a writer that was killed left half-written."""
         ...
+
+
+NOTHING = ""
+"""The fingerprint of a file that is not there."""
+
+fingerprint_of = digest_bytes
+
+
+def tree_fingerprint(files: Iterable[tuple[str, str]]) -> str:
+    """Over the sorted paths and fingerprints of all files; equal exactly when the files are."""
+    whole = hashlib.sha256()
+    for path, fingerprint in sorted(files):
+        whole.update(f"{path}\0{fingerprint}\n".encode("utf-8", "surrogateescape"))
+    return whole.hexdigest()

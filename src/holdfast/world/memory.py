@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.core import Change, Clock, SystemClock
-from holdfast.world.contract import NOT_EMPTY, Hit, Stat, as_bytes
-from holdfast.world.copying import HostCopying
-from holdfast.world.fingerprints import NOTHING, fingerprint_of, tree_fingerprint
-from holdfast.world.names import is_within, parent_and_name, relative
-from holdfast.world.patterns import compile_pattern
-from holdfast.world.protections import Protections
-from holdfast.world.quota import Held, Meter, Quota
+from holdfast.core.globs import compile_pattern
+from holdfast.world.contract import NOT_EMPTY, NOTHING, Hit, Stat, as_bytes, fingerprint_of, tree_fingerprint
+from holdfast.world.folder.quota import Held, Meter, Quota
+from holdfast.world.host_copy import HostCopying
+from holdfast.world.paths.names import is_within, parent_and_name, relative
+from holdfast.world.paths.protected import Protections
 from holdfast.world.search import search_files
 
 

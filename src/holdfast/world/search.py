@@ -22,7 +22,7 @@ MAX_FILE_BYTES = 8 << 20
 MAX_TOTAL_BYTES = 64 << 20
 
 _PLAIN_WORDS = re.compile(r"[^\\.^$*+?{}\[\]|()\n\r]+")
-_CHILD = Path(__file__).with_name("search_child.py")
+_CHILD = Path(__file__).with_name("search_child_main.py")
 
 
 def search_files(

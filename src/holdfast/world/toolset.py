@@ -15,9 +15,9 @@ import msgspec
 from holdfast.core import Amount, Call, Change, Json, Performed, Tool, Value
 from holdfast.core.errors import InvalidInput, ToolFailed
 from holdfast.world.contract import World
-from holdfast.world.names import GUEST_ROOTS
+from holdfast.world.paths.names import GUEST_ROOTS
 from holdfast.world.search import search_files
-from holdfast.world.staged import StagedWorld
+from holdfast.world.staging.staged_world import StagedWorld
 from holdfast.world.tools import WORLD_TOOLS
 
 MAX_READ_BYTES = 32 << 20

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from holdfast.core import Answer, Json, JsonObject, Refused, Returned, Tool
 from holdfast.guests.contract import Guest, GuestLimits, Run, RunRequest
 from holdfast.guests.lisp import LispEngine
-from holdfast.guests.lisp.language import LANGUAGE
+from holdfast.guests.lisp.host_calls import LANGUAGE
 
 KEY = b"a key for tests, 32 bytes long.."
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.guests.lisp.programs import Host, new_guest, run, value
 
-from holdfast.guests.lisp.expander import RESERVED
-from holdfast.guests.lisp.library import library
+from holdfast.guests.lisp.lang.expander import RESERVED
+from holdfast.guests.lisp.lib import library
 
 GUIDE = Path(__file__).parents[3].joinpath("docs/guides/lisp.md").read_text("utf-8")
 BLOCKS = re.findall(r"```lisp\n(.*?)```", GUIDE, re.DOTALL)

@@ -9,20 +9,19 @@ from tests.guests.lisp.naive import Scope, evaluate
 
 from holdfast.core import Json, Returned
 from holdfast.guests.contract import GuestLimits
-from holdfast.guests.lisp.border import to_json
-from holdfast.guests.lisp.canonical import Allowance, canonical
 from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Symbol, make_list
-from holdfast.guests.lisp.equality import are_equal
-from holdfast.guests.lisp.expander import RESERVED
-from holdfast.guests.lisp.faults import Fault, LimitReached, Malformed
-from holdfast.guests.lisp.language import LANGUAGE
-from holdfast.guests.lisp.library import fresh_state, library
-from holdfast.guests.lisp.machine import Machine
-from holdfast.guests.lisp.memory import measure
-from holdfast.guests.lisp.meter import Meter
-from holdfast.guests.lisp.printer import show
-from holdfast.guests.lisp.reader import read
-from holdfast.guests.lisp.saving import load_machine, save_machine
+from holdfast.guests.lisp.errors import Fault, LimitReached, Malformed
+from holdfast.guests.lisp.host_calls import LANGUAGE
+from holdfast.guests.lisp.json_bridge import to_json
+from holdfast.guests.lisp.lang.equality import Allowance, are_equal, canonical
+from holdfast.guests.lisp.lang.expander import RESERVED
+from holdfast.guests.lisp.lang.printer import show
+from holdfast.guests.lisp.lang.reader import read
+from holdfast.guests.lisp.lib import fresh_state, library
+from holdfast.guests.lisp.vm.limits import Meter
+from holdfast.guests.lisp.vm.machine import Machine
+from holdfast.guests.lisp.vm.memory_use import measure
+from holdfast.guests.lisp.vm.snapshot import load_machine, save_machine
 
 NAMES = st.text(string.ascii_letters + "+-*/<>=!?é", min_size=1, max_size=8).filter(
     lambda name: name not in ("nil", "+", "-") and name[0] not in "+-."

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import holdfast.core.landlock as landlock
-import holdfast.guests.walls.seccomp as seccomp
+import holdfast.process.landlock as landlock
+import holdfast.process.seccomp_profiles as seccomp_profiles
 
 needs_landlock = pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock")
 needs_seccomp = pytest.mark.skipif(
-    not seccomp.is_known_here(), reason="no list of system calls for this architecture"
+    not seccomp_profiles.is_known_here(), reason="no list of system calls for this architecture"
 )
 
 TO_FOLDER = "confine.confine_to_folder(sys.argv[1], file_bytes=1 << 20)"
@@ -33,7 +33,7 @@ FORBIDDEN = [
 
 CONFINED = """
 import os, sys
-import holdfast.guests.walls.confine as confine
+import holdfast.process.confine_worker as confine
 import socket, signal, threading
 {walls}
 try:
@@ -133,7 +133,7 @@ def test_the_descriptor_it_may_start_from_cannot_be_had_again(workspace: Path) -
     ],
 )
 def test_a_program_starts_behind_the_walls_and_finds_nothing_there(command: list[str], told: str) -> None:
-    launch = "from holdfast.guests.walls.confine import main; main()"
+    launch = "from holdfast.process.confine_worker import main; main()"
     started = subprocess.run(
         [sys.executable, "-c", launch, *command],
         env={"HOST_SECRET": "hidden"},
@@ -148,7 +148,7 @@ def test_a_program_starts_behind_the_walls_and_finds_nothing_there(command: list
 
 def test_a_process_with_threads_refuses_to_call_itself_confined(workspace: Path) -> None:
     program = (
-        "import sys, threading\nimport holdfast.guests.walls.confine as confine\n"
+        "import sys, threading\nimport holdfast.process.confine_worker as confine\n"
         "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
         "try: confine.confine_to_folder(sys.argv[1], file_bytes=1)\nexcept OSError as refused: print(refused)"
     )

@@ -10,7 +10,7 @@ import pytest
 from tests.guests.wasi.running import KEY, run
 
 from holdfast.core.errors import EngineMissing, EngineUnready, GuestError
-from holdfast.guests.wasi import Workers, build, component, recipe, wasi_engine, workshop
+from holdfast.guests.wasi import Workers, build_main, component, wasi_engine
 
 
 def proven(folder: Path, content: bytes = b"native code") -> Path:
@@ -70,7 +70,7 @@ def test_what_was_proven_is_what_is_read_also_after_a_swap(tmp_path: Path) -> No
 def test_the_component_belongs_to_its_owner_alone(cache: Path) -> None:
     assert component.is_built(cache=cache)
     for path in (component.image_path, component.proof_path):
-        assert path(cache, recipe.name()).stat().st_mode & 0o777 == 0o600
+        assert path(cache, component.component_name()).stat().st_mode & 0o777 == 0o600
 
 
 async def test_a_built_component_is_used_as_it_is(cache: Path, workspace: Path) -> None:
@@ -85,11 +85,11 @@ async def test_what_is_not_built_or_not_ours_is_not_run_and_not_built_in_passing
     engine = wasi_engine(key=KEY, cache=tmp_path, workspace=tmp_path)
     with pytest.raises(EngineUnready):
         await run(engine.guest(), "1")
-    component.image_path(tmp_path, recipe.name()).write_bytes(b"evil")
-    component.proof_path(tmp_path, recipe.name()).write_bytes(b"0" * 64)
+    component.image_path(tmp_path, component.component_name()).write_bytes(b"evil")
+    component.proof_path(tmp_path, component.component_name()).write_bytes(b"0" * 64)
     with pytest.raises(EngineUnready):
         await run(engine.guest(), "1")
-    assert component.image_path(tmp_path, recipe.name()).read_bytes() == b"evil"
+    assert component.image_path(tmp_path, component.component_name()).read_bytes() == b"evil"
     await engine.close()
 
 
@@ -116,7 +116,7 @@ def test_only_the_newest_components_are_kept(tmp_path: Path) -> None:
             path = tmp_path / f"python-{age}{suffix}"
             path.touch()
             os.utime(path, (1000 - age, 1000 - age))
-    build._forget_old(tmp_path)
+    build_main._forget_old(tmp_path)
     assert sorted(path.name for path in tmp_path.glob("*.cwasm")) == [
         f"python-{age}.cwasm" for age in range(3)
     ]
@@ -127,14 +127,14 @@ def test_what_a_killed_builder_left_goes_when_the_next_one_begins(tmp_path: Path
     (tmp_path / "build-left" / "app").mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "build-link").symlink_to(tmp_path / "elsewhere")
-    with workshop.opened_workshop(tmp_path, on_wait=pytest.fail) as place:
+    with component.opened_workshop(tmp_path, on_wait=pytest.fail) as place:
         assert set(tmp_path.glob("build-*")) == {place, tmp_path / "build-link"}
     assert (tmp_path / "elsewhere").exists()
 
 
 def test_the_place_of_a_builder_at_work_is_not_swept(tmp_path: Path) -> None:
-    with workshop.opened_workshop(tmp_path, on_wait=pytest.fail) as place:
-        workshop.sweep(tmp_path)
+    with component.opened_workshop(tmp_path, on_wait=pytest.fail) as place:
+        component.sweep(tmp_path)
         assert place.exists()
 
 
@@ -173,7 +173,7 @@ async def test_a_damaged_component_is_built_anew_and_a_cancelled_build_leaves_no
     assert [path.name for path in tmp_path.iterdir()] == ["build.lock"]
     await workers.prepare()
     await workers.close()
-    component.image_path(tmp_path, recipe.name()).write_bytes(b"evil")
+    component.image_path(tmp_path, component.component_name()).write_bytes(b"evil")
     engine = wasi_engine(key=KEY, cache=tmp_path, workspace=tmp_path)
     guest = engine.guest()
     with pytest.raises(EngineUnready) as unready:

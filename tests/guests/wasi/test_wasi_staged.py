@@ -11,7 +11,7 @@ from tests.guests.wasi.running import KEY, run
 from holdfast.core import Answer, JsonObject, Returned, digest_bytes
 from holdfast.guests import Guest
 from holdfast.guests.wasi import wasi_engine
-from holdfast.guests.wasi.staged import CHANGED_MEANWHILE, StagedView
+from holdfast.guests.wasi.workspace_copy import CHANGED_MEANWHILE, StagedView
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.guests.wasi.running import KEY, run
 
-import holdfast.core.landlock as landlock
-import holdfast.guests.walls.seccomp as seccomp
+import holdfast.process.landlock as landlock
+import holdfast.process.seccomp_profiles as seccomp_profiles
 from holdfast.guests import Engine, Guest
 from holdfast.guests.wasi import Workers, wasi_engine
 
@@ -22,7 +22,7 @@ async def test_a_worker_has_no_environment_no_privileges_and_its_own_descriptors
     assert status["NoNewPrivs"] == "1"
     assert status["CapInh"] == status["CapAmb"] == "0" * 16
     assert int(status["CapPrm"], 16) in (0, 2)  # at most the right to write others' files
-    if seccomp.is_known_here():
+    if seccomp_profiles.is_known_here():
         assert status["Seccomp"] == "2"
     sockets = [link for link in links(process) if link.startswith("socket:")]
     assert len(sockets) == 1
@@ -96,7 +96,7 @@ async def test_many_guests_are_started_at_once(cache: Path, workspace: Path) -> 
 def test_the_capabilities_say_which_walls_stand(engine: Engine) -> None:
     notes = " ".join(engine.capabilities.notes)
     assert ("landlock version" in notes) == (landlock.version() > 0)
-    assert ("seccomp allow-list" in notes) == seccomp.is_known_here()
+    assert ("seccomp allow-list" in notes) == seccomp_profiles.is_known_here()
 
 
 async def gone(handle: int) -> None:

@@ -5,7 +5,7 @@ import os
 import platform
 import sys
 
-import holdfast.core.seccomp as seccomp
+import holdfast.process.seccomp as seccomp
 
 LANDLOCK_CREATE_RULESET = 444
 

@@ -10,8 +10,8 @@ is given where the question is put, in a conversation.
 
 import argparse
 
-from holdfast.cli.answering import answer, configure_answer
-from holdfast.cli.approval_text import amount_of
+from holdfast.cli.approvals.remote import answer, configure_answer
+from holdfast.cli.approvals.text import amount_of
 from holdfast.core import Response, Scope
 from holdfast.core.errors import InvalidInput
 from holdfast.gate import MOST_AMOUNT

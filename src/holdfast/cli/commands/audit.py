@@ -10,11 +10,11 @@ import csv
 import sys
 from collections.abc import Callable
 
-from holdfast.cli import exits
-from holdfast.cli.audit_table import audit_table
-from holdfast.cli.console import Console, visible
-from holdfast.cli.storage import chosen_session, opened_store
-from holdfast.cli.streams import columns
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.std_streams import columns
+from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.views.tables import audit_table
 from holdfast.core import encode
 from holdfast.gate import AuditEntry, audit_stats, audit_view
 
@@ -39,7 +39,7 @@ async def run(arguments: argparse.Namespace) -> int:
         recorded = await store.read(await chosen_session(store, arguments.session))
     if arguments.stats:
         console.json(audit_stats(recorded))
-        return exits.OK
+        return exit_codes.OK
     entries = audit_view(recorded, turn=arguments.turn, operation=arguments.op)
     if arguments.json:
         console.json(entries)
@@ -49,7 +49,7 @@ async def run(arguments: argparse.Namespace) -> int:
         width = columns(otherwise=160)
         for line in audit_table(entries, width=width):
             console.print(line)
-    return exits.OK
+    return exit_codes.OK
 
 
 _COLUMNS: dict[str, Callable[[AuditEntry], object]] = {

@@ -13,14 +13,14 @@ import argparse
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console
-from holdfast.cli.errands import run_errand
-from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.session_requests import run_errand
+from holdfast.cli.terminal.console import Console
 from holdfast.core import DIMENSIONS, Limits, Nonconverged, SessionId
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import Recorded, TurnEnded
-from holdfast.core.fold import Reading, effective
+from holdfast.core.projection import Reading, effective
 from holdfast.gate import Budget, Inbox, Purse, RaiseBudget
 from holdfast.session import Status
 from holdfast.store import EmbeddedStore, Home
@@ -60,7 +60,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 "requests": waiting,
             }
         )
-        return exits.OK
+        return exit_codes.OK
     for dimension in DIMENSIONS:
         spent, limit = getattr(budget.spent, dimension), getattr(budget.limits, dimension)
         shown = "unknown" if spent is None else f"{spent:,.2f}" if isinstance(spent, float) else f"{spent:,}"
@@ -68,7 +68,7 @@ async def run(arguments: argparse.Namespace) -> int:
         console.print(f"{dimension:<14} {shown:>12} of {'no limit' if limit is None else f'{limit:,}'}{left}")
     if waiting:
         console.say(f"{waiting} asked for and not heeded yet: the process that holds the session will")
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _add(home: Home, store: EmbeddedStore, session: SessionId, amounts: list[str]) -> str:

@@ -10,8 +10,8 @@ The script knows every word by itself: nothing of Holdfast runs while you type, 
 
 import argparse
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console
+from holdfast.cli import exit_codes
+from holdfast.cli.terminal.console import Console
 
 _RECENT = 200
 
@@ -28,18 +28,18 @@ async def run(arguments: argparse.Namespace) -> int:
     from holdfast.cli.completion import SCRIPTS, places
 
     Console().write(SCRIPTS[arguments.shell](places()))
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _list_sessions(console: Console) -> int:
-    from holdfast.cli.storage import opened_store
+    from holdfast.cli.open_store import opened_store
     from holdfast.store import Home
 
     if not Home.default().database.exists():
-        return exits.OK  # pressing Tab makes no home
+        return exit_codes.OK  # pressing Tab makes no home
     async with opened_store() as (_, store):
         for summary in await store.sessions(limit=_RECENT):
             if summary.name:
                 console.print(summary.name)
             console.print(summary.id)
-    return exits.OK
+    return exit_codes.OK

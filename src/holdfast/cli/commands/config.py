@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
+from holdfast.cli import exit_codes
+from holdfast.cli.terminal.console import Console, visible
 from holdfast.config import Field, Scalar, check_config, config_text, fields, read_config, with_value
 from holdfast.core.errors import InvalidInput
 from holdfast.models import keys_present, resolve_model
@@ -69,7 +69,7 @@ async def run(arguments: argparse.Namespace) -> int:
         case _:
             project = Path(arguments.workspace).absolute() if arguments.workspace else None
             _show(console, home, _rows(home, project), project, is_json=arguments.json)
-    return exits.OK
+    return exit_codes.OK
 
 
 def _rows(home: Home, project: Path | None) -> list[_Row]:

@@ -9,12 +9,12 @@ A tombstone stays that says that it was deleted, and when. Exit codes: 1 when th
 
 import argparse
 
-from holdfast.cli import exits
-from holdfast.cli.confirming import says_yes
-from holdfast.cli.console import Console
-from holdfast.cli.progress import Progress
-from holdfast.cli.session_table import first_words, sentence
-from holdfast.cli.storage import opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import opened_store
+from holdfast.cli.prompts import says_yes
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.views.session_table import first_words, sentence
 from holdfast.core import SystemClock
 from holdfast.core.errors import InvalidInput
 
@@ -39,11 +39,11 @@ async def run(arguments: argparse.Namespace) -> int:
                 console.say(f"it began with: {first_words(summary)}", folds=True)
             if not await says_yes("delete it for good?", console):
                 console.say("nothing was deleted")
-                return exits.DENIED
+                return exit_codes.DENIED
         with Progress(lambda: "deletes it"):
             await store.delete(summary.id)
     if arguments.json:
         console.json(summary)
     else:
         console.say(f"deleted {summary.id}")
-    return exits.OK
+    return exit_codes.OK

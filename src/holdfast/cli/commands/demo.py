@@ -15,14 +15,14 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.app import Runtime
-from holdfast.cli import exits
-from holdfast.cli.activity import progress_of
-from holdfast.cli.approvals import PersonLeft, TerminalApprover
-from holdfast.cli.audit_table import audit_table
-from holdfast.cli.confirming import says_yes
-from holdfast.cli.console import Console, visible
+from holdfast.cli import exit_codes
+from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
+from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_POLICY, FILES, TASK, DemoAnswers, demo_model
-from holdfast.cli.narrator import Narrator
+from holdfast.cli.prompts import says_yes
+from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.views.narrator import Narrator
+from holdfast.cli.views.tables import audit_table
 from holdfast.core import counted
 from holdfast.session import Session
 
@@ -52,10 +52,10 @@ async def run(arguments: argparse.Namespace) -> int:
     except PersonLeft:
         console.tell()
         console.tell(f"You left; nothing more happens. Go on with: holdfast -r {session.id}", folds=True)
-        return exits.WAITING
+        return exit_codes.WAITING
     finally:
         await runtime.close()
-    return exits.OK
+    return exit_codes.OK
 
 
 def _make_project() -> Path:

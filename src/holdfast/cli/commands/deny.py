@@ -5,7 +5,7 @@ holdfast deny ID --reason "use the staging server"
 
 import argparse
 
-from holdfast.cli.answering import answer, configure_answer
+from holdfast.cli.approvals.remote import answer, configure_answer
 from holdfast.core import Response
 
 WORKING = "tells it"

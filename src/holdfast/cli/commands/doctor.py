@@ -10,11 +10,11 @@ kernel is used. No model is asked and nothing is sent. Exit codes: 0 when nothin
 import argparse
 from contextlib import aclosing
 
-from holdfast.cli import exits
-from holdfast.cli.cells import wrapped
-from holdfast.cli.checkup import Finding, examine
-from holdfast.cli.console import Console, Tone, visible
-from holdfast.cli.streams import columns
+from holdfast.cli import exit_codes
+from holdfast.cli.doctor import Finding, examine
+from holdfast.cli.std_streams import columns
+from holdfast.cli.terminal.console import Console, Tone, visible
+from holdfast.cli.terminal.wrap import wrapped
 from holdfast.store import Home
 
 WORKING = "looks at this machine"
@@ -49,7 +49,7 @@ async def run(arguments: argparse.Namespace) -> int:
         console.tell(f"\n{len(bad)} to mend: {', '.join(finding.part for finding in bad)}", "bad", folds=True)
     else:
         console.tell("\nnothing is in the way", "good")
-    return exits.ERROR if bad else exits.OK
+    return exit_codes.ERROR if bad else exit_codes.OK
 
 
 def _tell(console: Console, finding: Finding) -> None:

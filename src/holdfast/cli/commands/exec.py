@@ -12,14 +12,14 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.app import Runtime
-from holdfast.cli import exits
-from holdfast.cli.activity import progress_of
-from holdfast.cli.approvals import PersonLeft, TerminalApprover
-from holdfast.cli.console import Console, visible
-from holdfast.cli.narrator import Narrator
-from holdfast.cli.outcomes import report
-from holdfast.cli.storage import say_notices
-from holdfast.cli.trusting import is_trusted
+from holdfast.cli import exit_codes
+from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
+from holdfast.cli.chat.activity import progress_of
+from holdfast.cli.open_store import say_notices
+from holdfast.cli.prompts import is_trusted
+from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.views.narrator import Narrator
+from holdfast.cli.views.result import report
 from holdfast.config import load_config
 from holdfast.core import Outcome
 from holdfast.core.errors import InvalidInput, SessionNotReady
@@ -60,7 +60,7 @@ async def run(arguments: argparse.Namespace) -> int:
         raise InvalidInput("there is no code to run", hint="name a file, or - for standard input")
     home = Home.default()
     if not await is_trusted(arguments.workspace, home, console, is_given=arguments.trust):
-        return exits.DENIED
+        return exit_codes.DENIED
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
     try:
         say_notices(runtime.store, console)
@@ -98,7 +98,7 @@ async def run(arguments: argparse.Namespace) -> int:
             f"it waits for you: answer with holdfast approve or deny, go on with holdfast exec --session {session.id}",
             folds=True,
         )
-        return exits.WAITING
+        return exit_codes.WAITING
     finally:
         await runtime.close()
 

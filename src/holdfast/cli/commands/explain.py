@@ -11,9 +11,9 @@ Exit codes: 0 done, 2 when there is no such code.
 import argparse
 import textwrap
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
-from holdfast.cli.explanations import Explanation, explanations
+from holdfast.cli import exit_codes
+from holdfast.cli.error_help import Explanation, explanations
+from holdfast.cli.terminal.console import Console, visible
 from holdfast.core.errors import InvalidInput
 
 _WIDTH = 80
@@ -43,7 +43,7 @@ async def run(arguments: argparse.Namespace) -> int:
     else:
         for line in told(code, known[code]):
             console.print(line)
-    return exits.OK
+    return exit_codes.OK
 
 
 def told(code: str, explanation: Explanation) -> list[str]:
@@ -58,7 +58,7 @@ def told(code: str, explanation: Explanation) -> list[str]:
 def _tell_exits(console: Console, code: str, *, is_json: bool) -> int:
     chosen = {
         number: meaning
-        for number, meaning in exits.MEANINGS.items()
+        for number, meaning in exit_codes.MEANINGS.items()
         if code == "exit-codes" or number == int(code)
     }
     if not chosen:
@@ -68,7 +68,7 @@ def _tell_exits(console: Console, code: str, *, is_json: bool) -> int:
     else:
         for number, meaning in chosen.items():
             console.print(f"{number:>3}  {meaning}")
-    return exits.OK
+    return exit_codes.OK
 
 
 def _nearest(code: str, known: dict[str, Explanation]) -> str:

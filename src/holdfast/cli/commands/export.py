@@ -12,9 +12,9 @@ is there already.
 import argparse
 from pathlib import Path
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console
-from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.terminal.console import Console
 from holdfast.core import SessionId, SystemClock, counted
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.store import EmbeddedStore, export_session, private_folder
@@ -59,7 +59,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 console.say(f"contents of {session} are missing or damaged: {len(manifest.lost)}", "bad")
     if arguments.json:
         console.json(manifests if arguments.all else manifests[0])
-    return exits.OK if is_whole else exits.ERROR
+    return exit_codes.OK if is_whole else exit_codes.ERROR
 
 
 async def _targets(store: EmbeddedStore, arguments: argparse.Namespace) -> list[tuple[SessionId, Path]]:

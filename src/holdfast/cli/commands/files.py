@@ -11,10 +11,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
-from holdfast.cli.progress import covered
-from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.progress import covered
 from holdfast.core.errors import InvalidInput
 from holdfast.world import FolderWorld
 
@@ -61,7 +61,7 @@ async def run(arguments: argparse.Namespace) -> int:
         _do(arguments, FolderWorld(folder), Console())
     except OSError as error:
         raise InvalidInput(f"{error.filename or ''}: {error.strerror or error}") from error
-    return exits.OK
+    return exit_codes.OK
 
 
 def _do(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> None:

@@ -17,9 +17,9 @@ from pathlib import Path
 import msgspec
 
 from holdfast.app import Runtime
-from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
-from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.terminal.console import Console, visible
 from holdfast.core import SessionId
 from holdfast.core.events import Recorded, SessionOpened, SessionReconfigured
 from holdfast.session import RewindPlan, plan_fork
@@ -48,7 +48,7 @@ async def run(arguments: argparse.Namespace) -> int:
         source = await chosen_session(store, arguments.session)
         if arguments.dry_run:
             _show(await _plan(home, store, source, arguments.at), arguments, console)
-            return exits.OK
+            return exit_codes.OK
         if arguments.event is not None:
             summary = await _fork_chat(home, store, source, arguments)
         else:
@@ -62,7 +62,7 @@ async def run(arguments: argparse.Namespace) -> int:
         for path in missing:
             console.say(f"not in the fork, because it was not kept: {visible(path)}", "bad")
         console.say(f"forked from {source}; go on with: holdfast -r {summary.name or summary.id}")
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _fork_all(source: SessionId, arguments: argparse.Namespace) -> SessionSummary:

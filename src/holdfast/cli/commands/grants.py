@@ -6,13 +6,13 @@ holdfast grants revoke ID         live sessions heed it at their next call
 
 import argparse
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
-from holdfast.cli.errands import run_errand
-from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.session_requests import run_errand
+from holdfast.cli.terminal.console import Console, visible
 from holdfast.core import Grant, GrantId, SessionId, SystemClock
 from holdfast.core.errors import InvalidInput, SessionNotFound
-from holdfast.core.fold import Reading
+from holdfast.core.projection import Reading
 from holdfast.gate import GrantBook, Grants, RevokeGrant, describe_grant
 from holdfast.store import EmbeddedStore, Home
 
@@ -39,7 +39,7 @@ async def run(arguments: argparse.Namespace) -> int:
             else:
                 session = await chosen_session(store, arguments.session)
                 console.say(await _revoke(home, store, session, id))
-            return exits.OK
+            return exit_codes.OK
         standing = await _standing(store, arguments.session, book)
     if arguments.json:
         console.json([{"grant": grant, "text": describe_grant(grant)} for grant in standing])
@@ -47,7 +47,7 @@ async def run(arguments: argparse.Namespace) -> int:
         console.say("no grants stand")
     for grant in standing if not arguments.json else ():
         console.print(visible(f"{grant.id}  {describe_grant(grant)}"))
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _standing(store: EmbeddedStore, reference: str | None, book: GrantBook) -> tuple[Grant, ...]:

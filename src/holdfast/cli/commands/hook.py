@@ -19,7 +19,7 @@ import msgspec
 
 from holdfast.app import Runtime
 from holdfast.cli.commands.proxy import running
-from holdfast.cli.secrecy import who_has_keys
+from holdfast.cli.redaction import who_has_keys
 from holdfast.core import (
     EXTERNAL,
     Answer,

@@ -11,9 +11,9 @@ here already; 2 when a file is no exported session.
 import argparse
 from pathlib import Path
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
-from holdfast.cli.storage import opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import opened_store
+from holdfast.cli.terminal.console import Console, visible
 from holdfast.core import SessionId, SystemClock, counted
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.events import RestorePointMade
@@ -58,8 +58,8 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.json(summaries[0] if len(arguments.file) == 1 else summaries)
     if any(not isinstance(problem, InvalidInput) for problem in refused):
-        return exits.ERROR
-    return exits.USAGE if refused else exits.OK
+        return exit_codes.ERROR
+    return exit_codes.USAGE if refused else exit_codes.OK
 
 
 async def _bring_files(home: Home, store: EmbeddedStore, session: SessionId) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ Files that are there already are left as they are. What a project says can only 
 import argparse
 from pathlib import Path
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console
+from holdfast.cli import exit_codes
+from holdfast.cli.terminal.console import Console
 from holdfast.config import (
     PROJECT_CONFIG,
     PROJECT_CONFIG_TEXT,
@@ -62,7 +62,7 @@ async def run(arguments: argparse.Namespace) -> int:
         _offer(console, path, text, is_shown=arguments.dry_run, is_own=arguments.project is None)
     if not arguments.dry_run:
         console.say("next: edit them, then holdfast config and holdfast doctor look at what you wrote")
-    return exits.OK
+    return exit_codes.OK
 
 
 def _offer(console: Console, path: Path, text: str, *, is_shown: bool, is_own: bool) -> None:

@@ -14,8 +14,8 @@ import os
 import sys
 from pathlib import Path
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
+from holdfast.cli import exit_codes
+from holdfast.cli.terminal.console import Console, visible
 from holdfast.mcp import Installation, Shelf, plan
 from holdfast.store import Home
 
@@ -67,7 +67,7 @@ async def run(arguments: argparse.Namespace) -> int:
             f"these servers are still reached directly, past the gate: {', '.join(planned.bypassing)}", "ask"
         )
         console.say("hint: holdfast mcp add NAME -- COMMAND, then remove them there")
-    return exits.OK
+    return exit_codes.OK
 
 
 def own_command() -> tuple[str, ...]:

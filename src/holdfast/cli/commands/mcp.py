@@ -11,8 +11,8 @@ holdfast mcp remove git
 
 import argparse
 
-from holdfast.cli.console import Console
-from holdfast.cli.server_desk import ServerDesk
+from holdfast.cli.mcp_admin import ServerDesk
+from holdfast.cli.terminal.console import Console
 from holdfast.store import Home
 
 

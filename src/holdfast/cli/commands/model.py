@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console
-from holdfast.cli.progress import Progress
+from holdfast.cli import exit_codes
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.terminal.progress import Progress
 from holdfast.config import load_config
 from holdfast.core import UserMessage, counted
 from holdfast.core.errors import InvalidInput, ModelMissing
@@ -103,7 +103,7 @@ async def _list(console: Console, *, is_json: bool) -> int:
     )
     if is_json:
         console.json(choices)
-        return exits.OK
+        return exit_codes.OK
     console.print(f"configured  {choices.configured or 'none'}")
     console.print(f"keys        {', '.join(choices.keys) or 'none in the environment'}")
     for server in choices.servers:
@@ -112,7 +112,7 @@ async def _list(console: Console, *, is_json: bool) -> int:
         console.print(f"installed   {spec}")
     if choices.configured is None and not choices.servers and not choices.installed:
         console.say("hint: set a key, start a local server (Ollama), or: holdfast model install")
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _check(console: Console, given: str | None) -> int:
@@ -143,7 +143,7 @@ async def _check(console: Console, given: str | None) -> int:
             "a small local model does tasks that fit into one short program; expect it to fail where one result decides "
             "the next step, and do not take its word for facts"
         )
-    return exits.OK if is_right else exits.ERROR
+    return exit_codes.OK if is_right else exit_codes.ERROR
 
 
 class _Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,7 +164,7 @@ def _prices(console: Console, given: tuple[str, ...], *, is_json: bool) -> int:
     found = _Prices(prices=tuple(_listed(spec) for spec in specs), list=price_list())
     if is_json:
         console.json(found)
-        return exits.OK
+        return exit_codes.OK
     console.print(f"{'model':<40} {'input':>10} {'output':>10} {'window':>10}")
     for row in found.prices:
         window = row.context_tokens or "unknown"
@@ -172,7 +172,7 @@ def _prices(console: Console, given: tuple[str, ...], *, is_json: bool) -> int:
             f"{row.model:<40} {row.input_usd or 'unknown':>10} {row.output_usd or 'unknown':>10} {window:>10}"
         )
     console.say(f"US dollars a million tokens, {found.list.source} of {found.list.dated} or later")
-    return exits.OK
+    return exit_codes.OK
 
 
 def _listed(spec: str) -> _Listed:
@@ -201,7 +201,7 @@ async def _install(console: Console, name: str, file: Path | None) -> int:
     console.say(f"installed and checked: SHA-256 {weights.digest}", "good")
     console.print(str(path))
     console.say(f"use it with: holdfast --model local:{weights.name}   (holdfast doctor says what it needs)")
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _fetched(weights: Weights, folder: Path) -> Path:

@@ -8,9 +8,9 @@ Exit codes: 1 when there is no such session or a process has it open.
 
 import argparse
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console
-from holdfast.cli.storage import opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import opened_store
+from holdfast.cli.terminal.console import Console
 from holdfast.core.events import SessionPinned
 
 WORKING = "pins"
@@ -35,4 +35,4 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json(summary)
     else:
         console.say(f"{summary.id} is {'pinned' if summary.is_pinned else 'not pinned any more'}")
-    return exits.OK
+    return exit_codes.OK

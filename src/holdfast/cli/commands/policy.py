@@ -16,11 +16,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
-from holdfast.cli.judged_call import request_for
-from holdfast.cli.known_tools import with_tools
-from holdfast.cli.recorded_calls import RecordedCalls
+from holdfast.cli import exit_codes
+from holdfast.cli.policy_inputs import RecordedCalls, request_for, with_tools
+from holdfast.cli.terminal.console import Console, visible
 from holdfast.core import SystemClock, counted, encode
 from holdfast.core.errors import JournalDamaged
 from holdfast.policy import (
@@ -109,7 +107,7 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
             console.json(policies)
         for name, description in () if arguments.json else policies.items():
             console.tell(f"{name:<14} {description}", folds=True)
-        return exits.OK
+        return exit_codes.OK
     policy = _load(arguments, arguments.name, is_checked=False)
     if arguments.json:
         console.json(policy.document)
@@ -117,7 +115,7 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
         console.write(policy_text(policy.document.source))
     else:
         console.write(Path(policy.document.source).read_text("utf-8-sig"))
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _check(arguments: argparse.Namespace, console: Console) -> int:
@@ -130,7 +128,7 @@ async def _check(arguments: argparse.Namespace, console: Console) -> int:
             console.json(told)
         for line in () if arguments.json else told.lines():
             console.tell(visible(line), folds=True)
-        return exits.OK
+        return exit_codes.OK
     decision = policy.judge(request)
     if arguments.json:
         console.json(
@@ -147,7 +145,7 @@ async def _check(arguments: argparse.Namespace, console: Console) -> int:
             visible(f"{decision.verdict}  by {decision.rule} ({decision.source}): {decision.reason}"),
             folds=True,
         )
-    return exits.OK
+    return exit_codes.OK
 
 
 def _test(arguments: argparse.Namespace, console: Console) -> int:
@@ -156,7 +154,7 @@ def _test(arguments: argparse.Namespace, console: Console) -> int:
     failed = [result for result in results if not result.is_met]
     if arguments.json:
         console.json({"examples": len(results), "failed": failed})
-        return exits.ERROR if failed else exits.OK
+        return exit_codes.ERROR if failed else exit_codes.OK
     for result in failed:
         what = "is not decided" if result.is_match_expected else "is decided"
         call = f"{result.example.operation} {encode(result.example.arguments).decode()}"
@@ -168,7 +166,7 @@ def _test(arguments: argparse.Namespace, console: Console) -> int:
             )
         )
     console.print(f"{counted(len(results), 'example')}, {len(failed)} not met")
-    return exits.ERROR if failed else exits.OK
+    return exit_codes.ERROR if failed else exit_codes.OK
 
 
 def _lint(arguments: argparse.Namespace, console: Console) -> int:
@@ -180,7 +178,7 @@ def _lint(arguments: argparse.Namespace, console: Console) -> int:
         for finding in findings:
             console.print(visible(f"{finding.source}: {finding.level}: {finding.message} [{finding.code}]"))
         console.say(f"{counted(len(warnings), 'warning')}, {counted(len(findings) - len(warnings), 'note')}")
-    return exits.ERROR if warnings else exits.OK
+    return exit_codes.ERROR if warnings else exit_codes.OK
 
 
 def _diff(arguments: argparse.Namespace, console: Console) -> int:
@@ -189,7 +187,7 @@ def _diff(arguments: argparse.Namespace, console: Console) -> int:
     told = compare(before, after)
     if arguments.json:
         console.json(told)
-        return exits.OK
+        return exit_codes.OK
     for sign, names in (("+", told.added), ("-", told.removed), ("~", told.altered)):
         for name in names:
             console.print(visible(f"{sign} rule {name}"))
@@ -201,7 +199,7 @@ def _diff(arguments: argparse.Namespace, console: Console) -> int:
         call = visible(f"{one.operation} {encode(one.arguments).decode()}")
         console.print(f"{mark} {one.before.verdict} -> {one.after.verdict}  {call}")
     console.say(f"{len(told.changed)} of {told.probes} tried calls are decided otherwise")
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
@@ -229,7 +227,7 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
     finally:
         await store.close()
     told = testing.told(unread=unread)
-    code = exits.ERROR if unread else exits.OK
+    code = exit_codes.ERROR if unread else exit_codes.OK
     if arguments.json:
         console.json(told)
         return code

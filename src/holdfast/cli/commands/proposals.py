@@ -14,11 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from holdfast.app import Runtime
-from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
-from holdfast.cli.progress import covered
-from holdfast.cli.proposal_text import proposal_lines
-from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.progress import covered
+from holdfast.cli.views.tables import proposal_lines
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
 
@@ -46,12 +46,12 @@ async def run(arguments: argparse.Namespace) -> int:
         session = await runtime.resume(name, needs_model=False)
         if arguments.action == "show":
             _show(session, arguments, console)
-            return exits.OK
+            return exit_codes.OK
         if not session.proposals() and not arguments.paths:
             console.say("nothing is staged")
-            return exits.OK
+            return exit_codes.OK
         if arguments.check is not None and not await _passes(session, arguments, console):
-            return exits.DENIED
+            return exit_codes.DENIED
         decide = session.commit if arguments.action == "commit" else session.reject
         paths = await decide(*arguments.paths)
     finally:
@@ -61,7 +61,7 @@ async def run(arguments: argparse.Namespace) -> int:
     else:
         for path in paths:
             console.say(f"{'committed' if arguments.action == 'commit' else 'rejected'} {visible(path)}")
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _passes(session: Session, arguments: argparse.Namespace, console: Console) -> bool:

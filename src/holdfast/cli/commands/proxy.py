@@ -17,8 +17,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from holdfast.app import Runtime
-from holdfast.cli import exits
-from holdfast.cli.console import Console
+from holdfast.cli import exit_codes
+from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
 from holdfast.core import SystemClock, Toolset, counted
 from holdfast.gate import GateSettings
@@ -102,7 +102,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 await _until_told(_serve(proxy, arguments, console))
             finally:
                 await keeper.end()
-    return exits.OK
+    return exit_codes.OK
 
 
 @asynccontextmanager

@@ -11,11 +11,11 @@ parent that they stand on. Of what went, a tombstone stays that says so. Exit co
 import argparse
 import re
 
-from holdfast.cli import exits
-from holdfast.cli.cells import shortened
-from holdfast.cli.console import Console, visible
-from holdfast.cli.session_table import span
-from holdfast.cli.storage import opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import opened_store
+from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.wrap import shortened
+from holdfast.cli.views.session_table import span
 from holdfast.core import SystemClock, counted
 from holdfast.store import prune
 
@@ -52,7 +52,7 @@ async def run(arguments: argparse.Namespace) -> int:
     has_failed = any(one.why == "failed" for one in report.spared)
     if arguments.json:
         console.json(report)
-        return exits.ERROR if has_failed else exits.OK
+        return exit_codes.ERROR if has_failed else exit_codes.OK
     verb = "would go" if report.is_dry_run else "removed"
     for gone in report.pruned:
         age, turns = span(now_ms - gone.active_ms), counted(gone.turns, "turn")
@@ -63,7 +63,7 @@ async def run(arguments: argparse.Namespace) -> int:
     console.say(
         f"{counted(len(report.pruned), 'session')} {verb}, {report.kept} {'would stay' if report.is_dry_run else 'left'}"
     )
-    return exits.ERROR if has_failed else exits.OK
+    return exit_codes.ERROR if has_failed else exit_codes.OK
 
 
 def age_ms(text: str) -> int:

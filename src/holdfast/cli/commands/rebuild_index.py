@@ -7,9 +7,9 @@ Exit codes: 0 when it is done.
 
 import argparse
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console
-from holdfast.cli.storage import opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import opened_store
+from holdfast.cli.terminal.console import Console
 from holdfast.core import counted
 from holdfast.store import rebuild_index
 
@@ -30,4 +30,4 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json({"sessions": count})
     else:
         console.say(f"{counted(count, 'session')}; the search is made anew when it is next used")
-    return exits.OK
+    return exit_codes.OK

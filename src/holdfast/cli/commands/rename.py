@@ -9,9 +9,9 @@ another has the name, or a process has it open; 2 when it may not be a name.
 
 import argparse
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console
-from holdfast.cli.storage import opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import opened_store
+from holdfast.cli.terminal.console import Console
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import SessionRenamed
 from holdfast.store import chosen_name
@@ -44,4 +44,4 @@ async def run(arguments: argparse.Namespace) -> int:
         console.say(
             f"{summary.id} is now called {summary.name}" if summary.name else f"{summary.id} has no name"
         )
-    return exits.OK
+    return exit_codes.OK

@@ -6,9 +6,9 @@ holdfast replay NAME --json
 
 import argparse
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console
-from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.terminal.console import Console
 from holdfast.core import counted
 from holdfast.core.events import RunStarted
 from holdfast.guests import Engines, Sandbox
@@ -55,4 +55,4 @@ async def run(arguments: argparse.Namespace) -> int:
             )
         for each in report.divergences:
             console.print(f"  turn {each.turn}, run {each.run}: {each.what}")
-    return exits.ERROR if report.divergences else exits.OK
+    return exit_codes.ERROR if report.divergences else exit_codes.OK

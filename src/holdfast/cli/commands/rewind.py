@@ -11,11 +11,11 @@ import argparse
 from collections.abc import Sequence
 
 from holdfast.app import Runtime
-from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
-from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.terminal.console import Console, visible
 from holdfast.core.events import MessagePosted, Recorded, RestorePointMade
-from holdfast.core.fold import effective
+from holdfast.core.projection import effective
 from holdfast.session import RewindPlan
 
 WORKING = "brings the files back"
@@ -38,7 +38,7 @@ async def run(arguments: argparse.Namespace) -> int:
         name = await chosen_session(store, arguments.session)
         if arguments.to is None:
             _list(await store.read(name), arguments, console)
-            return exits.OK
+            return exit_codes.OK
     runtime = await Runtime.start()
     try:
         session = await runtime.resume(name, needs_model=False)
@@ -53,7 +53,7 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json(plan)
     else:
         _show(plan, console, turns=turns, is_done=not arguments.dry_run)
-    return exits.OK
+    return exit_codes.OK
 
 
 def _list(recorded: Sequence[Recorded], arguments: argparse.Namespace, console: Console) -> None:

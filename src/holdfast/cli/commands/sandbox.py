@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console
+from holdfast.cli import exit_codes
+from holdfast.cli.terminal.console import Console
 from holdfast.core.errors import HoldfastError
 from holdfast.guests import Capabilities, Check, Engines, Sandbox, self_test
 from holdfast.store import Home
@@ -38,7 +38,7 @@ async def run(arguments: argparse.Namespace) -> int:
         if arguments.action == "build":
             await engines.prepare()
             console.say("the wasi sandbox is ready")
-            return exits.OK
+            return exit_codes.OK
         with tempfile.TemporaryDirectory() as folder:
             return await _show(engines, Path(folder), arguments.json, console)
     finally:
@@ -63,7 +63,7 @@ async def _show(engines: Engines, folder: Path, is_json: bool, console: Console)
             _tell(sandbox, engine.capabilities, is_built, checks, console)
     if is_json:
         console.json(found)
-    return exits.OK if is_sound else exits.ERROR
+    return exit_codes.OK if is_sound else exit_codes.ERROR
 
 
 def _tell(

@@ -13,11 +13,11 @@ import re
 import msgspec
 
 import holdfast.cli.commands.show as show
-from holdfast.cli import exits
-from holdfast.cli.amounts import at_least_one
-from holdfast.cli.console import Console
-from holdfast.cli.session_table import span
-from holdfast.cli.storage import opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import opened_store
+from holdfast.cli.option_types import at_least_one
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.views.session_table import span
 from holdfast.core import SystemClock
 from holdfast.store import search
 
@@ -40,10 +40,10 @@ async def run(arguments: argparse.Namespace) -> int:
         names = {hit.session: (await store.summary(hit.session)).name for hit in found}
     if arguments.json:
         console.json([msgspec.structs.replace(hit, pieces=()) for hit in found])
-        return exits.OK if found else exits.ERROR
+        return exit_codes.OK if found else exit_codes.ERROR
     if not found:
         console.say("nothing found")
-        return exits.ERROR
+        return exit_codes.ERROR
     newest = found[0]
     if arguments.show:
         where = argparse.Namespace(
@@ -57,4 +57,4 @@ async def run(arguments: argparse.Namespace) -> int:
         console.tell_marked(place + first.lstrip(), *others)
     name = names[newest.session] or newest.session
     console.say(f"show a turn with: holdfast show {name} --turn {newest.turn}", "dim")
-    return exits.OK
+    return exit_codes.OK

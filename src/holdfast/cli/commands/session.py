@@ -17,21 +17,19 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.app import Runtime
-from holdfast.cli import exits
-from holdfast.cli.activity import progress_of
-from holdfast.cli.amounts import seconds
-from holdfast.cli.approvals import PersonLeft, TerminalApprover
-from holdfast.cli.beforehand import Beforehand
-from holdfast.cli.console import Console, visible
+from holdfast.cli import exit_codes
+from holdfast.cli.approvals.preapproved import Beforehand
+from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
+from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
-from holdfast.cli.limits_option import parse_limits
-from holdfast.cli.model_offer import offered_model
-from holdfast.cli.narrator import Narrator, describe
-from holdfast.cli.outcomes import report
-from holdfast.cli.progress import Progress
-from holdfast.cli.resuming import Left, left_behind
-from holdfast.cli.storage import say_notices
-from holdfast.cli.trusting import is_trusted
+from holdfast.cli.open_store import say_notices
+from holdfast.cli.option_types import parse_limits, seconds
+from holdfast.cli.prompts import is_trusted, offered_model
+from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.views.narrator import Narrator, describe
+from holdfast.cli.views.result import report
+from holdfast.cli.views.resume import Left, left_behind
 from holdfast.config import load_config
 from holdfast.core import Needs, Outcome
 from holdfast.core.errors import InvalidInput, ModelMissing
@@ -106,7 +104,7 @@ async def run(arguments: argparse.Namespace) -> int:
             "a session that goes on keeps its limits", hint="raise them with: holdfast budget add"
         )
     if not await is_trusted(arguments.workspace, home, console, is_given=arguments.trust):
-        return exits.DENIED
+        return exit_codes.DENIED
     project = Path(arguments.workspace) if arguments.workspace else None
     settings = load_config(home, project=project)
     runtime = await Runtime.start(home=home.root, settings=settings, servers=_servers(home))
@@ -123,7 +121,7 @@ async def run(arguments: argparse.Namespace) -> int:
             )
             if left is None:
                 console.say("nothing was chosen")
-                return exits.OK
+                return exit_codes.OK
             _check_unchanged(arguments, left)
         try:
             session = await _open(runtime, arguments, left)
@@ -201,7 +199,7 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
                 "--yes-to goes with a task",
                 hint="in a conversation you are asked, and 4 is a yes for all of it",
             )
-        from holdfast.cli.terminal import talk_at_terminal
+        from holdfast.cli.chat.chat import talk_at_terminal
 
         return await talk_at_terminal(runtime, session, is_plain=arguments.plain)
     session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
@@ -220,16 +218,16 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
         work.cancel()
     if work.cancelled():
         console.say("stopped; what was done stays done")
-        return exits.INTERRUPTED
+        return exit_codes.INTERRUPTED
     if isinstance(work.exception(), PersonLeft):
         console.say(
             "it waits for you: answer with holdfast approve or deny, go on with holdfast -c", folds=True
         )
-        return exits.WAITING
+        return exit_codes.WAITING
     outcome = work.result()
     if outcome is None:
         console.say("there is nothing to do", "ask")
-        return exits.USAGE
+        return exit_codes.USAGE
     if isinstance(outcome, Needs) and arguments.yes_to:
         asking = ", ".join(each.decision.rule for each in session.escalations())
         console.say(

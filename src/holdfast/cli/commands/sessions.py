@@ -13,12 +13,12 @@ import os
 import shutil
 import sys
 
-from holdfast.cli import exits
-from holdfast.cli.amounts import at_least_one
-from holdfast.cli.console import Console
-from holdfast.cli.progress import is_linear
-from holdfast.cli.session_table import heading, row
-from holdfast.cli.storage import opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import opened_store
+from holdfast.cli.option_types import at_least_one
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.terminal.progress import is_linear
+from holdfast.cli.views.session_table import heading, row
 from holdfast.core import SystemClock
 
 WORKING = "reads the list"
@@ -40,11 +40,11 @@ async def run(arguments: argparse.Namespace) -> int:
     found = some[: arguments.limit]
     if arguments.json:
         console.json(found)
-        return exits.OK
+        return exit_codes.OK
     if not found:
         none = "no session was started in this folder" if arguments.here else "no sessions yet"
         console.say(f"{none}; start one with: holdfast")
-        return exits.OK
+        return exit_codes.OK
     now_ms = SystemClock().now_ms()
     # Who hears the lines one by one is better served by lines that say what their numbers are.
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_linear() else None
@@ -54,4 +54,4 @@ async def run(arguments: argparse.Namespace) -> int:
         console.print(row(line, now_ms, width=width))
     if len(some) > len(found):
         console.say(f"these are the newest {len(found)}; --limit N shows more", "dim")
-    return exits.OK
+    return exit_codes.OK

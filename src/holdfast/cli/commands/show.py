@@ -11,12 +11,12 @@ Exit codes: 1 when there is no such session or it is damaged, 2 when there is no
 import argparse
 from collections.abc import Iterator, Sequence
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
-from holdfast.cli.narrator import describe
-from holdfast.cli.outcomes import in_words
-from holdfast.cli.session_table import sentence
-from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.views.narrator import describe
+from holdfast.cli.views.result import in_words
+from holdfast.cli.views.session_table import sentence
 from holdfast.core import SystemClock, encode
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
@@ -31,7 +31,7 @@ from holdfast.core.events import (
     RunStarted,
     TurnEnded,
 )
-from holdfast.core.fold import effective
+from holdfast.core.projection import effective
 from holdfast.store import read_along
 
 WORKING = "reads the journal"
@@ -66,7 +66,7 @@ async def run(arguments: argparse.Namespace) -> int:
         part = _Part(arguments.turn)
         if arguments.json and not arguments.follow:
             console.json({"session": summary, "events": [_plain(one) for one in shown if part.has(one)]})
-            return exits.OK
+            return exit_codes.OK
         told = sentence(summary, SystemClock().now_ms())
         console.say(f"{told}{_sandboxes(recorded)}", "dim", folds=True)
         for one in shown:
@@ -76,7 +76,7 @@ async def run(arguments: argparse.Namespace) -> int:
             async for one in read_along(store, session, after=recorded[-1].seq):
                 if part.has(one):
                     _tell(one, arguments, console)
-    return exits.OK
+    return exit_codes.OK
 
 
 class _Part:

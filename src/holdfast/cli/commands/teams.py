@@ -15,11 +15,11 @@ holdfast teams serve                  as an MCP server over stdio; --http 0 on t
 import argparse
 from pathlib import Path
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console
-from holdfast.cli.progress import Progress
-from holdfast.cli.team_board import opened_board, serve_board
-from holdfast.cli.team_tables import (
+from holdfast.cli import exit_codes
+from holdfast.cli.open_teams import opened_board, serve_board
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.views.team_tables import (
     NOBODY,
     LogLine,
     log_lines,
@@ -106,7 +106,7 @@ async def run(arguments: argparse.Namespace) -> int:
     match arguments.verb:
         case "list":
             console.json(roster) if arguments.json else show_roster(roster, console)
-            return exits.OK
+            return exit_codes.OK
     async with opened_board(roster, file, home) as (board, staff):
         match arguments.verb:
             case "ask":
@@ -135,7 +135,7 @@ async def run(arguments: argparse.Namespace) -> int:
             case _:
                 caller = Caller(team=arguments.sender, is_operator=arguments.operator)
                 await serve_board(board, staff, console, caller=caller, port=arguments.http)
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _said(board: Switchboard, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
@@ -163,7 +163,7 @@ def _check(file: Path, home: Home, console: Console) -> int:
 
     roster = load_roster(file, open_policy=lambda policy: load_policy(policy, search=(home.policies,)))
     console.print(f"{file}: {counted(len(roster.teams), 'team')}, nothing wrong")
-    return exits.OK
+    return exit_codes.OK
 
 
 def _begin(file: Path, home: Home, console: Console) -> int:
@@ -173,7 +173,7 @@ def _begin(file: Path, home: Home, console: Console) -> int:
     except FileExistsError:
         raise InvalidInput(f"{file} is there already", hint="edit it, then: holdfast teams check") from None
     console.print(str(file))
-    return exits.OK
+    return exit_codes.OK
 
 
 def _edit(file: Path, wanted: argparse.Namespace, console: Console) -> int:
@@ -191,7 +191,7 @@ def _edit(file: Path, wanted: argparse.Namespace, console: Console) -> int:
         edited = with_team(text, wanted.name, _fields(wanted), source=str(file))
     replace_private(file, edited.encode())
     console.print(f"{file}: {wanted.name} {'removed' if wanted.verb == 'remove' else 'added'}")
-    return exits.OK
+    return exit_codes.OK
 
 
 def _fields(wanted: argparse.Namespace) -> JsonObject:

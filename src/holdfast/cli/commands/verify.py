@@ -10,9 +10,9 @@ not, or there is no such session.
 import argparse
 from collections.abc import Sequence
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console
-from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.terminal.console import Console
 from holdfast.core import counted
 from holdfast.store import Inspection, verify, verify_all
 
@@ -52,4 +52,4 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 def _code(found: Sequence[Inspection]) -> int:
-    return exits.OK if all(one.is_sound for one in found) else exits.ERROR
+    return exit_codes.OK if all(one.is_sound for one in found) else exit_codes.ERROR

@@ -7,12 +7,11 @@ holdfast approve ID
 import argparse
 from pathlib import Path
 
-from holdfast.cli import exits
-from holdfast.cli.answering import waiting
-from holdfast.cli.approval_text import exact_call, what_happens, why_it_asks
-from holdfast.cli.console import Console, visible
-from holdfast.cli.foreign import show_requests
-from holdfast.cli.storage import opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.approvals.remote import show_requests, waiting
+from holdfast.cli.approvals.text import exact_call, what_happens, why_it_asks
+from holdfast.cli.open_store import opened_store
+from holdfast.cli.terminal.console import Console, visible
 from holdfast.gate import standing_rule
 
 WORKING = "looks for what waits"
@@ -32,13 +31,13 @@ async def run(arguments: argparse.Namespace) -> int:
     console = Console()
     if arguments.folder is not None:
         show_requests(arguments.folder, console, is_json=arguments.json)
-        return exits.OK
+        return exit_codes.OK
     async with opened_store() as (_, store):
         found = await waiting(store, arguments.session)
         names = {session: (await store.summary(session)).name or session for session, _ in found}
     if arguments.json:
         console.json([{"session": session, "escalation": escalation} for session, escalation in found])
-        return exits.OK
+        return exit_codes.OK
     if not found:
         console.say("nothing waits for you")
     for session, escalation in found:
@@ -55,4 +54,4 @@ async def run(arguments: argparse.Namespace) -> int:
         console.say(
             f"answer with: holdfast approve{which}, or holdfast deny{which} --reason WORDS", "dim", folds=True
         )
-    return exits.OK
+    return exit_codes.OK

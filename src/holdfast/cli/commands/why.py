@@ -6,10 +6,10 @@ holdfast why 3.2 --session NAME
 
 import argparse
 
-from holdfast.cli import exits
-from holdfast.cli.console import Console, visible
-from holdfast.cli.narrator import describe
-from holdfast.cli.storage import chosen_session, opened_store
+from holdfast.cli import exit_codes
+from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.views.narrator import describe
 from holdfast.core import Call
 from holdfast.core.errors import InvalidInput
 from holdfast.gate import AuditEntry, audit_view
@@ -37,7 +37,7 @@ async def run(arguments: argparse.Namespace) -> int:
     else:
         for line in explain(entry):
             console.tell(line, folds=True)
-    return exits.OK
+    return exit_codes.OK
 
 
 def explain(entry: AuditEntry) -> list[str]:

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from holdfast.cli.catalogue import COMMANDS
-from holdfast.cli.manual import ManualParser, actions, load
+from holdfast.cli.command_list import COMMANDS
+from holdfast.cli.help_pages import ManualParser, actions, load
 
 Kind = Literal["none", "words", "sessions", "files", "folders", "any"]
 _FOLDERS = ("DIR",)

@@ -4,10 +4,7 @@ An event is written once and never changed. Fields may be added with a default; 
 recorded event carries the hash of the one before, so a changed, removed or reordered one shows.
 """
 
-from holdfast.core.events.base import Event
-from holdfast.core.events.call import CallIntended, CallRefused, CallSettled
-from holdfast.core.events.files import ProposalsCommitted, ProposalsRejected, RestorePointMade, SessionRewound
-from holdfast.core.events.person import (
+from holdfast.core.events.approvals import (
     BudgetRaised,
     BudgetWarned,
     EscalationAnswered,
@@ -16,7 +13,10 @@ from holdfast.core.events.person import (
     GrantGiven,
     GrantRevoked,
 )
-from holdfast.core.events.record import (
+from holdfast.core.events.base import Event
+from holdfast.core.events.calls import CallIntended, CallRefused, CallSettled
+from holdfast.core.events.files import ProposalsCommitted, ProposalsRejected, RestorePointMade, SessionRewound
+from holdfast.core.events.hash_chain import (
     GENESIS,
     AnyEvent,
     Recorded,
@@ -38,7 +38,7 @@ from holdfast.core.events.session import (
     SessionRenamed,
     SessionResumed,
 )
-from holdfast.core.events.team import LetterLeft, LetterSettled, MemberBound, NoticeLeft, NoticesDelivered
+from holdfast.core.events.teams import LetterLeft, LetterSettled, MemberBound, NoticeLeft, NoticesDelivered
 from holdfast.core.events.turn import (
     CodePosted,
     HistoryCompacted,

@@ -5,9 +5,8 @@ from typing import Literal
 from holdfast.core.events.base import Event
 from holdfast.core.ids import CallId, EscalationId, Principal
 from holdfast.core.limits import NOTHING, Amount
-from holdfast.core.messages import Finish, ModelMessage
+from holdfast.core.messages import Finish, ModelMessage, Usage
 from holdfast.core.outcomes import Outcome
-from holdfast.core.usage import Usage
 from holdfast.core.values import Json
 
 

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, final
 
 from holdfast.core import counted
-from holdfast.guests.lisp.faults import Fault
-from holdfast.guests.lisp.place import Place
+from holdfast.guests.lisp.errors import Fault, Place
 
 Datum = object
 """Any value of a Lisp program; what it is, is asked with isinstance."""

@@ -2,7 +2,7 @@
 
 from holdfast.guests.contract import Capabilities, Engine, Guest
 from holdfast.guests.lisp.threads import Threads
-from holdfast.guests.seal import Seal
+from holdfast.guests.signed_snapshot import Seal
 
 VERSION = "1"
 _MEMO_CAPACITY = 1000

@@ -9,18 +9,18 @@ from typing import Final, Literal
 from holdfast.core import Answer, Json, Parked
 from holdfast.core.errors import GuestError, SnapshotRefused
 from holdfast.guests.contract import Capabilities, OnCall, Run, RunRequest
-from holdfast.guests.lisp.border import to_json
-from holdfast.guests.lisp.faults import Fault, LimitReached
-from holdfast.guests.lisp.image import BadImage
-from holdfast.guests.lisp.library import fresh_state, library
-from holdfast.guests.lisp.machine import Machine, Progress
-from holdfast.guests.lisp.memory import measure
-from holdfast.guests.lisp.meter import Meter
-from holdfast.guests.lisp.operations import tool_operations
-from holdfast.guests.lisp.reader import read
-from holdfast.guests.lisp.saving import load_machine, load_state, save_machine, save_state
+from holdfast.guests.lisp.errors import Fault, LimitReached
+from holdfast.guests.lisp.host_calls import tool_operations
+from holdfast.guests.lisp.json_bridge import to_json
+from holdfast.guests.lisp.lang.reader import read
+from holdfast.guests.lisp.lib import fresh_state, library
 from holdfast.guests.lisp.threads import Threads
-from holdfast.guests.seal import Seal
+from holdfast.guests.lisp.vm.image import BadImage
+from holdfast.guests.lisp.vm.limits import Meter
+from holdfast.guests.lisp.vm.machine import Machine, Progress
+from holdfast.guests.lisp.vm.memory_use import measure
+from holdfast.guests.lisp.vm.snapshot import load_machine, load_state, save_machine, save_state
+from holdfast.guests.signed_snapshot import Seal
 
 SLICE_STEPS: Final = 20_000
 """Between two looks at the clock: some milliseconds."""

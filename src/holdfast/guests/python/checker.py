@@ -17,9 +17,9 @@ import pydantic_monty as monty
 from holdfast.core import Tool, Value, digest
 from holdfast.core.errors import GuestError
 from holdfast.guests.contract import GuestLimits
-from holdfast.guests.python.losses import WorkerLost, WorkerTimeout
 from holdfast.guests.python.worker import Worker
-from holdfast.guests.stubs import class_name, python_name, render_stubs
+from holdfast.guests.python.worker_errors import WorkerLost, WorkerTimeout
+from holdfast.guests.tool_stubs import class_name, python_name, render_stubs
 
 Open = Callable[[GuestLimits, str], Awaitable[Worker]]
 """Opens a worker that checks against stubs."""

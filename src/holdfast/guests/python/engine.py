@@ -2,12 +2,12 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-import holdfast.guests.walls.confine as confine
+import holdfast.process.confine_worker as confine_worker
 from holdfast.core.errors import EngineMissing
 from holdfast.guests.contract import Capabilities
 from holdfast.guests.python.guest import PythonGuest
-from holdfast.guests.python.workers import Workers
-from holdfast.guests.seal import Seal
+from holdfast.guests.python.worker_pool import Workers
+from holdfast.guests.signed_snapshot import Seal
 
 _PACKAGE = "pydantic-monty"
 _NOTES = (
@@ -30,7 +30,7 @@ class PythonEngine:
             has_snapshot=True,
             judges_files=True,
             checks_types=True,
-            notes=(*_NOTES, *confine.expected()),
+            notes=(*_NOTES, *confine_worker.expected()),
         )
 
     @property

@@ -15,16 +15,14 @@ import pydantic_monty as monty
 import holdfast.guests.python.steps as steps
 from holdfast.core import Answer, Json
 from holdfast.guests.contract import OnCall, Run, RunRequest
-from holdfast.guests.python.bounds import Bounds, LimitReached
-from holdfast.guests.python.calls import Calls, CallWaits
-from holdfast.guests.python.failures import GuestException
-from holdfast.guests.python.losses import WorkerLost, WorkerTimeout
-from holdfast.guests.python.output import Output
-from holdfast.guests.python.progress import ParkedRun, Progress, State
-from holdfast.guests.python.shown import shown_error, shown_value
-from holdfast.guests.python.surroundings import Surroundings
-from holdfast.guests.python.toolbox import Toolbox
+from holdfast.guests.python.host_calls import Calls, CallWaits, GuestException
+from holdfast.guests.python.json_values import shown_error, shown_value
+from holdfast.guests.python.limits import Bounds, LimitReached, Output
+from holdfast.guests.python.os_calls import Surroundings
+from holdfast.guests.python.state import ParkedRun, Progress, State
+from holdfast.guests.python.tool_objects import Toolbox
 from holdfast.guests.python.worker import Worker, grace_seconds
+from holdfast.guests.python.worker_errors import WorkerLost, WorkerTimeout
 
 _WORKSPACE = "/workspace"
 _UNSUPPORTED = "The monty syntax parser does not yet support"

@@ -9,18 +9,21 @@ import msgspec
 
 from holdfast.core import Answer, Parked
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
-from holdfast.guests.python.handover import Handover, handover_request, read_handover, refuse_all
-from holdfast.guests.python.losses import WorkerLost
-from holdfast.guests.python.progress import (
+from holdfast.guests.python.state import (
+    Handover,
     Progress,
     State,
     decode_parked,
     decode_state,
     encode_record,
+    handover_request,
+    read_handover,
+    refuse_all,
 )
 from holdfast.guests.python.steps import Uncountable, counted
-from holdfast.guests.python.workers import Workers
-from holdfast.guests.seal import Seal
+from holdfast.guests.python.worker_errors import WorkerLost
+from holdfast.guests.python.worker_pool import Workers
+from holdfast.guests.signed_snapshot import Seal
 
 if TYPE_CHECKING:
     from holdfast.guests.python.execution import Execution

@@ -9,13 +9,13 @@ import functools
 import os
 import sys
 
-from holdfast.core.bare import stand_ins
+from holdfast.process.bare_python import stub_packages
 
 _MFD_EXEC = 0x10
 _MAX_SHEBANG = 250
 _SCRIPT = """\
-{stand_ins}
-from holdfast.guests.walls.confine import main
+{stubs}
+from holdfast.process.confine_worker import main
 sys.argv[:1] = ["launcher", {program!r}]
 main()
 """
@@ -47,7 +47,7 @@ def _made(name: str) -> int:
 
 
 def _script(program: str) -> str:
-    body = _SCRIPT.format(stand_ins=stand_ins("guests"), program=program)
+    body = _SCRIPT.format(stubs=stub_packages(), program=program)
     python = os.path.realpath(sys.executable)
     if " " in python or len(python) > _MAX_SHEBANG:
         # The kernel takes neither; the shell does, and Python reads its line as a string.

@@ -2,27 +2,111 @@
 
 It is native code that workers run as it lies there, so it is kept outside every workspace, readable by its owner
 alone, and opened only when its HMAC says that this installation wrote it. A stranger's file is never loaded.
+
+What makes one compiled component another: sources, versions and processor. Its name says all of it.
+
+The folder that a component is built in: one builder at a time in a cache, and nothing stays of one that was killed.
 """
 
 import asyncio
 import contextlib
+import fcntl
+import hashlib
 import hmac
 import importlib.util
 import os
+import platform
+import shutil
 import signal
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from typing import TextIO
 
-import holdfast.guests.wasi.recipe as recipe
 from holdfast.core.errors import EngineMissing, GuestError
-from holdfast.guests.wasi.workshop import sweep
+
+GUEST = Path(__file__).parent / "inside"
+WIT = GUEST / "sandbox.wit"
+_FORMAT = "1"
+"""Counts what the other ingredients do not show, such as the settings of the compiler."""
+
+
+@cache
+def version_of(distribution: str) -> str:
+    """The version of `wasmtime` or `componentize-py` that is installed."""
+    from importlib import metadata  # a tenth of a second on a cold disk, and no worker needs it
+
+    return metadata.version(distribution)
+
+
+def component_name() -> str:
+    """A name under which only the same component can lie."""
+    ingredients = hashlib.sha256()
+    for part in (
+        _FORMAT,
+        version_of("wasmtime"),
+        version_of("componentize-py"),
+        platform.machine(),
+        _processor(),
+    ):
+        ingredients.update(part.encode() + b"\0")
+    for source in sorted([*GUEST.glob("*.py"), WIT]):
+        ingredients.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return f"python-{ingredients.hexdigest()[:24]}"
+
+
+def _processor() -> str:
+    """What the compiler may make use of: native code for one processor may not run on another."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+
+
+_PREFIX = "build-"
+
+
+@contextmanager
+def opened_workshop(cache: Path, *, on_wait: Callable[[], None]) -> Iterator[Path]:
+    """An empty folder of one's own, once nobody else builds; says so where it has to wait."""
+    with _lock_of(cache) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        _clear(cache)
+        with tempfile.TemporaryDirectory(dir=cache, prefix=_PREFIX) as workshop:
+            yield Path(workshop)
+
+
+def sweep(cache: Path) -> None:
+    """Remove what a builder that was killed has left, unless another is at work."""
+    with _lock_of(cache) as lock, suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _clear(cache)
+
+
+def _lock_of(cache: Path) -> TextIO:
+    return (cache / "build.lock").open("w")
+
+
+def _clear(cache: Path) -> None:
+    # INVARIANT: the lock is held, so nobody works there.
+    for left in cache.glob(f"{_PREFIX}*"):
+        if left.is_dir() and not left.is_symlink():
+            shutil.rmtree(left)
+
 
 Progress = Callable[[str], None]
 
 _CHUNK_BYTES = 1 << 20
 _PACKAGES = ("wasmtime", "componentize_py")
-_BUILDER = "import sys; sys.path[:0] = sys.argv[3:]; from holdfast.guests.wasi.build import main; main(*sys.argv[1:3])"
+_BUILDER = "import sys; sys.path[:0] = sys.argv[3:]; from holdfast.guests.wasi.build_main import main; main(*sys.argv[1:3])"
 
 
 def check_installed() -> None:
@@ -41,7 +125,7 @@ def check_installed() -> None:
 
 async def opened(*, key: bytes, cache: Path, progress: Progress) -> int:
     """A descriptor of the proven component, built first where there is none. The caller closes it."""
-    name = recipe.name()
+    name = component_name()
     found = await asyncio.to_thread(open_proven, cache, name, key)
     if found is None:
         await _build(key=key, cache=cache, name=name, progress=progress)
@@ -56,7 +140,7 @@ async def opened(*, key: bytes, cache: Path, progress: Progress) -> int:
 
 def is_built(*, cache: Path) -> bool:
     """Whether a component for this machine lies in the cache; it is proven only when it is opened."""
-    return image_path(cache, recipe.name()).exists()
+    return image_path(cache, component_name()).exists()
 
 
 def image_path(cache: Path, name: str) -> Path:

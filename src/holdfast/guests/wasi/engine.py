@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import holdfast.guests.walls.confine as confine
 import holdfast.guests.wasi.component as component
-import holdfast.guests.wasi.recipe as recipe
+import holdfast.process.confine_worker as confine_worker
 from holdfast.guests.contract import Capabilities, Engine, StagedContents
-from holdfast.guests.seal import Seal
-from holdfast.guests.wasi.guest_process import GuestProcess
-from holdfast.guests.wasi.staged import StagedView
-from holdfast.guests.wasi.workers import Workers
+from holdfast.guests.signed_snapshot import Seal
+from holdfast.guests.wasi.guest import GuestProcess
+from holdfast.guests.wasi.worker_pool import Workers
+from holdfast.guests.wasi.workspace_copy import StagedView
 
 
 def wasi_engine(
@@ -77,11 +76,11 @@ class WasiEngine:
         """What its guests can do, and which walls of the kernel stand below WebAssembly on this machine."""
         return Capabilities(
             engine="wasi",
-            version=f"componentize-py {recipe.version_of('componentize-py')}, wasmtime {recipe.version_of('wasmtime')}",
+            version=f"componentize-py {component.version_of('componentize-py')}, wasmtime {component.version_of('wasmtime')}",
             language="python",
             has_snapshot=False,
             judges_files=False,
-            notes=confine.expected(),
+            notes=confine_worker.expected(),
         )
 
     def guest(self) -> GuestProcess:

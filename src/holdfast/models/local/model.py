@@ -8,8 +8,8 @@ from holdfast.core.errors import ContextExceeded, ModelRefused, ModelUnavailable
 from holdfast.models.contract import OnText, Prompt, Reply
 from holdfast.models.local.grammar import arguments_of, request
 from holdfast.models.local.process import LocalProcess
-from holdfast.models.patience import Patience
-from holdfast.models.settings import ModelSettings
+from holdfast.models.retry import Patience
+from holdfast.models.specs import ModelSettings
 
 DEFAULT_CONTEXT_TOKENS = 8192
 DEFAULT_MAX_TOKENS = 1024

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.core import JsonObject
 from holdfast.core.errors import ModelMissing, ModelUnavailable
 
-_CHILD = Path(__file__).with_name("child.py")
+_CHILD = Path(__file__).with_name("child_main.py")
 _LINE_LIMIT = 16_000_000
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
 """All of our environment that the child gets to see. No key is among it."""

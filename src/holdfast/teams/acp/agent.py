@@ -13,15 +13,15 @@ from acp import RequestError
 from acp.schema import HttpHeader, HttpMcpServer
 from pydantic import ValidationError
 
-import holdfast.teams.quarters as quarters
+import holdfast.teams.members.agent_home as agent_home
 from holdfast.core import Error, Ok, Outcome, Usage, counted
-from holdfast.teams.acp.talk import Heard, Talk
+from holdfast.teams.acp.connection import Heard, Talk
 from holdfast.teams.acp.tools import GROUP
+from holdfast.teams.config.roster import Team
 from holdfast.teams.contract import Bound, Capabilities, Letter, OnCall, Reply
 from holdfast.teams.errors import MemberFailed, MemberLost
-from holdfast.teams.letters import written
-from holdfast.teams.patience import AGAIN
-from holdfast.teams.roster import Team
+from holdfast.teams.members.line_process import AGAIN
+from holdfast.teams.message_text import written
 
 COMPACT = "compact"
 AUTHENTICATION_NEEDED = -32000
@@ -63,15 +63,15 @@ class AcpAgent:
 
     async def open(self, conversation: str | None) -> Bound:
         await self.close()
-        quarters.prepare(self._folder)
-        program = quarters.program(
+        agent_home.prepare(self._folder)
+        program = agent_home.program(
             self._team.program, self._environ, hint="install it, or correct program: in the roster"
         )
         self._talk = await Talk.begin(
             (program, *self._team.arguments),
             name=self._name,
             folder=self._team.project,
-            environment=quarters.environment(self._team, folder=self._folder, environ=self._environ),
+            environment=agent_home.environment(self._team, folder=self._folder, environ=self._environ),
             silence_seconds=self._silence_seconds,
         )
         try:

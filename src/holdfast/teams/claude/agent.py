@@ -8,13 +8,13 @@ from uuid import uuid4
 import msgspec
 
 from holdfast.core import Error, Ok, Usage
-from holdfast.teams.claude import launch, transcripts, wire
-from holdfast.teams.claude.talk import Talk
+from holdfast.teams.claude import launch, protocol, transcripts
+from holdfast.teams.claude.connection import Talk
+from holdfast.teams.config.roster import Team
 from holdfast.teams.contract import Bound, Capabilities, Letter, OnCall, Reply
 from holdfast.teams.errors import MemberFailed, MemberLost, MemberMissing
-from holdfast.teams.letters import written
-from holdfast.teams.patience import AGAIN
-from holdfast.teams.roster import Team
+from holdfast.teams.members.line_process import AGAIN
+from holdfast.teams.message_text import written
 
 READY_SECONDS = 60.0
 CONTROL_SECONDS = 10.0
@@ -79,13 +79,13 @@ class ClaudeAgent:
         return Bound(conversation=fresh, is_new=True, version=version, reason=reason)
 
     async def ask(self, letter: Letter, on_call: OnCall) -> Reply:
-        result = await self._living().turn(letter.id, wire.letter(letter.id, written(letter)), on_call)
+        result = await self._living().turn(letter.id, protocol.letter(letter.id, written(letter)), on_call)
         if result is None:
             return self._answered_before(letter)
-        usage = wire.usage_of(result, cost_before=self._cost)
-        self._cost, self._has_history = wire.total_cost(result), True
+        usage = protocol.usage_of(result, cost_before=self._cost)
+        self._cost, self._has_history = protocol.total_cost(result), True
         self._at_most = usage.input_tokens + usage.output_tokens if usage.input_tokens else None
-        return Reply(outcome=wire.outcome_of(result), text=wire.text_of(result), usage=usage)
+        return Reply(outcome=protocol.outcome_of(result), text=protocol.text_of(result), usage=usage)
 
     async def compact(self, *, above_tokens: int) -> bool:
         if not self._has_history or (self._at_most is not None and self._at_most <= above_tokens):
@@ -95,7 +95,7 @@ class ClaudeAgent:
         if not isinstance(tokens, int) or tokens <= above_tokens:
             return False
         id = str(uuid4())
-        result = await self._living().turn(id, wire.own_command(id, "/compact"))
+        result = await self._living().turn(id, protocol.own_command(id, "/compact"))
         return result is not None and not result.get("is_error")
 
     async def close(self) -> None:
@@ -107,7 +107,9 @@ class ClaudeAgent:
 
     async def _learn_history(self) -> None:
         """What a conversation that was taken up has cost so far."""
-        self._cost = wire.told_cost(await self._living().request("get_session_cost", seconds=CONTROL_SECONDS))
+        self._cost = protocol.told_cost(
+            await self._living().request("get_session_cost", seconds=CONTROL_SECONDS)
+        )
         self._has_history, self._at_most = True, None
 
     async def _start(self, program: str, *conversation: str) -> str:

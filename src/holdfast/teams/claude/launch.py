@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-import holdfast.teams.quarters as quarters
-from holdfast.teams.roster import Team
+import holdfast.teams.members.agent_home as agent_home
+from holdfast.teams.config.roster import Team
 
 RETENTION_DAYS = 3650
 """The program deletes transcripts by itself after 30 days unless told otherwise."""
@@ -35,7 +35,7 @@ _QUIET = {
 
 def program_of(team: Team, environ: Mapping[str, str]) -> str:
     """The program of a team. Raises MemberMissing."""
-    return quarters.program(
+    return agent_home.program(
         team.program or "claude",
         environ,
         hint="install it with: pip install claude-agent-sdk, or name it in the roster with program:",
@@ -67,10 +67,10 @@ def command(
 
 def environment(team: Team, *, folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """The whole environment: ours is not inherited, only what the roster names."""
-    own = quarters.environment(team, folder=folder, environ=environ)
+    own = agent_home.environment(team, folder=folder, environ=environ)
     return own | {"CLAUDE_CONFIG_DIR": str(folder / "config"), **_QUIET}
 
 
 def prepare(folder: Path) -> None:
     """Make the folders of a pair, for nobody else's eyes."""
-    quarters.prepare(folder, "config")
+    agent_home.prepare(folder, "config")

@@ -1,0 +1,286 @@
+"""One run of a guest inside a turn: started fresh, gone on with after a wait, or run again after a crash.
+
+All three take the same road. Calls are numbered, and the gate answers a call it has on record without making it again; so
+running the code a second time from the state before it brings the guest to where it was.
+
+The files that an engine changed by itself in the view it works on, put before the gate once its run is over.
+"""
+
+import base64
+from collections.abc import Awaitable, Callable, Iterable
+
+from holdfast.agent.conversation import Conversation
+from holdfast.agent.tool_replies import explained, within_budget
+from holdfast.core import (
+    Answer,
+    Call,
+    CallId,
+    Change,
+    Clock,
+    EscalationId,
+    Failed,
+    Json,
+    JsonObject,
+    Parked,
+    Refused,
+    Value,
+    call_id,
+    digest_bytes,
+    encode,
+)
+from holdfast.core.errors import SnapshotRefused
+from holdfast.core.events import Noted, RunEnded, RunParked, RunStarted, RunStatus
+from holdfast.gate import Gate
+from holdfast.guests import Guest, GuestLimits, OnCall, Run, RunRequest
+from holdfast.store import Journal
+from holdfast.world import World
+
+
+class FolderChanges:
+    """Gathers the changed files of a run; one that waits reports them in pieces."""
+
+    def __init__(self, view: World | None) -> None:
+        self._view = view
+        """A copy of the workspace; None where no engine works on a folder."""
+        self._touched: dict[str, bool] = {}
+        """Each changed file, and whether it was there before the run."""
+
+    def __bool__(self) -> bool:
+        return bool(self._touched)
+
+    def add(self, changes: Iterable[Change]) -> None:
+        """What a run, or a piece of it, has changed."""
+        for change in changes:
+            self._touched.setdefault(change.path, change.kind != "created")
+
+    def clear(self) -> None:
+        """A run begins."""
+        self._touched.clear()
+
+    async def submit(self, on_call: OnCall) -> str | None:
+        """Put every changed file before the gate. What was refused, in words; None where one waits."""
+        assert self._view is not None, "an engine that changes files by itself is given a view to do it in"
+        told: list[str] = []
+        for path, was_there in sorted(self._touched.items()):
+            if self._view.exists(path) and self._view.stat(path).kind == "file":
+                answer = await on_call("world.write", _written(path, self._view.read(path)))
+            elif was_there:
+                answer = await on_call("world.delete", {"path": path})
+            else:
+                continue  # made and removed again in one run
+            if isinstance(answer, Parked):
+                return None
+            if isinstance(answer, Refused | Failed):
+                told.append(f"[{path} was not changed: {answer.reason}]\n")
+        return "".join(told)
+
+
+def _written(path: str, content: bytes) -> JsonObject:
+    try:
+        return {"path": path, "content": content.decode()}
+    except UnicodeDecodeError:
+        return {"path": path, "content": base64.b64encode(content).decode(), "encoding": "base64"}
+
+
+Fetch = Callable[[str], Awaitable[bytes]]
+"""A blob by its digest."""
+MAX_VALUE_BYTES = 100_000
+
+
+class Ended(Value):
+    """A run that is over, not yet recorded: it goes to the journal together with what follows from it."""
+
+    event: RunEnded
+    blobs: tuple[bytes, ...] = ()
+
+
+class CodeRun:
+    """Runs code in the session's guest and records how that went."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        conversation: Conversation,
+        gate: Gate,
+        guest: Guest,
+        fetch: Fetch,
+        clock: Clock,
+        limits: GuestLimits,
+        view: World | None = None,
+    ) -> None:
+        self._journal = journal
+        self._conversation = conversation
+        self._gate = gate
+        self._guest = guest
+        self._fetch = fetch
+        self._clock = clock
+        self._limits = limits
+        self._changes = FolderChanges(view)
+        self._state: str | None = None
+        """Which recorded state the guest is in now; None is a fresh one."""
+        self._waits_for: tuple[CallId, EscalationId] | None = None
+        self._too_much: Refused | None = None
+        """The call of this run that the budget had no room for."""
+        self._has_told_facts = False
+
+    async def start(self, code: str, *, tool_call: str | None, seed: int) -> Ended | None:
+        """Run code. None means that it waits for a person."""
+        conversation = self._conversation
+        started = RunStarted(
+            turn=conversation.turn,
+            run=conversation.runs + 1,
+            code=code,
+            engine=self._guest.capabilities.engine,
+            tool_call=tool_call,
+            first_call=conversation.next_call,
+            seed=seed,
+            started_ms=self._clock.now_ms(),
+            state=conversation.guest_state,
+            facts=self._untold_facts(),
+        )
+        await self._journal.append(started)
+        return await self._run(started)
+
+    async def go_on(self) -> Ended | None:
+        """Go on with the run that is open: from its snapshot where it has one, else by running it again."""
+        conversation = self._conversation
+        started, parked = conversation.run, conversation.parked
+        assert started is not None, "go_on is only called while a run is open"
+        if parked is None or parked.snapshot is None:
+            return await self._run(started)
+        answer = explained(
+            within_budget(await self._gate.submit(self._waiting_call(parked.call), is_followed=True))
+        )
+        if isinstance(answer, Parked):
+            return None
+        self._state = _UNKNOWN
+        on_call = self._numbered(started.turn, int(parked.call.partition(".")[2]))
+        try:
+            snapshot = await self._fetch(parked.snapshot)
+            run = await self._guest.resume(snapshot, answer, self._request(started), on_call)
+        except SnapshotRefused:
+            # Another engine version, or a key that changed: the journal still knows how it went.
+            return await self._run(started)
+        return await self._record(started, run, on_call)
+
+    async def _run(self, started: RunStarted) -> Ended | None:
+        await self._bring_to(started.state)
+        self._changes.clear()
+        self._too_much = None
+        self._state = _UNKNOWN  # until it is recorded: a cancelled run leaves the guest anywhere
+        on_call = self._numbered(started.turn, started.first_call - 1)
+        return await self._record(started, await self._guest.run(self._request(started), on_call), on_call)
+
+    async def _record(self, started: RunStarted, run: Run, on_call: OnCall) -> Ended | None:
+        self._check_budget()
+        self._changes.add(run.changes)
+        refusals: str | None = ""
+        if run.status != "parked" and self._changes:
+            refusals = await self._changes.submit(on_call)
+            self._check_budget()
+        if run.status == "parked" or refusals is None:
+            assert self._waits_for is not None, "a guest parks only when a call was answered with Parked"
+            waiting_call, escalation = self._waits_for
+            blobs = (run.snapshot,) if run.snapshot is not None else ()
+            await self._journal.append(
+                RunParked(
+                    turn=started.turn,
+                    run=started.run,
+                    call=waiting_call,
+                    escalation=escalation,
+                    snapshot=digest_bytes(run.snapshot) if run.snapshot is not None else None,
+                    printed=run.printed,
+                ),
+                blobs=blobs,
+            )
+            return None
+        state = await self._guest.snapshot() if run.status in ("ok", "error") else b""
+        ended = RunEnded(
+            turn=started.turn,
+            run=started.run,
+            status=_STATUS[run.status],
+            value=bounded(run.value),
+            printed=run.printed + refusals,
+            error=run.error,
+            engine=run.engine,
+            engine_reason=run.engine_reason,
+            state=digest_bytes(state) if state else None,
+        )
+        self._state = ended.state if state else _UNKNOWN
+        return Ended(event=ended, blobs=(state,) if state else ())
+
+    async def _bring_to(self, state: str | None) -> None:
+        """Put the guest into a recorded state, unless it is there already."""
+        if state == self._state:
+            return
+        try:
+            await self._guest.restore(await self._fetch(state) if state is not None else b"")
+        except SnapshotRefused as refusal:
+            # Sealed by another home or another version of the engine: never taken up, and no reason to lock a person out.
+            await self._guest.restore(b"")
+            text = (
+                f"variables of earlier runs could not be brought back ({refusal}); this run began without any"
+            )
+            await self._journal.append(Noted(code="variables-lost", text=text))
+        self._state = state
+
+    def _untold_facts(self) -> tuple[str, ...]:
+        """What the engine can do on this machine; once is enough, for it does not change while the process lives."""
+        if self._has_told_facts:
+            return ()
+        self._has_told_facts = True
+        return self._guest.capabilities.facts
+
+    def _numbered(self, turn: int, last: int) -> OnCall:
+        number = last
+
+        async def on_call(operation: str, arguments: JsonObject) -> Answer:
+            nonlocal number
+            number += 1
+            call = Call(id=call_id(turn, number), operation=operation, arguments=arguments)
+            answer = await self._gate.submit(call, is_followed=True)
+            if isinstance(answer, Parked):
+                self._waits_for = call.id, answer.escalation
+            if isinstance(answer, Refused) and answer.ran_out is not None:
+                # The guest is put down as if it waited; once there is more budget it is run again up to this call.
+                self._too_much = answer
+                return Parked(escalation=EscalationId(""))
+            return explained(answer)
+
+        return on_call
+
+    def _check_budget(self) -> None:
+        refused, self._too_much = self._too_much, None
+        if refused is not None:
+            within_budget(refused)
+
+    def _waiting_call(self, id: CallId) -> Call:
+        call = self._gate.escalations.call(id)
+        assert call is not None, "a parked run names a call that was put before a person"
+        return call
+
+    def _request(self, started: RunStarted) -> RunRequest:
+        return RunRequest(
+            code=started.code,
+            tools=self._gate.tools(),
+            limits=self._limits,
+            seed=started.seed,
+            now_ms=started.started_ms,
+        )
+
+
+_UNKNOWN = "unknown"
+_STATUS: dict[str, RunStatus] = {
+    "ok": "ok",
+    "error": "error",
+    "limit": "limit",
+    "lost": "lost",
+    "refused": "error",
+}
+
+
+def bounded(value: Json) -> Json:
+    """A value as it is kept: itself, or where it is too large, its size in words."""
+    size = len(encode(value))
+    return value if size <= MAX_VALUE_BYTES else f"[a value of {size:,} bytes, too large to keep]"

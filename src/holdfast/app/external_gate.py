@@ -1,0 +1,95 @@
+"""A gate without an agent of ours: for whoever has a model and a loop of its own, and is to be kept all the same."""
+
+import fcntl
+import os
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+from holdfast.app.resources import Ground, handed_out
+from holdfast.core import EXTERNAL, check_session_id
+from holdfast.core.errors import InvalidInput, SessionExists
+from holdfast.core.events import SessionOpened
+from holdfast.gate import Gate, GateSettings, Inbox, Rendezvous, Results
+from holdfast.policy import narrowed_by_project
+from holdfast.session import Gatekeeper, Terms
+from holdfast.store import Journal, chosen_name
+from holdfast.world import WorldPaths
+
+
+@asynccontextmanager
+async def guarded(
+    ground: Ground,
+    terms: Terms,
+    *,
+    folder: Path,
+    transport: str,
+    description: str,
+    session: str | None,
+    name: str | None,
+    settings: GateSettings | None,
+    secrets: Sequence[str],
+    escalations: Path | None,
+) -> AsyncIterator[Gatekeeper]:
+    """The gate over a journal of its own, answered by files; `Runtime.gate` says what the arguments mean."""
+    opened = SessionOpened(
+        principal=EXTERNAL,
+        folder=os.getcwd(),
+        workspace=str(folder),
+        policy=terms.policy_name,
+        policy_digest=terms.policy.digest,
+        model="",
+        name=chosen_name(name) if name is not None else None,
+        description=description,
+    )
+    async with AsyncExitStack() as stack:
+        if escalations is not None:
+            stack.enter_context(_alone_in(escalations))
+        journal = await _take(ground, opened, session)
+        stack.push_async_callback(journal.release)
+        gate = Gate(
+            journal=journal,
+            policy=narrowed_by_project(terms.policy, folder),
+            toolsets=terms.toolsets,
+            paths=WorldPaths(folder, protected=(ground.home.root,), guest_root=None),
+            clock=ground.clock,
+            inbox=Inbox(ground.home.inbox(journal.session)),
+            settings=settings,
+            results=Results(secrets=(*handed_out(ground.servers, ground.settings.asking), *secrets)),
+        )
+        keeper = Gatekeeper(gate, journal, clock=ground.clock, description=description, transport=transport)
+        if escalations is None:
+            ground.home.prepare_session(journal.session)
+        place = escalations or ground.home.escalations(journal.session)
+        rendezvous = Rendezvous(place, gate=gate, journal=journal)
+        await rendezvous.open()
+        stack.push_async_callback(rendezvous.close)
+        yield keeper
+
+
+@contextmanager
+def _alone_in(place: Path) -> Iterator[None]:
+    """One gate in a folder of requests at a time: the next would sweep away what the first has put there. Raises InvalidInput."""
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidInput(
+                f"another process asks in the folder {str(place)!r}",
+                hint="give each process an ESCALATION_DIR of its own",
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+async def _take(ground: Ground, opened: SessionOpened, session: str | None) -> Journal:
+    """The journal of the session, begun where it is not there yet."""
+    if session is None:
+        return await ground.store.create(opened)
+    try:
+        return await ground.store.create(opened, session=check_session_id(session))
+    except SessionExists:
+        return await ground.store.open(check_session_id(session))

@@ -1,0 +1,1 @@
+"""Questions to the person at the terminal, and answers from elsewhere."""

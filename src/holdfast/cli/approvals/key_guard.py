@@ -1,0 +1,125 @@
+"""What a person typed since a question appeared: one key that counts, or a command that begins with a slash.
+
+Which keys count at an approval. A key that was meant for something else must never be a yes.
+
+A question may appear while a person types. So no key counts in the first moments after it appeared, and no key counts that
+is part of a burst: it has to stand alone, with silence before it and after it.
+"""
+
+from holdfast.cli.terminal.console import Console
+from holdfast.core import Clock
+
+SETTLE_SECONDS = 0.4
+"""How long a question is on the screen before any key counts."""
+QUIET_SECONDS = 0.15
+"""How much silence a key needs around it. Typing, pasting and key repeat are all faster."""
+
+
+class KeyGuard:
+    """Watches the keys after a question appeared, and lets one through when it was surely meant."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._shown = clock.monotonic()
+        self._last = self._shown
+        self._candidate: str | None = None
+
+    def press(self, key: str) -> None:
+        """A key came in."""
+        now = self._clock.monotonic()
+        stands_alone = now - self._last >= QUIET_SECONDS
+        has_settled = now - self._shown >= SETTLE_SECONDS
+        # Whatever waited for silence after it did not get it.
+        self._candidate = key if stands_alone and has_settled else None
+        self._last = now
+
+    def chosen(self) -> str | None:
+        """The key that counts, once there was silence after it; it is given once."""
+        if self._candidate is None or self._clock.monotonic() - self._last < QUIET_SECONDS:
+            return None
+        key, self._candidate = self._candidate, None
+        return key
+
+
+MIN_TYPING_SECONDS = 0.3
+"""A command that arrives faster than this was not typed by a person who read the question."""
+INTERRUPT, LEAVE, SUSPEND = "\x03", "\x04", "\x1a"
+_ENTER = ("\r", "\n")
+
+
+class Attention:
+    """Takes keys in, and gives out what was surely meant."""
+
+    def __init__(self, clock: Clock, console: Console, *, is_by_line: bool) -> None:
+        self._clock = clock
+        self._console = console
+        self._is_by_line = is_by_line
+        self._line = ""
+        self._before = ""
+        self._is_told = False
+        self._began = 0.0
+        self._said: str | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """The question appears at this moment: nothing that was typed before it is an answer."""
+        self._guard = KeyGuard(self._clock)
+        self._appeared = self._ticked = self._clock.monotonic()
+
+    def press(self, key: str) -> None:
+        """A key came in, or a whole line in plain mode."""
+        now = self._clock.monotonic()
+        if key in (INTERRUPT, LEAVE, SUSPEND):
+            self._said = key
+            return
+        self._guard.press(key if not self._line else "")
+        if now - self._appeared < SETTLE_SECONDS:
+            return
+        if self._is_by_line:
+            if key.startswith("/"):
+                self._said = key
+        elif self._line or key == "/":
+            self._type(key, now)
+        else:
+            self._explain(key)
+
+    def said(self, digits: set[str]) -> str | None:
+        """What the person said, once it is sure; asked again every tick."""
+        now, before = self._clock.monotonic(), self._ticked
+        self._ticked = now
+        if self._said is not None:
+            said, self._said = self._said, None
+            return said
+        if now - before >= QUIET_SECONDS:
+            # We were held up, so nobody knows when the keys that came meanwhile were pressed.
+            self.begin()
+            return None
+        key = self._guard.chosen()
+        return key if key in digits and not self._line else None
+
+    def _explain(self, key: str) -> None:
+        """Who has the habit of Enter after a digit learns once why nothing happens."""
+        if key in _ENTER and self._before.isdigit() and not self._is_told:
+            self._is_told = True
+            self._console.say("  a digit counts by itself, without Enter; nothing was done")
+        self._before = key
+
+    def _type(self, key: str, now: float) -> None:
+        if not self._line:
+            self._began = now
+        if key in _ENTER:
+            line, self._line = self._line, ""
+            self._console.say()
+            if now - self._began < MIN_TYPING_SECONDS and not line.startswith("/deny"):
+                self._console.say("  that came too fast to have been typed; nothing was done")
+            else:
+                self._said = line
+        elif key in ("\x7f", "\b"):
+            self._line = self._line[:-1]
+            self._console.say("\b \b", end="")
+        elif key in ("\x15", "\x1b"):
+            self._line = ""
+            self._console.say()
+        elif key.isprintable():
+            self._line += key
+            self._console.say(key, end="")

@@ -1,0 +1,75 @@
+"""A question on the screen: the call, why it asks, what else waits, and what may be chosen."""
+
+from collections.abc import Sequence
+
+from holdfast.cli.approvals.text import (
+    STANDING,
+    can_be_undone,
+    cost_so_far,
+    exact_call,
+    is_question,
+    shortened,
+    what_happens,
+    where_from,
+    why_it_asks,
+)
+from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.wrap import cells
+from holdfast.core import Escalation
+from holdfast.gate import standing_rule
+from holdfast.session import Session
+
+BELOW_THE_CALL = 20
+"""About so many lines follow the call: why it asks, and what may be chosen."""
+
+
+def show_escalation(console: Console, escalation: Escalation, session: Session | None = None) -> bool:
+    """What will happen, the exact call, and why it asks; returns whether all of it could be shown."""
+    lines, is_whole = shortened(exact_call(escalation.call, session))
+    console.say()
+    console.say(f"  {what_happens(escalation)}", "ask", folds=True)
+    for line in lines:
+        console.say(f"    {line}")
+    if is_question(escalation):
+        return is_whole
+    if _scrolls(lines, console):
+        console.say(f"  {what_happens(escalation)}", "ask", folds=True)
+    console.say(f"  why it asks:   {why_it_asks(escalation)}", folds=True)
+    console.say(f"  values from:   {where_from(escalation)}", folds=True)
+    console.say(f"  can be undone: {can_be_undone(escalation)}", folds=True)
+    if session is not None:
+        console.say(f"  spent so far:  {cost_so_far(session)}", folds=True)
+    return is_whole
+
+
+def _scrolls(lines: Sequence[str], console: Console) -> bool:
+    """Whether what stands above these lines is no longer on the screen when everything below them is."""
+    if console.screen is None:
+        return False
+    height = sum(1 + cells(f"    {line}") // console.screen.columns for line in lines)
+    return height + BELOW_THE_CALL > console.screen.lines
+
+
+def show_waiting(console: Console, waiting: Sequence[Escalation], current: Escalation) -> None:
+    """Everything that waits, numbered as `/approve N` and `/deny N` count, where it is more than one thing."""
+    if len(waiting) < 2:
+        return
+    console.say()
+    console.say(f"  {len(waiting)} calls wait for you; this is about the one marked *", "ask")
+    for number, each in enumerate(waiting, start=1):
+        mark = "*" if each.id == current.id else " "
+        console.say(f"  {mark} {number}  {what_happens(each)}", folds=True)
+
+
+def show_choices(
+    console: Console, escalation: Escalation, offered: Sequence[tuple[str, str]], *, how: str
+) -> None:
+    """What may be said, digit by digit, and what a standing yes would cover."""
+    standing = [digit for digit, _ in offered if digit in STANDING]
+    if standing:
+        rule = visible(standing_rule(escalation))
+        console.say(f"  a standing yes ({', '.join(standing)}) covers: {rule}", folds=True)
+    for digit, words in offered:
+        console.say(f"    {digit}  {words}")
+    commands = "" if is_question(escalation) else ", or type /approve or /deny REASON"
+    console.say(f"  {how}{commands}; Enter alone does nothing", "ask", folds=True)

@@ -1,0 +1,43 @@
+"""The store as commands use it: opened for a moment, without a runtime around it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from holdfast.cli.redaction import Secrecy
+from holdfast.cli.terminal.console import Console, Teller
+from holdfast.core import SessionId, SystemClock
+from holdfast.core.errors import SessionNotFound
+from holdfast.store import EmbeddedStore, Home, Store
+
+
+@asynccontextmanager
+async def opened_store() -> AsyncIterator[tuple[Home, EmbeddedStore]]:
+    """The home and its store, closed again at the end of the block; what was mended is said once."""
+    home = Home.default()
+    home.prepare()
+    store = await EmbeddedStore.start(home, clock=SystemClock(), redact=Secrecy(home.root))
+    console = Console()
+    told = say_notices(store, console)
+    try:
+        yield home, store
+    finally:
+        say_notices(store, console, after=told)
+        await store.close()
+
+
+def say_notices(store: Store, teller: Teller, *, after: int = 0) -> int:
+    """Tell the person what the store had to make anew or to save, a line each; how many there are so far."""
+    notices = store.notices if isinstance(store, EmbeddedStore) else ()
+    for notice in notices[after:]:
+        teller.say(f"note: {notice}", "ask")
+    return len(notices)
+
+
+async def chosen_session(store: EmbeddedStore, reference: str | None) -> SessionId:
+    """The session a person means: by id, prefix or name, else the newest."""
+    if reference is not None:
+        return await store.find(reference)
+    newest = await store.sessions(limit=1)
+    if not newest:
+        raise SessionNotFound("there are no sessions yet", hint="start one with: holdfast")
+    return newest[0].id

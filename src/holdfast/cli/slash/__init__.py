@@ -1,5 +1,0 @@
-"""Commands of a conversation, typed with a slash: the table of them, and doing what a line says."""
-
-from holdfast.cli.slash.table import COMMANDS, perform
-
-__all__ = ["COMMANDS", "perform"]

@@ -1,0 +1,1 @@
+"""The terminal itself: console, line editor, keyboard, progress and wrapping."""

@@ -1,0 +1,1 @@
+"""Text views of sessions, results and events."""

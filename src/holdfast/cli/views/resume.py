@@ -1,0 +1,126 @@
+"""Resuming: which session a person goes on with, and what they are told of it. A model is told nothing of that.
+
+The resume notice: what a person is shown when a session is taken up again. It is never sent to a model.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from holdfast.cli.terminal.console import Console, visible, wants_plain
+from holdfast.cli.terminal.picker import Choice, pick
+from holdfast.cli.terminal.wrap import padded, shortened
+from holdfast.cli.views.session_table import first_words, folder_of, span, state
+from holdfast.core import SessionId, SystemClock, counted
+from holdfast.core.errors import InvalidInput, SessionNotFound
+from holdfast.core.events import MessagePosted, ModelReplied, Recorded
+from holdfast.core.projection import effective
+from holdfast.store import SessionSummary, Store, until_free
+
+
+def resume_notice(summary: SessionSummary, recorded: Sequence[Recorded]) -> str:
+    """Who, when, how far, and what waits."""
+    counted = effective(recorded)
+    asked = sum(isinstance(one.event, MessagePosted) for one in counted)
+    answered = sum(isinstance(one.event, ModelReplied) for one in counted)
+    lines = [
+        f"Resuming session {summary.name or summary.id}",
+        f"Created: {_time(summary.created_ms)}",
+        f"Last activity: {_time(summary.active_ms)}",
+        f"Total messages: {asked + answered} ({asked} from user, {answered} from assistant)",
+    ]
+    if summary.description:
+        lines.append(f"Description: {summary.description}")
+    if summary.first_words:
+        words = " ".join(summary.first_words.split())
+        lines.append(f"First topic: {words[:80]}{'…' if len(words) > 80 else ''}")
+    if summary.activity == "waiting":
+        lines.append("A call waits for your answer.")
+    elif summary.activity == "processing":
+        lines.append("The last turn is not over; it goes on from where it was.")
+    return "\n".join(lines)
+
+
+def _time(milliseconds: int) -> str:
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
+
+
+MOST_CHOICES = 1000
+_NAME = 28
+_WORDS = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A session as it was left, and the notice that tells the person so."""
+
+    summary: SessionSummary
+    notice: str
+
+
+async def left_behind(
+    store: Store,
+    reference: str | Literal[True] | None,
+    console: Console,
+    *,
+    is_plain: bool | None,
+    wait_seconds: float = 0,
+) -> Left | None:
+    """The session to go on with: the one referred to, the one the person picks (True), or the last of this folder.
+
+    None where the person picks none. Another process that holds it is waited for so long and no longer; who opens it then
+    is told. Raises SessionNotFound, SessionAmbiguous, InvalidInput.
+    """
+    if reference is None:
+        session: SessionId | None = await _last_here(store)
+    elif reference is True:
+        session = await _picked(store, console, is_plain=is_plain)
+    else:
+        session = await store.find(reference)
+    if session is None:
+        return None
+    if wait_seconds and (holder := await store.holder(session)):
+        console.say(f"process {holder.pid} on {holder.host} holds {session}; waiting for it", "ask")
+        await until_free(store, session, timeout_seconds=wait_seconds)
+    return Left(summary=await store.summary(session), notice=await notice_of(store, session))
+
+
+async def notice_of(store: Store, session: SessionId) -> str:
+    """What the person is shown when a session is taken up again."""
+    return visible(resume_notice(await store.summary(session), await store.read(session)))
+
+
+async def _last_here(store: Store) -> SessionId:
+    found = await store.sessions(limit=1, folder=os.getcwd())
+    if not found:
+        raise SessionNotFound("no session was started in this folder", hint="see: holdfast sessions")
+    return found[0].id
+
+
+async def _picked(store: Store, console: Console, *, is_plain: bool | None) -> SessionId | None:
+    if not console.is_interactive:
+        raise InvalidInput(
+            "say which session", hint="holdfast sessions lists them, and holdfast -r NAME goes on with one"
+        )
+    found = await store.sessions(limit=MOST_CHOICES)
+    if not found:
+        raise SessionNotFound("there are no sessions yet", hint="start one with: holdfast")
+
+    now_ms = SystemClock().now_ms()
+    choices = [_choice(line, now_ms) for line in found]
+    key = await pick(choices, title="go on with", teller=console, is_plain=wants_plain(is_plain))
+    return SessionId(key) if key is not None else None
+
+
+def _choice(line: SessionSummary, now_ms: int) -> Choice:
+    name, words = visible(line.name or line.id), first_words(line)
+    shown = (
+        f"{padded(shortened(name, _NAME), _NAME)} {span(now_ms - line.active_ms):>4} "
+        f"{state(line, now_ms):<12} {counted(line.turns, 'turn'):<9} {shortened(words, _WORDS)}"
+    )
+    return Choice(
+        key=line.id, line=shown.rstrip(), words=f"{shown} {name} {line.id} {words} {folder_of(line)}"
+    )

@@ -1,0 +1,91 @@
+"""Sessions as a person sees them in a list: a line each, or two where it is narrow, below a heading where they are a table."""
+
+from holdfast.cli.terminal.console import visible
+from holdfast.cli.terminal.wrap import padded, shortened
+from holdfast.core import counted
+from holdfast.store import SessionSummary
+
+_WIDE = 120
+_WORDS = 48
+_NAME = 16
+_FOLDER = 24
+
+
+def heading(width: int) -> str:
+    """What stands above the lines of a table."""
+    if width < _WIDE:
+        above = f"{'session':<29} {'age':>4} {'state':<11} {'turns':>5} {'cost':>7} folder"
+        return f"{above}\n  name | first words"
+    return (
+        f"{'session':<29} {'name':<{_NAME}} {'age':>4} {'state':<12} {'turns':>5} {'cost':>7} "
+        f"{'folder':<{_FOLDER}} first words"
+    )
+
+
+def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
+    """One session: a part of a table of this width, below its heading; or, without a width, a line that stands alone."""
+    session = f"{line.id:<28}{'*' if line.is_pinned else ' '}"
+    age, name = span(now_ms - line.active_ms), _on_one_line(line.name or "-")
+    cost = "?" if line.cost_usd is None else f"${line.cost_usd:.2f}"
+    words = first_words(line)
+    if width is None:
+        turns = padded(counted(line.turns, "turn"), 8)
+        start = f"{session} {padded(name, _NAME)} {age:>4} {state(line, now_ms):<12} {turns} {cost:>7}"
+        return f"{start} {padded(_end_of(folder_of(line), _FOLDER), _FOLDER)} {shortened(words, _WORDS)}".rstrip()
+    if width < _WIDE:
+        start = f"{session} {age:>4} {state(line, now_ms):<11} {line.turns:>5} {cost:>7} "
+        above = f"{start}{_end_of(folder_of(line), width - len(start))}"
+        return f"{shortened(above, width)}\n{shortened(f'  {name} | {words}'.rstrip(), width)}"
+    short = padded(shortened(name, _NAME), _NAME)
+    start = f"{session} {short} {age:>4} {state(line, now_ms):<12} {line.turns:>5} {cost:>7} "
+    start += f"{padded(_end_of(folder_of(line), _FOLDER), _FOLDER)} "
+    return shortened(f"{start}{words}".rstrip(), width)
+
+
+def sentence(line: SessionSummary, now_ms: int) -> str:
+    """One session in words: which, what it is called, and how far it is."""
+    name = f" ({_on_one_line(line.name)})" if line.name else ""
+    pinned = ", pinned" if line.is_pinned else ""
+    cost = "cost unknown" if line.cost_usd is None else f"${line.cost_usd:.2f}"
+    age = span(now_ms - line.active_ms)
+    return (
+        f"{line.id}{name}{pinned}: {state(line, now_ms)}, {counted(line.turns, 'turn')}, {cost}, "
+        f"last active {age} ago, in {folder_of(line)}"
+    )
+
+
+def first_words(line: SessionSummary) -> str:
+    """How the conversation began, in one line."""
+    return " ".join(visible(line.first_words).split())
+
+
+def folder_of(line: SessionSummary) -> str:
+    """Where it was started, in one line whatever the folder is called."""
+    return _on_one_line(line.folder)
+
+
+def state(line: SessionSummary, now_ms: int) -> str:
+    """The state in a word or two: `waiting 3m`, `paused`, `ready`."""
+    if line.is_damaged:
+        return "damaged"
+    if line.waiting_since_ms is not None:
+        return f"waiting {span(now_ms - line.waiting_since_ms)}"
+    return line.activity if line.lifecycle == "open" else line.lifecycle
+
+
+def span(milliseconds: int) -> str:
+    """A stretch of time in its largest unit: 3m, 2h, 9d, 1y."""
+    seconds = max(milliseconds, 0) // 1000
+    for size, unit in ((31_536_000, "y"), (86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def _end_of(folder: str, width: int) -> str:
+    """As much of a path as fits, from its end: that is where paths differ."""
+    return shortened(folder[::-1], width)[::-1]
+
+
+def _on_one_line(text: str) -> str:
+    return visible(text).replace("\n", "<U+000A>").replace("\t", "<U+0009>")

@@ -1,0 +1,43 @@
+"""The audit view as a table of plain text.
+
+A proposal as a person reads it: where the content came from, then the diff, line by line with its tone.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from holdfast.cli.terminal.console import Tone, visible
+from holdfast.cli.views.narrator import describe
+from holdfast.core import Call
+from holdfast.gate import AuditEntry
+from holdfast.world import Proposal
+
+
+def audit_table(entries: Iterable[AuditEntry], width: int = 96) -> Iterator[str]:
+    """One line a call: id, decision, result, what it was, and who approved it."""
+    yield f"{'call':<6}{'decision':<10}{'result':<9}{'ms':>7}  what"
+    for entry in entries:
+        what = describe(Call(id=entry.call, operation=entry.operation, arguments=entry.arguments), width=36)
+        said = ""
+        if entry.approver is not None and entry.response is not None:
+            said = f"  [{entry.response.verdict} by {entry.approver}]"
+        elif entry.grant is not None:
+            said = f"  [by grant {entry.grant}]"
+        took = f"{entry.duration_ms:.1f}" if entry.result not in ("refused", "waiting") else "-"
+        line = f"{entry.call:<6}{entry.decision.verdict:<10}{entry.result:<9}{took:>7}  {what}"
+        # What was said is kept whole: who decided matters more than the end of the call.
+        room = width - len(said)
+        yield (line if len(line) <= room else line[: room - 3] + "...") + said
+
+
+def proposal_lines(proposal: Proposal) -> Iterator[tuple[str, Tone]]:
+    """Each line with its tone; nothing in it can steer the terminal."""
+    if proposal.renamed_from is not None:
+        yield f"{visible(proposal.path)} renamed from {visible(proposal.renamed_from)}", "strong"
+    for line in visible(proposal.diff).splitlines():
+        yield line, _tone(line)
+
+
+def _tone(line: str) -> Tone:
+    if line.startswith(("+++", "---", "@@", "diff ")):
+        return "strong"
+    return "good" if line.startswith("+") else "bad" if line.startswith("-") else "plain"

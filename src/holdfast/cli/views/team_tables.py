@@ -1,0 +1,126 @@
+"""Teams for people: the roster, the pairs, what was said, and figures; as a table, or as JSON."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from holdfast.cli import exit_codes
+from holdfast.cli.terminal.console import Console, visible
+from holdfast.core import Error, Outcome, Value, counted, is_success
+from holdfast.store import SessionSummary
+from holdfast.teams import CompanyFigures, Correspondence, Pair, PairFigures, Reply, Roster
+
+_WORDS = 60
+_ID = 13
+"""So much of an id names a session, wherever one is asked for."""
+NOBODY = "nobody has asked anybody yet; holdfast teams ask TEAM QUESTION is the first"
+
+
+class LogLine(Value):
+    """One message of a pair and what came of it."""
+
+    pair: str
+    at_ms: int
+    message: str
+    text: str
+    answer: str
+    outcome: Outcome | None
+    """None while it is being answered, or where a crash cut it off."""
+    seconds: float
+    tokens: int
+
+
+def log_lines(pair: Pair, history: Correspondence) -> list[LogLine]:
+    """What was said in a pair, oldest first."""
+    return [
+        LogLine(
+            pair=str(pair),
+            at_ms=turn.at_ms,
+            message=turn.message,
+            text=turn.text,
+            answer=turn.answer,
+            outcome=turn.ended.outcome if turn.ended is not None else None,
+            seconds=turn.ended.wall_seconds if turn.ended is not None else 0.0,
+            tokens=turn.usage.input_tokens + turn.usage.output_tokens,
+        )
+        for turn in history.turns
+    ]
+
+
+def show_roster(roster: Roster, console: Console) -> None:
+    """Who is on it."""
+    for team in roster.teams.values():
+        told = f"{team.name:<16} {team.member:<9} {team.project}  {visible(team.description)}"
+        console.tell(told.rstrip(), folds=True)
+
+
+def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
+    """Every pair that ever talked."""
+    if not lines:
+        console.say(NOBODY)
+    for line in lines:
+        rest = " (archived)" if line.lifecycle == "paused" else ""
+        amounts = f"{counted(line.turns, 'message'):>13} {line.tokens:>9,} tokens"
+        console.print(f"{line.id[:_ID]} {amounts}  {line.description}{rest}")
+
+
+def show_log(lines: Sequence[LogLine], console: Console) -> None:
+    """What was said, a message a line and its answer below it."""
+    for line in lines:
+        at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        console.tell(f"{at}  {line.pair}  {_short(line.text)}", folds=True)
+        if isinstance(line.outcome, Error):
+            console.tell(f"{'':21}! {_short(line.outcome.code)}: {_short(line.outcome.message)}", folds=True)
+        elif line.outcome is None:
+            console.tell(f"{'':21}… not answered")
+        else:
+            console.tell(
+                f"{'':21}> {_short(line.answer)}  ({line.seconds:.1f} s, {line.tokens:,} tokens)", folds=True
+            )
+
+
+def show_figures(figures: CompanyFigures, console: Console) -> None:
+    """The busiest pairs first, and all together at the end. A name comes last, where it has all the room it needs."""
+    for pair in figures.damaged:
+        console.say(f"note: the record of {pair} is damaged and not counted", "ask", folds=True)
+    console.print(
+        f"{'messages':>8} {'failed':>6} {'tokens':>10} {'cost':>8} {'median s':>8} {'95 % s':>7}  pair"
+    )
+    for each in figures.pairs:
+        console.print(
+            f"{_amounts(each)} {_time(each.median_seconds):>8} {_time(each.slow_seconds):>7}  {each.pair}"
+        )
+    pairs = counted(len(figures.pairs), "pair")
+    console.print(f"{_amounts(figures)} {'':16}  {pairs}, {counted(figures.messages_a_pair, 'message')} each")
+
+
+def show_reply(reply: Reply, console: Console, *, is_json: bool) -> int:
+    """The answer to stdout, what else has to be known to stderr."""
+    if is_json:
+        console.json(reply)
+    else:
+        for note in reply.notes:
+            console.say(f"note: {note}", "ask")
+        if reply.text:
+            console.print(visible(reply.text))
+        if isinstance(reply.outcome, Error):
+            console.say(f"holdfast: {reply.outcome.message} ({reply.outcome.code})", "bad", folds=True)
+            if reply.outcome.hint:
+                console.say(f"hint: {reply.outcome.hint}", folds=True)
+    return exit_codes.OK if is_success(reply.outcome) else exit_codes.ERROR
+
+
+def _amounts(each: PairFigures | CompanyFigures) -> str:
+    return f"{each.messages:>8} {each.failed:>6} {each.tokens:>10,} {_price(each.cost_usd):>8}"
+
+
+def _price(cost: object) -> str:
+    return "?" if cost is None else f"${cost:.2f}"
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.2f}"
+
+
+def _short(text: str) -> str:
+    words = " ".join(visible(text).split())
+    return words if len(words) <= _WORDS else f"{words[: _WORDS - 1]}…"

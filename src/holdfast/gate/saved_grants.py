@@ -1,0 +1,71 @@
+"""Grants for always: kept in one file of the home, shown before they are kept, revoked by their id."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from holdfast.core import Grant, GrantId
+from holdfast.core.errors import InvalidConfig
+from holdfast.store import read_plain, replace_private
+
+MAX_BYTES = 1_000_000
+"""Of the file: room for a thousand grants and more."""
+
+
+class GrantBook:
+    """The file of standing grants. Other processes may write it; each change is made under a lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def grants(self) -> tuple[Grant, ...]:
+        """Every grant kept. A file that cannot be read grants nothing, and says so."""
+        try:
+            content = read_plain(self._path, max_bytes=MAX_BYTES)
+            return msgspec.json.decode(content, type=tuple[Grant, ...])
+        except FileNotFoundError:
+            return ()
+        except (ValueError, RecursionError, OSError) as error:  # no JSON, or no UTF-8 in it
+            raise InvalidConfig(
+                f"{self._path}: {error}", hint="move the file away; its grants are gone then"
+            ) from error
+
+    def standing(self) -> tuple[Grant, ...]:
+        """Every grant kept, for a session at work: a file that was damaged meanwhile grants nothing."""
+        try:
+            return self.grants()
+        except InvalidConfig:
+            return ()
+
+    def keep(self, grant: Grant) -> None:
+        """Keep a grant for every session to come."""
+        self._change(lambda grants: (*grants, grant))
+
+    def revoke(self, id: GrantId) -> bool:
+        """Drop a grant; False where there was none of this id."""
+        before = len(self.grants())
+        self._change(lambda grants: tuple(grant for grant in grants if grant.id != id))
+        return len(self.grants()) < before
+
+    def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> None:
+        with self._locked():
+            content = msgspec.json.format(msgspec.json.encode(change(self.grants())), indent=2)
+            if len(content) > MAX_BYTES:
+                raise InvalidConfig(
+                    f"{self._path} has no room for another grant", hint="revoke some: holdfast grants"
+                )
+            replace_private(self._path, content)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        lock = self._path.with_name(f".{self._path.name}.lock")
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,230 @@
+"""The purse of a tree of sessions: what the first one may spend, it and all its forks may spend together.
+
+A file in the folder of the first session, changed under a lock, because the sessions of a tree may live in different
+processes. What each has spent and added is in its journal, so the file can be made anew; only what is held just now is not,
+and a process that died held it for something that may well have happened.
+
+The purse of a session's tree: found with the first session, and made anew from the journals where it is missing.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+
+import msgspec
+
+from holdfast.core import Amount, Dimension, Limits, SessionId, Value, encode
+from holdfast.core.errors import InvalidInput, StoreUnavailable
+from holdfast.core.events import BudgetRaised, Recorded, SessionOpened
+from holdfast.gate.budget import cost_of
+from holdfast.gate.tree_budget import check_room, check_spent, room_for
+from holdfast.store import Home, Journal, Store, remove, replace_private
+
+
+class Share(Value):
+    """One session's part in a purse: what it spent since it was forked, holds now, and had added."""
+
+    spent: Amount = Amount()
+    held: Amount = Amount()
+    added: Limits = Limits()
+
+
+class _Content(Value):
+    limits: Limits
+    shares: dict[SessionId, Share]
+
+
+class Purse:
+    """A session's way to the purse of its tree. Where the first session was deleted, its purse is gone and binds nobody."""
+
+    def __init__(self, path: Path, *, session: SessionId) -> None:
+        self._path = path
+        self._session = session
+        self._share = Share()
+        self._held: dict[int, Amount] = {}
+        self._next = 0
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the file is there and whole."""
+        try:
+            with self._locked():
+                return True
+        except (FileNotFoundError, StoreUnavailable):
+            return False
+
+    def sessions(self) -> int:
+        """How many sessions share it."""
+        return len(self._read().shares)
+
+    def make(self, limits: Limits, family: Mapping[SessionId, Share]) -> None:
+        """Write the file anew from what the journals say."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._path.is_dir():
+            remove(self._path)  # all else is replaced in one step
+        replace_private(self._path, encode(_Content(limits=limits, shares=dict(family))))
+
+    def join(self, share: Share) -> None:
+        """Take the session's place with what its journal says; nothing is held by it yet."""
+        self._share = share
+        self._put()
+
+    def check(self) -> None:
+        """Raise BudgetExceeded where the tree has passed a limit already."""
+        content = self._read()
+        spent = Amount()
+        for share in content.shares.values():
+            spent = spent.plus(share.spent)
+        check_spent(_limits(content), spent, whose="the budget of the whole tree")
+
+    def reserve(self, amount: Amount) -> int:
+        """Hold room for something about to happen in this session. Raises BudgetExceeded."""
+        try:
+            with self._locked() as (descriptor, content):
+                check_room(amount, _limits(content), _taken(content))
+                self._hold(amount)
+                self._write(descriptor, content)
+        except FileNotFoundError:
+            self._hold(amount)
+        return self._next
+
+    def release(self, number: int) -> None:
+        """Give held room back."""
+        if self._held.pop(number, None) is not None:
+            self._put()
+
+    def charge(self, amount: Amount) -> None:
+        """Count what this session has spent."""
+        self._share = msgspec.structs.replace(self._share, spent=self._share.spent.plus(amount))
+        self._put()
+
+    def add(self, added: Limits) -> None:
+        """Take in what a person put on top of this session's limits."""
+        self._share = msgspec.structs.replace(self._share, added=_plus(self._share.added, added))
+        self._put()
+
+    def remaining(self, dimension: Dimension) -> Decimal | None:
+        """How much is left to all of them together; None without a limit."""
+        content = self._read()
+        return room_for(dimension, _limits(content), _taken(content))
+
+    def _hold(self, amount: Amount) -> None:
+        self._next += 1
+        self._held[self._next] = amount
+
+    def _read(self) -> _Content:
+        try:
+            with self._locked() as (_, content):
+                return content
+        except FileNotFoundError:
+            return _Content(limits=Limits(), shares={})
+
+    def _put(self) -> None:
+        try:
+            with self._locked() as (descriptor, content):
+                self._write(descriptor, content)
+        except FileNotFoundError:
+            pass
+
+    @contextmanager
+    def _locked(self) -> Iterator[tuple[int, _Content]]:
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise self._damaged(error) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            size = os.fstat(descriptor).st_size
+            if size > _MAX_BYTES:
+                raise self._damaged(f"it has {size:,} bytes")
+            try:
+                content = _DECODER.decode(os.pread(descriptor, size, 0))
+            except (ValueError, InvalidInput, RecursionError, OSError) as error:  # no JSON, or no UTF-8 in it
+                raise self._damaged(error) from None
+            yield descriptor, content
+        finally:
+            os.close(descriptor)
+
+    def _damaged(self, why: object) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"{self._path} is damaged: {why}", hint="open the session again, it is made anew then"
+        )
+
+    def _write(self, descriptor: int, content: _Content) -> None:
+        held = Amount()
+        for amount in self._held.values():
+            held = held.plus(amount)
+        content.shares[self._session] = msgspec.structs.replace(self._share, held=held)
+        # Padded to its old size instead of cut off, so that it is whole JSON after one single write.
+        size = os.fstat(descriptor).st_size
+        os.pwrite(descriptor, encode(content).ljust(size), 0)
+
+
+def share_of(session: SessionId, recorded: Iterable[Recorded]) -> Share:
+    """A session's part as its journal has it; what was taken back by a rewind was spent all the same."""
+    spent, added = Amount(), Limits()
+    for entry in recorded:
+        if entry.session != session:
+            continue  # the part that a fork shares with its parent is the parent's
+        if (amount := cost_of(entry.event)) is not None:
+            spent = spent.plus(amount)
+        if isinstance(entry.event, BudgetRaised):
+            added = _plus(added, entry.event.added)
+    return Share(spent=spent, added=added)
+
+
+def limits_of_tree(recorded: Iterable[Recorded]) -> Limits:
+    """What the first session of a tree was opened with."""
+    return next(
+        (entry.event.limits for entry in recorded if isinstance(entry.event, SessionOpened)), Limits()
+    )
+
+
+def _limits(content: _Content) -> Limits:
+    limits = content.limits
+    for share in content.shares.values():
+        limits = limits.raised(share.added)
+    return limits
+
+
+def _taken(content: _Content) -> list[Amount]:
+    return [amount for share in content.shares.values() for amount in (share.spent, share.held)]
+
+
+def _plus(one: Limits, other: Limits) -> Limits:
+    """Both added up; unlike for a bound, None is nothing here."""
+    return one.raised(other).narrowed(other.raised(one))
+
+
+_MAX_BYTES = 64_000_000
+"""Room for a hundred thousand sessions in one tree."""
+_DECODER: msgspec.json.Decoder[_Content] = msgspec.json.Decoder(_Content)
+
+
+async def purse_of(journal: Journal, *, home: Home, store: Store) -> Purse | None:
+    """The way of this session to the purse it shares with its forks, or its parents; None where nothing is limited."""
+    first, session = journal.recorded[0].session, journal.session
+    limits = limits_of_tree(journal.recorded)
+    if limits == Limits():
+        return None
+    purse = Purse(home.purse(first), session=session)
+    is_deleted = first != session and not home.session_folder(first).is_dir()
+    if not purse.is_readable and not is_deleted:
+        is_new = len(journal.recorded) == 1
+        purse.make(limits, {} if is_new else await _family(first, store))
+    purse.join(share_of(session, journal.recorded))
+    return purse
+
+
+async def _family(first: SessionId, store: Store) -> dict[SessionId, Share]:
+    """What every session of a tree has spent, as its journal says."""
+    parents = {each.id: each.parent.session for each in await store.sessions() if each.parent is not None}
+    family = {first}
+    while grown := {id for id, parent in parents.items() if parent in family} - family:
+        family |= grown
+    return {id: share_of(id, await store.read(id)) for id in family}

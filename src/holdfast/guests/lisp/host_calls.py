@@ -1,0 +1,121 @@
+"""The way out: which procedure is which call to the host, and how its arguments are named.
+
+Everything that touches the world, a model or the session is a call that the gate judges.
+
+The parts of the language that a policy may forbid.
+
+A run asks about each of them once, by a call under its own name and without arguments. A fixpoint asks before each round,
+because a round is an iteration of the session's budget.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from holdfast.core import Amount, ArgumentRoles, Call, JsonObject, Performed, Tool, counted
+from holdfast.guests.lisp.data import Datum, Keyword, Operation
+from holdfast.guests.lisp.errors import Fault
+
+_API: dict[str, tuple[str, tuple[str, ...]]] = {
+    "world/read": ("world.read", ("path",)),
+    "world/list": ("world.list", ("pattern",)),
+    "world/exists?": ("world.exists", ("path",)),
+    "world/stat": ("world.stat", ("path",)),
+    "world/write": ("world.write", ("path", "content")),
+    "world/delete": ("world.delete", ("path",)),
+    "world/search": ("world.search", ("query", "pattern")),
+    "world/fingerprint": ("world.fingerprint", ("path",)),
+    "llm/complete": ("llm.complete", ("prompt", "max_tokens")),
+    "llm/intent": ("llm.intent", ("intent", "max_tokens")),
+    "session/id": ("session.id", ()),
+    "session/turn-number": ("session.turn_number", ()),
+    "session/status": ("session.status", ()),
+    "session/budget-remaining": ("session.budget_remaining", ("dimension",)),
+    "session/allowed?": ("session.allowed", ("operation",)),
+    "session/read-only?": ("session.read_only", ()),
+    "session/proposal-mode?": ("session.proposal_mode", ()),
+    "session/audit-log": ("session.audit_log", ()),
+    "session/operations-count": ("session.operations_count", ()),
+    "session/proposals": ("session.proposals", ()),
+    "session/commit-proposals!": ("session.commit_proposals", ()),
+    "session/rollback-proposals!": ("session.rollback_proposals", ()),
+}
+
+API = {name: Operation(name, operation, positions) for name, (operation, positions) in _API.items()}
+"""What the language has words for. Those of the world and the models have a wrapper in prelude.lisp that notes what they touch."""
+
+
+def tool_operations(tools: Iterable[Tool]) -> dict[str, Operation]:
+    """The procedures for the tools of a run: `group.some_verb` is `group/some-verb`, and `group/some_verb` too."""
+    operations: dict[str, Operation] = {}
+    for tool in tools:
+        properties = tool.parameters.get("properties")
+        positions = tuple(properties) if isinstance(properties, dict) else ()
+        written = tool.name.replace(".", "/", 1)
+        for name in (written, written.replace("_", "-")):
+            operations[name] = Operation(name, tool.name, positions)
+    return operations
+
+
+def name_arguments(name: str, positions: tuple[str, ...], given: list[Datum]) -> Mapping[str, Datum]:
+    """Arguments by name: `:path "a.txt"` as it says, and those without a label in the order of the positions."""
+    named: dict[str, Datum] = {}
+    unlabelled: list[Datum] = []
+    items = iter(given)
+    for item in items:
+        if not isinstance(item, Keyword):
+            unlabelled.append(item)
+            continue
+        label = _spelling(item.name, positions)
+        if label in named:
+            raise Fault("arity-error", f"{name} was given :{item.name} twice")
+        try:
+            named[label] = next(items)
+        except StopIteration:
+            raise Fault("arity-error", f"{name} was given :{item.name} without a value") from None
+    if len(unlabelled) > len(positions):
+        raise Fault(
+            "arity-error", f"{name} takes at most {counted(len(positions), 'argument')} without a label"
+        )
+    for position, value in zip(positions, unlabelled, strict=False):
+        if position in named:
+            raise Fault("arity-error", f"{name} was given {position} twice")
+        named[position] = value
+    return named
+
+
+def _spelling(label: str, positions: tuple[str, ...]) -> str:
+    """`:max-tokens` is max_tokens, unless the tool itself spells it with a dash."""
+    return label if label in positions else label.replace("-", "_")
+
+
+ROUND = "fixpoint"
+LANGUAGE = ("eval", "subeval", "memo", ROUND, "assert", "fact?", "facts")
+"""Parts of the language that a policy can forbid."""
+
+
+class LanguageToolset:
+    """Offers the parts of the language as tools, so that a policy judges them like any other; performing them is nothing."""
+
+    def tools(self) -> tuple[Tool, ...]:
+        return LANGUAGE_TOOLS
+
+    def most(self, call: Call) -> Amount:
+        """An iteration a round, and nothing for the rest."""
+        return Amount(iterations=1) if call.operation == ROUND else Amount()
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        return Performed(amount=self.most(call))
+
+
+def _tool(name: str, counts: tuple[str, ...]) -> Tool:
+    properties: JsonObject = {count: {"type": "integer"} for count in counts}
+    return Tool(
+        name=name,
+        description=f"The {name} of the Lisp language.",
+        parameters={"type": "object", "properties": properties, "additionalProperties": False},
+        roles=dict.fromkeys(counts, ArgumentRoles(default=("none",))),
+        is_idempotent=True,
+        is_read_only=True,
+    )
+
+
+LANGUAGE_TOOLS = tuple(_tool(name, ("round",) if name == ROUND else ()) for name in LANGUAGE)

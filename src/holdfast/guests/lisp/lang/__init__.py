@@ -1,0 +1,1 @@
+"""The Lisp language: reader, expander, syntax tree and printer."""

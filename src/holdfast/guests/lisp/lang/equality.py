@@ -1,0 +1,168 @@
+"""One text for equal data: the key of a fact, and what tells two states of a fixpoint apart.
+
+`n:1` `s:"x"` `b:true` `null` `sym:x` `key:x` `[a,b]` `[a . b]` `{"k"=v}`. A number that is whole has one form, 1 and 1.0 alike. A
+procedure has none.
+
+When two data are equal: by content, numbers by value, procedures by identity. Depth and sharing do not matter.
+"""
+
+import hashlib
+import json
+
+from holdfast.guests.lisp.data import EMPTY, Datum, Empty, Keyword, LispOutcome, Pair, Procedure, Symbol
+from holdfast.guests.lisp.errors import Fault
+
+MAX_COMPARISONS = 1_500_000
+"""At once: comparing is not interruptible."""
+_CHARACTERS_PER_COMPARISON = 1024
+
+
+def are_same(one: Datum, other: Datum) -> bool:
+    """Whether two data are the same atom or the very same thing; text is compared, and no list or table looked into."""
+    if one is other:
+        return True
+    if isinstance(one, bool) or isinstance(other, bool):
+        return False
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return one == other
+    if isinstance(one, (Pair, dict, LispOutcome)):
+        return False
+    return type(one) is type(other) and one == other
+
+
+def are_equal(one: Datum, other: Datum, *, most: int = MAX_COMPARISONS) -> tuple[bool, int]:
+    """Whether two data have the same content, and how many comparisons it took. A fault where it takes more than `most`."""
+    waiting: list[tuple[Datum, Datum]] = [(one, other)]
+    compared: set[tuple[int, int]] = set()
+    work = 0
+    while waiting:
+        left, right = waiting.pop()
+        work += 1
+        if type(left) is str and type(right) is str:
+            work += min(len(left), len(right)) // _CHARACTERS_PER_COMPARISON
+        if work > most:
+            raise Fault("too-large", f"this takes more than {MAX_COMPARISONS} comparisons at once")
+        if are_same(left, right):
+            continue
+        if type(left) is not type(right) or not isinstance(left, (Pair, dict, LispOutcome)):
+            return False, work
+        pair = (id(left), id(right))
+        if pair in compared:
+            continue
+        compared.add(pair)
+        if isinstance(left, Pair) and isinstance(right, Pair):
+            waiting.append((left.rest, right.rest))
+            waiting.append((left.first, right.first))
+        elif isinstance(left, dict) and isinstance(right, dict):
+            if left.keys() != right.keys():
+                return False, work
+            work += len(left)
+            waiting.extend((left[key], right[key]) for key in left)
+        elif isinstance(left, LispOutcome) and isinstance(right, LispOutcome):
+            if left.tag != right.tag:
+                return False, work
+            waiting.append((left.fields, right.fields))
+    return True, work
+
+
+MAX_PARTS = 100_000
+"""Data may be shared so often that its text has no end; also keeps the time this takes short."""
+PART_CHARACTERS = 64
+
+
+class Allowance:
+    """How much text may be made at once, of one datum or of several: in parts, and blocks of 64 characters."""
+
+    def __init__(self, most: int = MAX_PARTS) -> None:
+        self._most = most
+        self.used = 0
+
+    def take(self, text: str) -> str:
+        """A piece of text, if there is room for it."""
+        self.used += 1 + len(text) // PART_CHARACTERS
+        if self.used > self._most:
+            raise Fault("too-large", f"data of more than {self._most} parts cannot be made canonical")
+        return text
+
+
+class _Text:
+    """A piece of text among data that still has to be written."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+_CLOSE, _COMMA, _DOT, _CLOSE_TABLE = _Text("]"), _Text(","), _Text(" . "), _Text("}")
+
+
+def canonical(datum: Datum, allowance: Allowance, *, is_procedure_opaque: bool = False) -> str:
+    """The text of a datum. A procedure in it is a fault, or a blank where asked for."""
+    parts: list[str] = []
+    waiting: list[Datum] = [datum]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, _Text):
+            text = item.text
+        elif isinstance(item, Pair):
+            text = "["
+            waiting.extend(reversed(_items(item)))
+        elif isinstance(item, dict):
+            text = "{"
+            waiting.extend(reversed(_entries(item)))
+        elif isinstance(item, LispOutcome):
+            text = f"outcome:{item.tag}"
+            waiting.append(item.fields)
+        elif isinstance(item, Procedure) and is_procedure_opaque:
+            text = "procedure"
+        else:
+            text = _atom(item)
+        parts.append(allowance.take(text))
+    return "".join(parts)
+
+
+def signature(texts: list[str]) -> str:
+    """SHA-256 over texts, whatever their order."""
+    return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()
+
+
+def _items(pair: Pair) -> list[Datum]:
+    items: list[Datum] = [pair.first]
+    rest = pair.rest
+    while isinstance(rest, Pair) and len(items) < 2 * MAX_PARTS:
+        items += (_COMMA, rest.first)
+        rest = rest.rest
+    if rest is not EMPTY:
+        items += (_DOT, rest)
+    items.append(_CLOSE)
+    return items
+
+
+def _entries(table: dict[str, Datum]) -> list[Datum]:
+    entries: list[Datum] = []
+    for key in sorted(table):
+        entries += (_Text(f"{json.dumps(key)}="), table[key], _COMMA)
+    entries.append(_CLOSE_TABLE)
+    return entries
+
+
+def _atom(datum: Datum) -> str:
+    match datum:
+        case None:
+            return "null"
+        case bool():
+            return "b:true" if datum else "b:false"
+        case float() if datum.is_integer():
+            return f"n:{int(datum)}"
+        case int() | float():
+            return f"n:{datum!r}"
+        case str():
+            return f"s:{json.dumps(datum)}"
+        case Symbol():
+            return f"sym:{datum.name}"
+        case Keyword():
+            return f"key:{datum.name}"
+        case Empty():
+            return "[]"
+    raise Fault("type-error", "a procedure has no canonical form; name it by a symbol instead")

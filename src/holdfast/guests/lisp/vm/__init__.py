@@ -1,0 +1,1 @@
+"""The Lisp machine: compiler, interpreter, limits and snapshots."""

@@ -1,0 +1,280 @@
+"""The steps of the machine: one loop over instructions, where a Lisp program spends its time.
+
+Everything hot is a local name here. The machine's fields are set again when the loop stops, however it stops, so between two
+steps the machine knows everything. Branches stand in the order of how often they are taken.
+
+What happens when a program cannot go on where it is: back along the continuation to whoever expects that.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from typing import Any
+
+from holdfast.guests.lisp.data import UNBOUND, Frame, LispOutcome, Primitive
+from holdfast.guests.lisp.errors import Fault, Place
+from holdfast.guests.lisp.vm.compiler import (
+    BRANCH,
+    BUDGET_END,
+    BUDGETED,
+    CALL,
+    CATCHER,
+    CAUGHT,
+    CLOSURE,
+    CONSTANT,
+    DEFINE,
+    EITHER,
+    ENTER,
+    FAR,
+    GLOBAL,
+    HALT,
+    JUMP,
+    LEAVE,
+    LOCAL,
+    OUTER,
+    PEEK,
+    POP,
+    RETURN,
+    SET_GLOBAL,
+    SET_LOCAL,
+    TABLE,
+    TAIL_CALL,
+    compile_template,
+)
+from holdfast.guests.lisp.vm.environment import Cell, Closure, Template
+from holdfast.guests.lisp.vm.limits import BudgetSpent, Meter
+from holdfast.guests.lisp.vm.registers import Registers
+
+_CALLS = frozenset((CALL, TAIL_CALL))
+
+
+def run_steps(machine: Registers, limit: int) -> bool:
+    """Run at most so many steps. True at the end of a form; otherwise they are used up, or something else is next."""
+    stack, continuation, meter = machine.stack, machine.continuation, machine.meter
+    template, pc, context = machine.template, machine.pc, machine.context
+    # Any: a check of what the compiler and this loop have put there would cost more than the step itself.
+    frame: Any = machine.frame
+    argument: Any = None
+    code: Any = template.code or compile_template(template)
+    push, pop = stack.append, stack.pop
+    used = 0
+    try:
+        for used in range(1, limit + 1):  # noqa: B007
+            operation, argument = code[pc]
+            pc += 1
+            if operation == LOCAL:
+                push(frame[argument])
+            elif operation == CONSTANT:
+                push(argument)
+            elif operation == GLOBAL:
+                value = argument.value
+                push(value if value is not UNBOUND else machine.tool(argument.name))
+            elif operation in _CALLS:
+                base = len(stack) - argument
+                callee = stack[base - 1]
+                kind = type(callee)
+                if kind is Primitive:
+                    value = callee.function(*stack[base:])
+                    del stack[base:]
+                    stack[-1] = value
+                    if operation == TAIL_CALL:
+                        template, pc, frame, context = continuation.pop()
+                        code = template.code
+                    continue
+                if operation == CALL:
+                    continuation.append((template, pc, frame, context))
+                if kind is not Closure:
+                    machine.leave_steps(base)
+                    break
+                template = callee.template
+                code = template.code or compile_template(template)
+                frame, pc = _entered(callee, stack, base, argument, meter), 0
+            elif operation == BRANCH:
+                value = pop()
+                if value is False or value is None:
+                    pc = argument
+            elif operation == RETURN:
+                template, pc, frame, context = continuation.pop()
+                code = template.code
+            elif operation == OUTER:
+                push(frame[0][argument])
+            elif operation == POP:
+                pop()
+            elif operation == JUMP:
+                pc = argument
+            elif operation == ENTER:
+                frame = _let(frame, stack, argument, meter)
+            elif operation == LEAVE:
+                frame = frame[0]
+            elif operation == EITHER:
+                value = stack[-1]
+                if value is False or value is None:
+                    pop()
+                else:
+                    pc = argument
+            elif operation == BUDGETED:
+                # The surroundings are back already; stop, so that the allowance is reckoned anew.
+                break
+            elif operation == HALT:
+                machine.value = pop()
+                return True
+            else:
+                _ON_STACK[operation](stack, frame, argument)
+    except TypeError:
+        # Counting the arguments of a primitive before each call would cost more than asking afterwards.
+        callee = stack[-argument - 1] if isinstance(argument, int) and argument < len(stack) else None
+        if isinstance(callee, Primitive):
+            callee.check(argument)
+        raise
+    finally:
+        machine.template, machine.pc, machine.frame, machine.context = template, pc, frame, context
+        meter.count_steps(used)
+        if context.budget is not None:
+            context.budget.settle("steps", used)
+    return False
+
+
+def _entered(callee: Closure, stack: list[Any], base: int, count: int, meter: Meter) -> Frame:
+    """The frame of a call: the procedure's own surroundings, its arguments off the stack, room for what it defines."""
+    frame = stack[base - 1 :]
+    del stack[base - 1 :]
+    frame[0] = callee.frame
+    template = callee.template
+    if count != template.arity or template.takes_rest:
+        template.take_rest(frame)
+    if template.extra:
+        frame.extend(template.extra)
+        meter.new_bytes += 8 * len(template.extra)
+    return frame
+
+
+def _let(frame: Frame | None, stack: list[Any], argument: tuple[int, int], meter: Meter) -> Frame:
+    """A frame inside the present one, with values off the stack."""
+    count, extra = argument
+    base = len(stack) - count
+    inner: Frame = [frame, *stack[base:]]
+    del stack[base:]
+    if extra:
+        inner.extend([UNBOUND] * extra)
+        meter.new_bytes += 8 * extra
+    return inner
+
+
+# What only changes the stack: each is handed it, the frame, and the instruction's argument
+
+
+def _far(stack: list[Any], frame: Any, argument: tuple[int, int, str]) -> None:
+    depth, index, name = argument
+    for _ in range(depth):
+        frame = frame[0]
+    if frame[index] is UNBOUND:
+        raise Fault("unbound-variable", f"{name!r} is used before its definition")
+    stack.append(frame[index])
+
+
+def _closure(stack: list[Any], frame: Any, template: Template) -> None:
+    stack.append(Closure(template, frame))
+
+
+def _set_local(stack: list[Any], frame: Any, argument: tuple[int, int]) -> None:
+    depth, index = argument
+    for _ in range(depth):
+        frame = frame[0]
+    frame[index] = stack[-1]
+    stack[-1] = None
+
+
+def _define(stack: list[Any], frame: Any, cell: Cell) -> None:
+    cell.value = stack[-1]
+    stack[-1] = None
+
+
+def _set_global(stack: list[Any], frame: Any, cell: Cell) -> None:
+    if cell.value is UNBOUND:
+        raise Fault("unbound-variable", f"{cell.name!r} is not defined, so it cannot be set")
+    _define(stack, frame, cell)
+
+
+def _peek(stack: list[Any], frame: Any, cell: Cell) -> None:
+    stack.append(cell.value)
+
+
+def _table(stack: list[Any], frame: Any, count: int) -> None:
+    base = len(stack) - 2 * count
+    entries = zip(stack[base::2], stack[base + 1 :: 2], strict=True)
+    del stack[base:]
+    stack.append({name: value for name, value in entries if value is not UNBOUND})
+
+
+def _caught(stack: list[Any], frame: Any, argument: object) -> None:
+    stack[-1] = LispOutcome("ok", {"value": stack[-1]})
+
+
+_ON_STACK: dict[int, Callable[[list[Any], Any, Any], None]] = {
+    FAR: _far,
+    CLOSURE: _closure,
+    SET_LOCAL: _set_local,
+    DEFINE: _define,
+    SET_GLOBAL: _set_global,
+    PEEK: _peek,
+    TABLE: _table,
+    CAUGHT: _caught,
+}
+
+
+_AFTER_RESULT = 1
+"""Where a native piece of code goes on when its result is there already."""
+_MAX_SPOTS = 9
+_MAX_SEARCH = 1000
+"""A recursion may be deep; where its first thousand calls do not tell who called, more will not."""
+
+
+def locate(machine: Registers, fault: Fault) -> None:
+    """Note in a fault where the program is, and who called. Places in the language's own code say nothing to anybody."""
+    spots = list(islice(_spots(machine), _MAX_SPOTS))
+    if spots and fault.place is None:
+        _, fault.place = spots.pop(0)
+    if not fault.trace:
+        lines = [f"  called from {name or 'the top'}, {place}" for name, place in spots]
+        fault.trace = tuple(lines if len(spots) < _MAX_SPOTS - 1 else [*lines, "  ..."])
+
+
+def unwind_to_try(machine: Registers, fault: Fault) -> bool:
+    """Go back to the innermost `try`, which gives the fault as an error outcome. False where there is none."""
+    while machine.continuation:
+        _go_back(machine)
+        if machine.template is CATCHER:
+            _deliver(machine, LispOutcome("error", {"message": fault.message, "code": fault.code}))
+            return True
+    return False
+
+
+def unwind_to_budget(machine: Registers, spent: BudgetSpent) -> None:
+    """Go back to the `with-budget` that is spent, which gives a nonconverged outcome."""
+    while machine.template is not BUDGET_END or machine.frame is None or machine.frame[2] is not spent.budget:
+        _go_back(machine)
+    iterations = int(spent.budget.used.get("iterations", 0))
+    fields = {"value": None, "iterations": iterations, "reason": "budget", "dimension": spent.dimension}
+    _deliver(machine, LispOutcome("nonconverged", fields))
+
+
+def _go_back(machine: Registers) -> None:
+    machine.template, machine.pc, machine.frame, machine.context = machine.continuation.pop()
+
+
+def _deliver(machine: Registers, outcome: LispOutcome) -> None:
+    """Leave the outcome as the result of the native code the machine is in; its frame knows how high the stack was."""
+    assert machine.frame is not None
+    del machine.stack[machine.frame[1] :]
+    machine.stack.append(outcome)
+    machine.pc = _AFTER_RESULT
+
+
+def _spots(machine: Registers) -> Iterator[tuple[str, Place]]:
+    """Procedure and place of every call that is under way in the program itself, innermost first."""
+    here = (machine.template, machine.pc)
+    callers = ((template, pc) for template, pc, _, _ in islice(reversed(machine.continuation), _MAX_SEARCH))
+    for number, (template, pc) in enumerate(chain([here], callers)):
+        place = template.places.get(pc - 1)
+        is_here_again = number == 1 and (template, pc) == here
+        if place is not None and template.root.base is not None and not is_here_again:
+            yield template.node.name, place

@@ -1,0 +1,128 @@
+"""Guest values as plain JSON data: what a run returns, and what a call may carry.
+
+What is shown of a run's value and of its error: both bounded, both as the author of the code knows them.
+"""
+
+import base64
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pydantic_monty as monty
+
+from holdfast.core import Json, encode
+from holdfast.guests.python.steps import as_written
+
+MAX_DEPTH = 64
+MAX_ITEMS = 100_000
+MAX_CHARACTERS = 16 << 20
+_MAX_TEXT = 2_000
+
+
+class NotPlain(Exception):
+    """A value that has no JSON form; the message says which part."""
+
+
+class Plainer:
+    """Converts values that go out together; counts what it has seen, because a guest may share one text a million times.
+
+    What has no JSON form is shown in words, or raises NotPlain if strict.
+    """
+
+    def __init__(self, *, is_strict: bool = False) -> None:
+        self._is_strict = is_strict
+        self._items = 0
+        self._characters = 0
+
+    def convert(self, value: Any, depth: int = 0) -> Json:
+        """The JSON form of a value. Raises NotPlain."""
+        self._items += 1
+        if self._items > MAX_ITEMS:
+            raise NotPlain(f"more than {MAX_ITEMS} items")
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return self._counted(value)
+        if isinstance(value, int):
+            return self._integer(value)
+        if isinstance(value, float):
+            return value if math.isfinite(value) else self._other(value, depth)
+        if depth >= MAX_DEPTH:
+            raise NotPlain(f"nested deeper than {MAX_DEPTH}")
+        if isinstance(value, Mapping):
+            return {self._key(key, depth): self.convert(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.convert(item, depth + 1) for item in value]
+        if isinstance(value, (set, frozenset)) and not self._is_strict:
+            return sorted((self.convert(item, depth + 1) for item in value), key=repr)
+        return self._other(value, depth)
+
+    def _counted(self, text: str) -> str:
+        self._characters += len(text)
+        if self._characters > MAX_CHARACTERS:
+            raise NotPlain(f"more than {MAX_CHARACTERS} characters")
+        return text
+
+    def _integer(self, value: int) -> Json:
+        # JSON readers agree on integers of 64 bits only.
+        return value if -(2**63) <= value < 2**64 else self._other(value, 0)
+
+    def _key(self, key: Any, depth: int) -> str:
+        if isinstance(key, str):
+            return self._counted(key)
+        if self._is_strict:
+            raise NotPlain(f"a key is of type {type(key).__name__}, not str")
+        self.convert(key, depth + 1)  # counts what it would show
+        try:
+            return str(key)[:_MAX_TEXT]
+        except (ValueError, RecursionError):
+            return f"<{type(key).__name__}>"
+
+    def _other(self, value: Any, depth: int) -> Json:
+        if self._is_strict:
+            raise NotPlain(f"a value of type {type(value).__name__}")
+        if isinstance(value, bytes):
+            return self._counted(base64.b64encode(value).decode())
+        if isinstance(value, monty.MontyClassProxy):
+            # Not by its own repr: that writes out whatever its attributes share.
+            attributes = self.convert(value.attributes, depth + 1)
+            assert isinstance(attributes, dict)
+            inside = ", ".join(f"{name}={attribute!r}" for name, attribute in attributes.items())
+            return _short(f"{value.name}({inside})")
+        try:
+            text = self._counted(repr(value))
+        except (ValueError, RecursionError):
+            # An integer of more than 4,300 digits has no repr.
+            return f"<{type(value).__name__}>"
+        return _short(text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
+
+
+_MAX_ERROR = 16_000
+_DISPLAYED = monty.MontyRuntimeError | monty.MontySyntaxError | monty.MontyTypingError
+
+
+def shown_value(complete: monty.MontyComplete, *, max_bytes: int) -> Json:
+    """The value of a run that came to its end, or its size in words."""
+    try:
+        value = Plainer().convert(complete.output)
+        size = len(encode(value))
+    except NotPlain as error:
+        return f"<a value that is too large to show: {error}>"
+    if size > max_bytes:
+        return f"<a value of {size} bytes: more than the {max_bytes} that are shown>"
+    return value
+
+
+def shown_error(error: monty.MontyError, *, is_counting: bool) -> str:
+    """The traceback; of code that counts its steps, without what that takes."""
+    text = error.display() if isinstance(error, _DISPLAYED) else str(error)
+    if is_counting:
+        text = as_written(text)
+    if len(text) <= _MAX_ERROR:
+        return text
+    half = _MAX_ERROR // 2
+    return f"{text[:half]}\n... {len(text) - _MAX_ERROR} characters ...\n{text[-half:]}"

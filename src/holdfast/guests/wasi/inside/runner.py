@@ -1,0 +1,193 @@
+"""Runs code as the next cell of a session: value of the last expression, honest traceback, variables kept.
+
+What the code prints, handed to the host early enough that a run which is killed still shows it.
+
+The one exception that ordinary code does not catch: a bound of this run is reached.
+"""
+
+import ast
+import inspect
+import io
+import json
+import linecache
+import math
+import pathlib
+import time
+import traceback
+from collections.abc import Callable, Coroutine
+from types import CodeType
+from typing import Any, Literal, TextIO
+
+from . import stdlib
+
+_OURS = str(pathlib.Path(__file__).parent)
+_MAX_JSON_INTEGER = 2**63
+
+Status = Literal["ok", "error", "limit", "refused"]
+
+
+class Ended:
+    """How the code ended, as it is told to the host."""
+
+    def __init__(self, status: Status, *, value: object = None, error: str = "") -> None:
+        self.status, self.value, self.error = status, value, error
+
+
+def run(
+    code: str, namespace: dict[str, Any], *, number: int, value_bytes: int, lost: dict[str, str]
+) -> Ended:
+    """Compile and run code in the namespace. `lost` names variables that could not be kept, and why."""
+    name = f"<run {number}>"
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    try:
+        body, last = _compiled(code, name)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+        text = "".join(traceback.format_exception_only(problem))
+        return Ended("refused", error=text.encode("utf-8", "backslashreplace").decode())
+    try:
+        _execute(body, namespace)
+        value = None if last is None else _execute(last, namespace)
+        return Ended("ok", value=_as_json(value, value_bytes))
+    except SystemExit as leave:
+        return Ended("ok") if leave.code in (None, 0) else Ended("error", error=f"SystemExit: {leave.code!r}")
+    except LimitReached as limit:
+        return Ended("limit", error=str(limit))
+    except MemoryError as problem:
+        return Ended("limit", error=_traceback(problem))
+    except BaseException as problem:
+        if isinstance(problem, NameError) and problem.name in lost:
+            problem.add_note(
+                f"{problem.name!r} could not be kept from an earlier process: {lost[problem.name]}"
+            )
+        return Ended("error", error=_traceback(problem))
+
+
+def _compiled(code: str, name: str) -> tuple[CodeType, CodeType | None]:
+    """The statements, and apart from them the last expression, whose value the run has."""
+    tree = ast.parse(code, name)
+    last: CodeType | None = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        expression = tree.body.pop()
+        assert isinstance(expression, ast.Expr)
+        last = _compile(ast.Expression(expression.value), name, "eval")
+    return _compile(tree, name, "exec"), last
+
+
+def _compile(tree: ast.Module | ast.Expression, name: str, mode: str) -> CodeType:
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    compiled: CodeType = compile(tree, name, mode, flags=flags, dont_inherit=True)
+    return compiled
+
+
+def _execute(code: CodeType, namespace: dict[str, Any]) -> Any:
+    result = eval(code, namespace)  # noqa: S307 - this is what the sandbox is for
+    if code.co_flags & inspect.CO_COROUTINE and isinstance(result, Coroutine):
+        return stdlib.run_coroutine(result)
+    return result
+
+
+def _traceback(problem: BaseException) -> str:
+    """CPython's own traceback without the frames of this package."""
+    told = traceback.TracebackException.from_exception(problem)
+    _drop_our_frames(told, depth=0)
+    return "".join(told.format()).encode("utf-8", "backslashreplace").decode()
+
+
+def _drop_our_frames(told: traceback.TracebackException, *, depth: int) -> None:
+    told.stack[:] = [frame for frame in told.stack if not frame.filename.startswith(_OURS)]
+    if depth > 20:
+        return
+    for other in (told.__cause__, told.__context__, *(getattr(told, "exceptions", None) or ())):
+        if other is not None:
+            _drop_our_frames(other, depth=depth + 1)
+
+
+def _as_json(value: object, value_bytes: int) -> object:
+    """The value where JSON can say it, else its representation; bounded either way."""
+    try:
+        plain = _plain(value)
+        if len(json.dumps(plain, allow_nan=False)) <= value_bytes:
+            return plain
+    except (TypeError, ValueError, RecursionError):
+        pass
+    text = repr(value)
+    return text if len(text) <= value_bytes else f"{text[:value_bytes]}… (cut)"
+
+
+def _plain(value: object) -> object:
+    """Refuses what JSON would bend silently: NaN, integers beyond 64 bits, keys that are no text."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value.encode().decode()  # a lone surrogate is a ValueError here
+    if type(value) is int and -_MAX_JSON_INTEGER <= value < _MAX_JSON_INTEGER:
+        return value
+    if type(value) is float and math.isfinite(value):
+        return value
+    if type(value) in (list, tuple):
+        return [_plain(item) for item in value]  # type: ignore[attr-defined]
+    if type(value) is dict and all(type(key) is str for key in value):
+        return {key: _plain(item) for key, item in value.items()}
+    raise TypeError("not plain")
+
+
+_AT_ONCE = 64
+"""So many first writes go out at once; each costs a step out of the sandbox, a flood of them is gathered."""
+_GATHERED_SECONDS = 0.02
+_GATHERED_BYTES = 32 << 10
+
+
+class Output(io.TextIOBase, TextIO):
+    """Standard output and error of a run in one stream, bounded."""
+
+    def __init__(self, show: Callable[[str], None], limit_bytes: int) -> None:
+        self._show = show
+        self._left = limit_bytes
+        self._limit = limit_bytes
+        self._writes = 0
+        self._waiting: list[str] = []
+        self._waiting_bytes = 0
+        self._flushed = time.monotonic()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str, /) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        if self._left <= 0:
+            raise LimitReached(f"the code printed more than {self._limit} bytes")
+        content = text.encode("utf-8", "replace")
+        room, self._left = self._left, self._left - len(content)
+        if self._left < 0:
+            self._push(content[:room].decode("utf-8", "ignore"), room)
+            self.flush()
+            raise LimitReached(f"the code printed more than {self._limit} bytes")
+        self._push(content.decode("utf-8"), len(content))
+        return len(text)
+
+    def flush(self) -> None:
+        if not self._waiting:
+            return
+        text, self._waiting, self._waiting_bytes = "".join(self._waiting), [], 0
+        self._flushed = time.monotonic()
+        self._show(text)
+
+    def _push(self, text: str, size: int) -> None:
+        self._waiting.append(text)
+        self._waiting_bytes += size
+        self._writes += 1
+        if not text.endswith("\n") and self._waiting_bytes < _GATHERED_BYTES:
+            return
+        is_early = self._writes <= _AT_ONCE
+        is_due = is_early or self._waiting_bytes >= _GATHERED_BYTES
+        if is_due or time.monotonic() - self._flushed > _GATHERED_SECONDS:
+            self.flush()
+
+
+class LimitReached(BaseException):
+    """A bound of the run is reached; the run is to end. Not an `Exception`, so that `except Exception` lets it through."""

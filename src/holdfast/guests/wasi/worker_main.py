@@ -1,0 +1,154 @@
+"""One worker process: one guest of one session in WebAssembly, driven over a socket. Runs in a fork of the zygote."""
+
+import contextlib
+import hashlib
+import os
+import signal
+import socket
+from typing import Any, NoReturn
+
+import wasmtime
+from wasmtime import component as components
+
+import holdfast.guests.wasi.frames as frames
+import holdfast.guests.wasi.wasmtime_config as wasmtime_config
+import holdfast.process.confine_worker as confine_worker
+
+_FOLDERS = ("/workspace", "/app")
+_WASI_VERSIONS = [f"0.2.{patch}" for patch in range(13)]
+"""Which of them the component asks for is componentize-py's choice; a name that nobody asks for is never used."""
+_NANOSECONDS = 1_000_000_000
+_LOOK_NANOSECONDS = 1_000
+"""So far the clock moves each time it is read: a count, so that a second run sees the same times."""
+_TRAP_STATUS = 3
+
+
+class _Moment:
+    """WASI's record `datetime`."""
+
+    def __init__(self, nanoseconds: int) -> None:
+        self.seconds, self.nanoseconds = divmod(nanoseconds, _NANOSECONDS)
+
+
+class Image:
+    """The compiled component, loaded once in the zygote and inherited by every worker."""
+
+    def __init__(self, path: str) -> None:
+        self.engine = wasmtime_config.engine()
+        self.component = components.Component.deserialize_file(self.engine, path)
+
+
+def serve(image: Image, connection: socket.socket) -> NoReturn:
+    """Be the worker of one session until the host hangs up."""
+    with contextlib.suppress(EOFError, ConnectionError):
+        setup = frames.receive(connection)
+        assert isinstance(setup, frames.Setup)
+        guest = _Guest(image, setup, connection)
+        connection.sendall(frames.packed(frames.Ready(notes=guest.notes)))
+        while True:
+            told = frames.receive(connection)
+            assert isinstance(told, frames.Execute)
+            connection.sendall(frames.packed(guest.execute(told)))
+            if guest.is_trapped:
+                os._exit(_TRAP_STATUS)
+    os._exit(0)
+
+
+class _Guest:
+    """The instance, and the three doors that lead out of it."""
+
+    def __init__(self, image: Image, setup: frames.Setup, connection: socket.socket) -> None:
+        self._connection = connection
+        self._noise = _Noise(0)
+        self._now_nanoseconds = 0
+        self.is_trapped = False
+        self._store = wasmtime.Store(image.engine)
+        self._store.set_limits(memory_size=setup.memory_bytes)
+        self._store.set_fuel(2**62)
+        access = wasmtime.WasiConfig()
+        for folder in _FOLDERS:
+            access.preopen_dir(setup.workspace, folder)
+        self._store.set_wasi(access)
+        # Before the instance stands: the first file operation of WASI starts threads, and they inherit the walls.
+        self.notes = confine_worker.confine_to_folder(setup.workspace, file_bytes=setup.file_bytes)
+        try:
+            instance = self._linker(image.engine).instantiate(self._store, image.component)
+        except wasmtime.WasmtimeError as problem:
+            connection.sendall(frames.packed(frames.Trapped(reason=_last_line(problem), steps=0)))
+            os._exit(_TRAP_STATUS)
+        handle = instance.get_func(self._store, "handle")
+        assert handle is not None
+        self._handle = handle
+
+    def execute(self, told: frames.Execute) -> frames.Finished | frames.Trapped:
+        """Hand one request to the guest and wait for it, however it ends."""
+        self._noise = _Noise(told.seed)
+        self._now_nanoseconds = told.now_ms * 1_000_000
+        self._store.set_limits(memory_size=told.memory_bytes)
+        self._store.set_fuel(told.steps)
+        # SIGPROF kills: the kernel counts this process's own time, and no code in it can stop that.
+        signal.setitimer(signal.ITIMER_PROF, max(told.seconds, 1e-6))
+        try:
+            response = self._handle(self._store, told.request)
+            return frames.Finished(response=response, steps=told.steps - self._store.get_fuel())
+        except wasmtime.ExitTrap:  # WASI tells success from failure, not the number
+            self.is_trapped = True
+            return frames.Trapped(reason=frames.EXITED, steps=told.steps - self._store.get_fuel())
+        except wasmtime.WasmtimeError as problem:
+            self.is_trapped = True
+            return frames.Trapped(reason=_last_line(problem), steps=told.steps - self._store.get_fuel())
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def _linker(self, engine: wasmtime.Engine) -> components.Linker:
+        linker = components.Linker(engine)
+        linker.add_wasip2()
+        linker.allow_shadowing = True
+        with linker.root() as root:
+            root.add_func("call-host", self._call_host)
+            root.add_func("show", self._show)
+            root.add_func("slept", self._slept)
+            for version in _WASI_VERSIONS:
+                with root.add_instance(f"wasi:random/random@{version}") as random:
+                    random.add_func("get-random-bytes", lambda _, length: self._noise.take(length))
+                    random.add_func("get-random-u64", lambda _: int.from_bytes(self._noise.take(8), "big"))
+                with root.add_instance(f"wasi:clocks/wall-clock@{version}") as clock:
+                    clock.add_func("now", self._now)
+                    clock.add_func("resolution", lambda _: _Moment(_LOOK_NANOSECONDS))
+        return linker
+
+    def _call_host(self, _: Any, request: str) -> str:
+        if len(request) > frames.MAX_CALL_BYTES:
+            return '{"kind":"failed","error":"ValueError","reason":"the arguments of this call have more than 4 MB"}'
+        self._connection.sendall(frames.packed(frames.Called(request=request)))
+        told = frames.receive(self._connection)
+        assert isinstance(told, frames.Answered)
+        return told.answer
+
+    def _show(self, _: Any, text: str) -> None:
+        self._connection.sendall(frames.packed(frames.Showed(text=text)))
+
+    def _slept(self, _: Any, nanoseconds: int) -> None:
+        self._now_nanoseconds += nanoseconds
+
+    def _now(self, _: Any) -> _Moment:
+        self._now_nanoseconds += _LOOK_NANOSECONDS
+        return _Moment(self._now_nanoseconds)
+
+
+class _Noise:
+    """Randomness that a seed decides, so that a second run draws the same numbers."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = str(seed).encode()
+        self._drawn = 0
+
+    def take(self, length: int) -> bytes:
+        self._drawn += 1
+        return hashlib.shake_256(b"%d:%s" % (self._drawn, self._seed)).digest(length)
+
+
+def _last_line(problem: wasmtime.WasmtimeError) -> str:
+    """Why the engine stopped the guest; what stands above it is a listing of WebAssembly functions."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    return lines[-1][:500] if lines else "unknown"

@@ -1,0 +1,1 @@
+"""Configuration of MCP servers: entries, files, environment and sandbox."""

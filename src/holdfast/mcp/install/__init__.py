@@ -1,0 +1,1 @@
+"""Registration of the proxy in Claude Code, Codex, Cursor and VS Code."""

@@ -1,0 +1,1 @@
+"""The server side of the Model Context Protocol: our proxy for other agents."""

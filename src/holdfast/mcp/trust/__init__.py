@@ -1,0 +1,1 @@
+"""What a server may be trusted with: pinned tool descriptions and argument roles."""

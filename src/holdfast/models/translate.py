@@ -1,0 +1,218 @@
+"""Our messages in the form of the provider library, and its responses in ours.
+
+A reply keeps the library's own form of it in `wire`, with the format and the provider it came from. It goes back to that
+provider as it came, signatures and all; to another one the reply is rebuilt from its parts.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from pydantic import ValidationError
+from pydantic_ai import messages as library
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.tools import ToolDefinition
+from pydantic_core import PydanticSerializationError
+
+from holdfast.core import (
+    Finish,
+    JsonObject,
+    ModelMessage,
+    Part,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolMessage,
+    UserMessage,
+    Value,
+    encode,
+)
+from holdfast.models.contract import Prompt
+from holdfast.models.surrogates import whole
+
+WIRE_FORMAT = 1
+
+
+class Wire(Value):
+    """What stands in `ModelMessage.wire`."""
+
+    format: int
+    provider: str
+    response: msgspec.Raw
+
+
+class MalformedReply(Exception):
+    """The provider sent something that is no reply: a call without an object of arguments, or no end."""
+
+
+_FINISHES: dict[str, Finish] = {
+    "stop": "stop",
+    "tool_call": "tool-calls",
+    "length": "length",
+    "content_filter": "refused",
+}
+
+
+def to_library(prompt: Prompt, provider: str) -> list[library.ModelMessage]:
+    """The conversation for a request. Neighbouring messages of our side become one, as providers want them in turn."""
+    sent: list[library.ModelMessage] = []
+    for message in prompt.messages:
+        if isinstance(message, ModelMessage):
+            if response := _response(message, provider):
+                sent.append(response)
+            continue
+        parts = _request_parts(message)
+        last = sent[-1] if sent else None
+        if isinstance(last, library.ModelRequest):
+            last.parts = [*last.parts, *parts]
+        else:
+            sent.append(library.ModelRequest(parts=parts))
+    if prompt.system:
+        for request in sent:
+            if isinstance(request, library.ModelRequest):
+                request.instructions = prompt.system
+    return sent
+
+
+def parameters(prompt: Prompt) -> ModelRequestParameters:
+    """The tools and standing instructions of a request."""
+    tools = [
+        ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.parameters)
+        for tool in prompt.tools
+    ]
+    instructions = [library.InstructionPart(content=prompt.system)] if prompt.system else None
+    return ModelRequestParameters(function_tools=tools, instruction_parts=instructions)
+
+
+def from_library(response: library.ModelResponse, provider: str) -> tuple[ModelMessage, Finish]:
+    """A complete response as ours; MalformedReply where it is none."""
+    if response.finish_reason is None or response.finish_reason == "error" or response.state != "complete":
+        raise MalformedReply("the reply has no end")
+    finish = _FINISHES[response.finish_reason]
+    response, is_whole = _without_cut_calls(response) if finish == "length" else (response, True)
+    parts = _parts(response)
+    calls = [part for part in parts if isinstance(part, ToolCallPart)]
+    if len({call.id for call in calls}) != len(calls):
+        parts, is_whole = _renumbered(parts), False
+    if calls and finish == "stop":
+        finish = "tool-calls"
+    wire = _wire(response, provider) if is_whole else None
+    return ModelMessage(parts=parts, wire=wire), finish
+
+
+def _parts(response: library.ModelResponse) -> tuple[Part, ...]:
+    """Its parts as ours, or MalformedReply: the library hands on what the provider sent, a number for a name included, and
+    what no journal can hold.
+    """
+    try:
+        parts = [part for given in response.parts for part in _part(given)]
+        return msgspec.json.decode(msgspec.json.encode(parts), type=tuple[Part, ...])
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise MalformedReply(f"a part of it is not what it should be ({error})") from None
+
+
+def _request_parts(message: UserMessage | ToolMessage) -> list[library.ModelRequestPart]:
+    if isinstance(message, UserMessage):
+        return [library.UserPromptPart(content=message.text)]
+    return [
+        library.ToolReturnPart(
+            tool_name=returned.tool,
+            content=returned.content,
+            tool_call_id=returned.id,
+            outcome="failed" if returned.is_error else "success",
+        )
+        for returned in message.returns
+    ]
+
+
+def _response(message: ModelMessage, provider: str) -> library.ModelResponse | None:
+    kept = _read_wire(message.wire, provider) if message.wire else None
+    if kept is not None:
+        return kept
+    parts: list[library.ModelResponsePart] = []
+    for part in message.parts:
+        match part:
+            case TextPart(text=text) if text:
+                parts.append(library.TextPart(content=text))
+            case ToolCallPart():
+                parts.append(
+                    library.ToolCallPart(tool_name=part.tool, args=part.arguments, tool_call_id=part.id)
+                )
+            case _:  # thoughts go back only in the form their provider signed
+                pass
+    return library.ModelResponse(parts=parts) if parts else None
+
+
+def _read_wire(text: str, provider: str) -> library.ModelResponse | None:
+    try:
+        wire = msgspec.json.decode(text, type=Wire)
+        if wire.format != WIRE_FORMAT or wire.provider != provider:
+            return None
+        kept = library.ModelMessagesTypeAdapter.validate_json(b"[" + bytes(wire.response) + b"]")[0]
+    except (msgspec.DecodeError, ValidationError):
+        return None
+    return kept if isinstance(kept, library.ModelResponse) else None
+
+
+def _wire(response: library.ModelResponse, provider: str) -> str | None:
+    """The response in the library's form, None where our parts say all of it."""
+    is_plain = all(
+        isinstance(part, library.TextPart | library.ThinkingPart | library.ToolCallPart)
+        and not (part.id or part.provider_details or getattr(part, "signature", None))
+        for part in response.parts
+    )
+    if is_plain:
+        return None
+    try:
+        body = library.ModelMessagesTypeAdapter.dump_json(
+            [response], exclude_none=True, exclude={"__all__": {"usage", "timestamp"}}, warnings="error"
+        )
+    except PydanticSerializationError:
+        return None  # something in it is not of its type; our parts are, and they are enough to go on
+    kept = msgspec.Raw(body.strip()[1:-1])
+    return encode(Wire(format=WIRE_FORMAT, provider=provider, response=kept)).decode()
+
+
+def _part(given: library.ModelResponsePart) -> Sequence[Part]:
+    match given:
+        case library.TextPart(content=text):
+            return [TextPart(text=whole(text))] if text else []
+        case library.ThinkingPart(content=text):
+            return [ThinkingPart(text=whole(text))] if text else []
+        case library.ToolCallPart():
+            return [ToolCallPart(id=given.tool_call_id, tool=given.tool_name, arguments=_arguments(given))]
+        case _:  # pictures, files and the provider's own tools: we ask for none of them
+            return []
+
+
+def _arguments(call: library.ToolCallPart) -> JsonObject:
+    if isinstance(call.args, dict):
+        return call.args
+    try:
+        return msgspec.json.decode(whole(call.args or "{}"), type=JsonObject)
+    except (msgspec.DecodeError, RecursionError):
+        raise MalformedReply(f"the arguments of {call.tool_name!r} are no JSON object") from None
+
+
+def _without_cut_calls(response: library.ModelResponse) -> tuple[library.ModelResponse, bool]:
+    """A reply at its output limit ends in the middle of a call: half a call is no call."""
+    whole = [part for part in response.parts if not isinstance(part, library.ToolCallPart) or _is_whole(part)]
+    is_whole = len(whole) == len(response.parts)
+    response.parts = whole
+    return response, is_whole
+
+
+def _is_whole(call: library.ToolCallPart) -> bool:
+    try:
+        _arguments(call)
+    except MalformedReply:
+        return False
+    return True
+
+
+def _renumbered(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    return tuple(
+        ToolCallPart(id=f"{part.id or 'call'}-{number}", tool=part.tool, arguments=part.arguments)
+        if isinstance(part, ToolCallPart)
+        else part
+        for number, part in enumerate(parts)
+    )

@@ -1,0 +1,68 @@
+"""The examples beside the rules: each one is judged by the whole policy when it is loaded."""
+
+from holdfast.core import Call, Decision, Tool, Value, call_id
+from holdfast.core.errors import InvalidPolicy
+from holdfast.policy.contract import Request
+from holdfast.policy.document import Example
+from holdfast.policy.evaluate import RulePolicy
+from holdfast.policy.lexical_paths import LexicalPaths
+from holdfast.policy.targets import targets_of
+from holdfast.policy.tool_roles import KNOWN_TOOLS
+
+_HINTS = {"structural-unknown-tool": "say under `tools:` what the arguments of this tool mean"}
+
+
+class ExampleResult(Value):
+    """What became of one example."""
+
+    rule: str
+    example: Example
+    is_match_expected: bool
+    decision: Decision
+
+    @property
+    def is_met(self) -> bool:
+        """A call that the rule is to match is decided by it, one that it is to miss is not."""
+        return (self.decision.rule == self.rule) == self.is_match_expected
+
+
+def run_examples(policy: RulePolicy) -> tuple[ExampleResult, ...]:
+    """Judge every example of a policy."""
+    return tuple(
+        ExampleResult(
+            rule=rule.name,
+            example=example,
+            is_match_expected=expected,
+            decision=judge_example(policy, example),
+        )
+        for rule in policy.document.rules
+        for expected, examples in ((True, rule.matches), (False, rule.misses))
+        for example in examples
+    )
+
+
+def check_examples(policy: RulePolicy) -> None:
+    """Raise InvalidPolicy at the first example that the policy does not meet."""
+    for result in run_examples(policy):
+        if not result.is_met:
+            raise InvalidPolicy(
+                f"the rule {result.rule!r} {'does not match' if result.is_match_expected else 'matches'} this example: "
+                f"the call is decided {result.decision.verdict} by {result.decision.rule!r} ({result.decision.reason})",
+                source=policy.document.source,
+                line=result.example.line,
+                column=result.example.column,
+                hint=_HINTS.get(result.decision.rule, "correct the rule, or the example"),
+            )
+
+
+def judge_example(policy: RulePolicy, example: Example) -> Decision:
+    """What the policy says of an example; its paths are taken by their text."""
+    tool = tool_for(policy, example.operation)
+    call = Call(id=call_id(1, 1), operation=example.operation, arguments=example.arguments)
+    targets = targets_of(tool, example.arguments, LexicalPaths()) if tool is not None else ()
+    return policy.judge(Request(call=call, tool=tool, targets=targets))
+
+
+def tool_for(policy: RulePolicy, operation: str) -> Tool | None:
+    """The tool as it comes with Holdfast, else as the policy annotates it."""
+    return KNOWN_TOOLS.get(operation) or policy.document.tools.get(operation)

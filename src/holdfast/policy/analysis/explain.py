@@ -1,0 +1,98 @@
+"""Why a call is decided as it is: claim by claim, with the rules that were passed over."""
+
+from holdfast.core import Call, Decision, NameTarget, PathTarget, Role, Target, UrlTarget, Value
+from holdfast.policy.contract import Policy, Request
+from holdfast.policy.evaluate import RulePolicy
+from holdfast.policy.tiers import TieredPolicy
+
+
+class PassedOver(Value):
+    """A rule for the operation that did not decide."""
+
+    rule: str
+    source: str
+    because: str
+
+
+class ClaimExplained(Value):
+    """What one target of the call brought about."""
+
+    role: Role | None
+    argument: str = ""
+    given: str = ""
+    leads_to: str = ""
+    decision: Decision
+    passed_over: tuple[PassedOver, ...] = ()
+
+
+class Explanation(Value):
+    """A decision with everything behind it; `tiers` where several policies judged."""
+
+    policy: str
+    call: Call
+    decision: Decision
+    claims: tuple[ClaimExplained, ...] = ()
+    tiers: tuple["Explanation", ...] = ()
+
+    def lines(self) -> list[str]:
+        """For a person to read."""
+        decision = self.decision
+        out = [
+            f"{decision.verdict}  {self.call.operation}  by {decision.rule} ({decision.source or self.policy})"
+        ]
+        out.append(f"  because {decision.reason}")
+        for claim in self.claims:
+            subject = (
+                f"{claim.role} {claim.argument}={claim.given!r}"
+                if claim.argument
+                else claim.role or "the call"
+            )
+            arrow = f" -> {claim.leads_to}" if claim.leads_to and claim.leads_to != claim.given else ""
+            out.append(f"  {claim.decision.verdict:<9}{subject}{arrow}  by {claim.decision.rule}")
+            out += [f"             not {one.rule} ({one.source}): {one.because}" for one in claim.passed_over]
+        for tier in self.tiers:
+            out += [f"  {line}" for line in tier.lines()]
+        return out
+
+
+def explain(policy: Policy, request: Request) -> Explanation:
+    """The decision of a policy with its reasons."""
+    decision = policy.judge(request)
+    if isinstance(policy, TieredPolicy):
+        tiers = tuple(explain(tier, request) for tier in policy.policies)
+        return Explanation(policy=policy.name, call=request.call, decision=decision, tiers=tiers)
+    if not isinstance(policy, RulePolicy):
+        return Explanation(policy=policy.name, call=request.call, decision=decision)
+    claims = tuple(
+        ClaimExplained(
+            role=weighed.claim.role,
+            argument=weighed.claim.target.argument if weighed.claim.target is not None else "",
+            given=_given(weighed.claim.target),
+            leads_to=_leads_to(weighed.claim.target),
+            decision=weighed.decision,
+            passed_over=tuple(
+                PassedOver(rule=rule.name, source=rule.source, because=because)
+                for rule, because in policy.passed_over(weighed, request)
+            ),
+        )
+        for weighed in policy.weigh(request)
+    )
+    return Explanation(policy=policy.name, call=request.call, decision=decision, claims=claims)
+
+
+def _given(target: Target | None) -> str:
+    match target:
+        case PathTarget():
+            return target.location.given
+        case UrlTarget():
+            return target.given
+        case NameTarget():
+            return target.value
+        case None:
+            return ""
+
+
+def _leads_to(target: Target | None) -> str:
+    if isinstance(target, PathTarget):
+        return target.location.inside or target.location.real
+    return f"{target.host}{target.path}" if isinstance(target, UrlTarget) else ""

@@ -1,0 +1,66 @@
+"""What every policy refuses before any rule is read: unknown tools, malformed arguments, protected and broken paths."""
+
+from holdfast.core import Decision, PathTarget, Tool
+from holdfast.policy.contract import Request
+from holdfast.policy.json_schema import validate_arguments
+from holdfast.policy.targets import DATA_ROLES, roles_of
+
+BUILT_IN = "built-in"
+
+
+def structural_refusal(request: Request) -> Decision | None:
+    """The refusal of a request that no rule may save, or None."""
+    return unsafe_target(request) or unknown_tool(request) or _unjudgeable(request)
+
+
+def unsafe_target(request: Request) -> Decision | None:
+    """Refuses what is protected, wherever it lies, and what cannot be resolved."""
+    broken = None
+    for target in request.targets:
+        if not isinstance(target, PathTarget):
+            continue
+        location = target.location
+        if location.protected is not None:
+            return refuse(
+                "structural-protected-path",
+                f"{target.argument} leads to {location.given[:200]!r}, which is protected ({location.protected})",
+            )
+        if location.problem is not None and broken is None:
+            broken = refuse("invalid-arguments", f"{target.argument}: {location.problem[:200]}")
+    return broken
+
+
+def unknown_tool(request: Request) -> Decision | None:
+    """Refuses an operation that nobody offers."""
+    if request.tool is None or request.tool.name != request.call.operation:
+        return refuse("structural-unknown-tool", f"nobody offers {request.call.operation[:200]!r}")
+    return None
+
+
+def refuse(rule: str, reason: str) -> Decision:
+    """A built-in no."""
+    return Decision(verdict="deny", rule=rule, reason=reason, source=BUILT_IN)
+
+
+def _unjudgeable(request: Request) -> Decision | None:
+    tool = request.tool
+    assert tool is not None
+    if tool.roles is None:
+        return refuse(
+            "missing-annotation",
+            f"nobody has said what the arguments of {tool.name!r} mean; "
+            f"say so with `holdfast mcp annotate {tool.group}`, or under `tools:` of the policy",
+        )
+    problem = validate_arguments(tool, request.call.arguments)
+    return refuse("invalid-arguments", problem) if problem is not None else _unresolved(request, tool)
+
+
+def _unresolved(request: Request, tool: Tool) -> Decision | None:
+    """Refuses an argument that means something and was not resolved: the caller forgot, and nobody else would notice."""
+    resolved = {(target.argument, target.role) for target in request.targets}
+    for name, roles in roles_of(tool, request.call.arguments).items():
+        if isinstance(request.call.arguments.get(name), str):
+            for role in roles:
+                if role not in DATA_ROLES and (name, role) not in resolved:
+                    return refuse("invalid-arguments", f"{name} was not resolved before it was judged")
+    return None

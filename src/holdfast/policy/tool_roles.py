@@ -1,0 +1,99 @@
+"""What the arguments of the operations that come with Holdfast mean; so that a policy can be checked without a world.
+
+What a policy says the arguments of tools mean, put on the tools that do not say so themselves.
+"""
+
+import msgspec
+
+from holdfast.core import ArgumentRoles, Json, JsonObject, Role, Tool
+from holdfast.policy.contract import Policy
+from holdfast.policy.evaluate import RulePolicy
+from holdfast.policy.tiers import TieredPolicy
+
+
+def annotate(tool: Tool, policy: Policy) -> Tool:
+    """The tool with its roles; of several tiers the highest one speaks that judges by roles, also by knowing none.
+
+    A tool that has roles keeps them, and what is unknown above stays so: otherwise a project's policy could call the path of a
+    write mere data.
+    """
+    if tool.roles is not None:
+        return tool
+    known = _known(tool.name, policy)
+    return tool if known is None else msgspec.structs.replace(tool, roles=known.roles)
+
+
+def _known(name: str, policy: Policy) -> Tool | None:
+    if isinstance(policy, RulePolicy):
+        return policy.document.tools.get(name)
+    if isinstance(policy, TieredPolicy):
+        judging = (tier for tier in policy.policies if isinstance(tier, RulePolicy | TieredPolicy))
+        return _known(name, highest) if (highest := next(judging, None)) is not None else None
+    return None
+
+
+def _tool(name: str, required: str = "", optional: str = "", **roles: tuple[Role, ...]) -> Tool:
+    """Arguments as words: `path` is text, `limit#` a whole number, `recursive?` a truth value."""
+    properties: JsonObject = {}
+    for word in (required + " " + optional).split():
+        kind = {"#": "integer", "?": "boolean"}.get(word[-1], "string")
+        properties[word.rstrip("#?")] = {"type": kind}
+    needed: list[Json] = [word.rstrip("#?") for word in required.split()]
+    return Tool(
+        name=name,
+        parameters={"type": "object", "properties": properties, "required": needed},
+        roles={argument: ArgumentRoles(default=roles.get(argument, ("none",))) for argument in properties},
+    )
+
+
+def _completion(name: str, required: str, optional: str = "") -> Tool:
+    tool = _tool(name, required, f"{optional} max_tokens#")
+    properties = tool.parameters["properties"]
+    assert isinstance(properties, dict)
+    properties["max_tokens"] = {"type": "integer", "minimum": 1, "default": 1024}
+    return tool
+
+
+_SESSION_VERBS = (
+    "id", "turn_number", "status", "read_only", "proposal_mode", "audit_log", "operations_count", "proposals",
+    "commit_proposals", "rollback_proposals",
+)  # fmt: skip
+
+KNOWN_TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        _tool("world.read", "path", "encoding", path=("read-path",)),
+        _tool("world.list", "", "pattern"),
+        _tool("world.entries", "path", path=("read-path",)),
+        _tool("world.exists", "path", path=("read-path",)),
+        _tool("world.stat", "path", path=("read-path",)),
+        _tool("world.search", "query", "pattern limit#"),
+        _tool("world.fingerprint", "", "path", path=("read-path",)),
+        _tool("world.write", "path content", "encoding", path=("write-path",), content=("content",)),
+        _tool("world.append", "path content", "encoding", path=("write-path",), content=("content",)),
+        _tool("world.make_folder", "path", path=("write-path",)),
+        _tool("world.delete", "path", "recursive?", path=("delete-path",)),
+        _tool(
+            "world.move",
+            "source destination",
+            source=("delete-path", "read-path"),
+            destination=("write-path",),
+        ),
+        _tool("world.proposals"),
+        Tool(
+            name="world.withdraw",
+            parameters={"properties": {"paths": {"type": "array", "items": {"type": "string"}}}},
+            roles={"paths": ArgumentRoles(default=("none",))},
+        ),
+        _completion("llm.complete", "prompt", "system"),
+        _completion("llm.intent", "intent"),
+        _tool("net.fetch", "url", url=("fetch-url",)),
+        _tool("shell.run", "command"),
+        *(_tool(f"session.{verb}") for verb in _SESSION_VERBS),
+        _tool("session.budget_remaining", "dimension"),
+        _tool("session.allowed", "operation"),
+        *(_tool(name) for name in ("eval", "subeval", "memo", "fixpoint", "assert", "fact?", "facts")),
+        *(_tool(name, "", "command") for name in ("shell", "world.run", "world.exec")),
+    )
+}
+"""By operation. What a toolset says of itself goes before."""

@@ -1,0 +1,218 @@
+"""Joining the parts of one session: the same road, whatever the parts.
+
+What one session is joined from. Which parts they are is decided by `app`; `assemble` joins them.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from holdfast.agent import Asking, CodeRun, Conversation, Turn
+from holdfast.core import PERSON, Clock, Paths, SessionId, Toolset
+from holdfast.core.events import ProposalsCommitted
+from holdfast.gate import (
+    AuditFile,
+    Gate,
+    GateSettings,
+    GrantBook,
+    Inbox,
+    Rendezvous,
+    Results,
+    Tree,
+    audit_view,
+)
+from holdfast.guests import Guest
+from holdfast.models import Model, ModelToolset
+from holdfast.policy import Policy
+from holdfast.session.approver import Approver
+from holdfast.session.restore_points import TurnPoints, restore_points
+from holdfast.session.session import Session
+from holdfast.session.settings import Settings
+from holdfast.session.staging import made_already, restage, staged_changes
+from holdfast.session.status import Status
+from holdfast.session.tools import PersonToolset, ViewToolset, as_json
+from holdfast.store import Home, Journal, Store
+from holdfast.world import StagedWorld, World, WorldToolset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a session lives on disk."""
+
+    home: Home
+    root: Path
+    """The workspace."""
+    view: World
+    """Where an engine that works on a folder does its work: a copy, whose changes are judged afterwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything a session is made of; each may be a twin in memory."""
+
+    journal: Journal
+    store: Store
+    staged: StagedWorld
+    """The workspace and what is staged over it: the one that the engine, the gate and the person see."""
+    paths: Paths
+    policy: Policy
+    model: Model | None
+    guest: Guest
+    settings: Settings
+    clock: Clock
+    toolsets: Sequence[Toolset] = ()
+    """Tools that act outside the workspace."""
+    language: Sequence[Toolset] = ()
+    """Operations of the guest's own language."""
+    secrets: tuple[str, ...] = ()
+    """What no result may show."""
+    tree: Tree | None = None
+    """What it may spend together with its forks."""
+    approver: Approver | None = None
+    can_ask: bool = True
+    place: Place | None = None
+    """None for a session in memory."""
+    closers: Sequence[Callable[[], Awaitable[None]]] = ()
+    """What is to be closed with the session."""
+    on_close: Callable[[SessionId], None] = lambda _: None
+
+
+async def assemble(parts: Parts) -> Session:
+    """One live session over these parts; its staged changes are brought back from the journal."""
+    journal = parts.journal
+    await restage(parts.staged, journal, parts.store)
+    await _record_lost_commit(parts.staged, journal)
+    status, conversation = Status(journal), Conversation(journal)
+    gate = _gate(parts, status)
+    # Closed in the opposite order: the lease is given back when nothing can write any more.
+    resources = AsyncExitStack()
+    resources.callback(parts.on_close, journal.session)
+    resources.push_async_callback(journal.release)
+    for close in parts.closers:
+        resources.push_async_callback(close)
+    resources.push_async_callback(parts.guest.close)
+    points = await _points(parts, resources)
+    await _publish(parts, gate, resources)
+    asking = Asking(
+        conversation=conversation,
+        gate=gate,
+        model=parts.model,
+        mode=parts.settings.mode,
+        max_tokens=parts.settings.max_tokens or parts.settings.asking.max_tokens,
+        is_compacted_when_full=parts.settings.auto_compact,
+        max_history_messages=parts.settings.max_history_messages,
+    )
+    session = Session(
+        journal=journal,
+        conversation=conversation,
+        status=status,
+        gate=gate,
+        asking=asking,
+        turn=_turn(parts, conversation, gate, asking),
+        staged=parts.staged,
+        store=parts.store,
+        points=points,
+        resources=resources,
+    )
+    session.approver = parts.approver
+    return session
+
+
+def _gate(parts: Parts, status: Status) -> Gate:
+    """The gate, with the tools that every session has and those it was given."""
+    own: list[Toolset] = [
+        WorldToolset(parts.staged.base, parts.staged, keep=parts.store.put_blob),
+        PersonToolset(lambda call: gate.escalations.response_to(call)),
+        ViewToolset(
+            status=status,
+            gate=lambda: gate,
+            staged=parts.staged,
+            audit=lambda: as_json(audit_view(parts.journal.recorded)),
+        ),
+    ]
+    if parts.model is not None:
+        own.append(ModelToolset(parts.model))
+    book = GrantBook(parts.place.home.grants) if parts.place is not None else None
+    if book is not None:
+        book.grants()  # a damaged one is told at the start
+    settings = parts.settings
+    gate = Gate(
+        journal=parts.journal,
+        policy=parts.policy,
+        toolsets=[*own, *parts.language, *parts.toolsets],
+        paths=parts.paths,
+        clock=parts.clock,
+        turn_limits=settings.turn_budget,
+        tree=parts.tree,
+        book=book,
+        inbox=Inbox(parts.place.home.inbox(parts.journal.session)) if parts.place is not None else None,
+        settings=GateSettings(
+            call_seconds=settings.call_seconds,
+            escalation_seconds=settings.escalation_seconds,
+            can_ask=parts.can_ask,
+        ),
+        results=Results(secrets=parts.secrets),
+    )
+    return gate
+
+
+def _turn(parts: Parts, conversation: Conversation, gate: Gate, asking: Asking) -> Turn:
+    code = CodeRun(
+        journal=parts.journal,
+        conversation=conversation,
+        gate=gate,
+        guest=parts.guest,
+        fetch=parts.store.blob,
+        clock=parts.clock,
+        limits=parts.settings.code,
+        view=parts.place.view if parts.place is not None else None,
+    )
+    return Turn(
+        journal=parts.journal,
+        conversation=conversation,
+        gate=gate,
+        asking=asking,
+        code=code,
+        clock=parts.clock,
+        proposals=parts.staged.staged_paths,
+    )
+
+
+async def _publish(parts: Parts, gate: Gate, resources: AsyncExitStack) -> None:
+    """Let others see the audit and answer what waits, by files in the session's folder."""
+    if parts.place is None:
+        return
+    home, journal = parts.place.home, parts.journal
+    home.prepare_session(journal.session)
+    AuditFile(home.audit(journal.session)).attach(journal)
+    rendezvous = Rendezvous(home.escalations(journal.session), gate=gate, journal=journal)
+    await rendezvous.open()
+    resources.push_async_callback(rendezvous.close)
+
+
+async def _points(parts: Parts, resources: AsyncExitStack) -> TurnPoints:
+    points = None
+    if parts.place is not None:
+        points = await restore_points(
+            parts.place.root,
+            journal=parts.journal,
+            store=parts.store,
+            settings=parts.settings,
+            home=parts.place.home,
+        )
+    if points is not None:
+        resources.callback(points.save)
+    return TurnPoints(parts.journal, points)
+
+
+async def _record_lost_commit(staged: StagedWorld, journal: Journal) -> None:
+    """Record a commit that was made just before the process died, so that it is not taken for a conflict."""
+    made = made_already(staged, staged_changes(journal.recorded))
+    if made:
+        if gone := [change.path for change in made if change.path in staged.staged_paths()]:
+            staged.reject(gone)
+        changes = tuple(msgspec.structs.replace(change, is_staged=False) for change in made)
+        await journal.append(ProposalsCommitted(changes=changes, principal=PERSON))

@@ -1,0 +1,179 @@
+"""The gate for an agent that is not ours: its calls numbered in turns, each judged and on the record.
+
+A foreign agent (over the proxy, or a hook of its program) has its own model and its own loop; all it is given is this.
+What its person asked it for is a turn where its program tells us of it; else a turn is what it does without a long pause.
+
+Abandoned questions: what a foreign agent had asked when its process was killed. Nobody is left to hear an answer.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from holdfast.core import (
+    EXTERNAL,
+    Answer,
+    Call,
+    CallId,
+    Clock,
+    Escalation,
+    EscalationId,
+    Nonconverged,
+    Ok,
+    Principal,
+    Response,
+    SessionId,
+    Tool,
+    call_id,
+)
+from holdfast.core.errors import SessionHeld
+from holdfast.core.events import (
+    CallIntended,
+    CallRefused,
+    EscalationOpened,
+    MessagePosted,
+    Recorded,
+    TurnEnded,
+)
+from holdfast.gate import Escalations, Gate
+from holdfast.store import Journal, Store
+
+PAUSE_SECONDS = 300.0
+"""After so long without a call, the next one begins another turn."""
+
+
+class Gatekeeper:
+    """What a foreign agent sees of a session."""
+
+    def __init__(
+        self, gate: Gate, journal: Journal, *, clock: Clock, description: str, transport: str
+    ) -> None:
+        """`description` is what a turn is for where nobody says."""
+        self._gate = gate
+        self._journal = journal
+        self._clock = clock
+        self._description = description
+        self._transport = transport
+        self._turn, self._is_open, self._calls = _standing(journal)
+        self._under_way = 0
+        self._beginning = asyncio.Lock()
+
+    @property
+    def session(self) -> SessionId:
+        """The session that the calls are recorded in."""
+        return self._journal.session
+
+    async def begin(self, what: str) -> None:
+        """The agent was asked for something: what it does from here on is a turn of its own."""
+        await self.end()
+        self._turn, self._calls, self._is_open = self._turn + 1, 0, True
+        posted = MessagePosted(turn=self._turn, text=what, principal=EXTERNAL, transport=self._transport)
+        await self._journal.append(posted)
+
+    async def end(self) -> None:
+        """The agent has left for good, or goes on with something else: nobody waits for what it had asked."""
+        for escalation in self._gate.escalations.waiting():
+            await self.withdraw(escalation.id, "the agent that asked has left")
+        if self._is_open:
+            self._is_open = False
+            await self._journal.append(TurnEnded(turn=self._turn, outcome=Ok()))
+
+    def tools(self) -> tuple[Tool, ...]:
+        """What the agent may be shown."""
+        return self._gate.tools()
+
+    async def next_call(self) -> CallId:
+        """The id of the next call."""
+        async with self._beginning:
+            if not self._is_open or self._has_paused():
+                await self.begin(self._description)
+            self._calls += 1
+        return call_id(self._turn, self._calls)
+
+    async def submit(self, call: Call) -> Answer:
+        """Judge and carry out a call."""
+        self._under_way += 1
+        try:
+            return await self._gate.submit(call)
+        finally:
+            self._under_way -= 1
+
+    async def wait(self, escalation: EscalationId) -> None:
+        """Return when the escalation is settled."""
+        await self._gate.wait(escalation)
+
+    def escalation(self, escalation: EscalationId) -> Escalation | None:
+        """What waits under this id."""
+        return next((each for each in self._gate.escalations.waiting() if each.id == escalation), None)
+
+    async def resolve(
+        self, escalation: EscalationId, response: Response, *, principal: Principal, transport: str
+    ) -> None:
+        """Record an answer."""
+        await self._gate.resolve(escalation, response, principal=principal, transport=transport)
+
+    async def withdraw(self, escalation: EscalationId, reason: str) -> None:
+        """Wait no longer for an answer here: a no, with the reason on the record."""
+        await self._gate.escalations.expire(escalation, reason)
+
+    def _has_paused(self) -> bool:
+        if not self._calls or self._under_way or any(self._gate.escalations.waiting()):
+            return False
+        return self._clock.now_ms() - self._journal.recorded[-1].at_ms > PAUSE_SECONDS * 1000
+
+
+def _standing(journal: Journal) -> tuple[int, bool, int]:
+    """The number of the last turn, whether it is open, and the number of its last call."""
+    turn, is_open, last = 0, False, 0
+    for entry in journal.recorded:
+        match event := entry.event:
+            case MessagePosted():
+                turn, is_open, last = event.turn, True, 0
+            case TurnEnded():
+                is_open = False
+            case CallIntended() | CallRefused():
+                last = max(last, _number(event.call.id))
+            case EscalationOpened():
+                last = max(last, _number(event.escalation.call.id))
+            case _:
+                pass
+    return turn, is_open, last
+
+
+def _number(id: CallId) -> int:
+    """Numbers may be missing, of calls that were withdrawn before they were on record; none is given twice."""
+    return int(id.partition(".")[2])
+
+
+REASON = "the program that asked is gone"
+
+
+async def close_abandoned(store: Store, *, clock: Clock, transport: str) -> int:
+    """Withdraw what waits in sessions of a transport that no process holds any more; how many questions that were."""
+    closed = 0
+    for line in await store.sessions():
+        if line.activity != "waiting":
+            continue
+        last = _last_message(await store.read(line.id))
+        if last is not None and last.transport == transport:
+            closed += await _close(store, line.id, clock, turn=last.turn)
+    return closed
+
+
+async def _close(store: Store, session: SessionId, clock: Clock, *, turn: int) -> int:
+    try:
+        journal = await store.open(session)
+    except SessionHeld:
+        return 0
+    try:
+        escalations = Escalations(journal, clock=clock)
+        waiting = escalations.waiting()
+        for escalation in waiting:
+            await escalations.expire(escalation.id, REASON)
+        await journal.append(TurnEnded(turn=turn, outcome=Nonconverged(reason="cancelled")))
+        return len(waiting)
+    finally:
+        await journal.release()
+
+
+def _last_message(recorded: Sequence[Recorded]) -> MessagePosted | None:
+    return next((each.event for each in reversed(recorded) if isinstance(each.event, MessagePosted)), None)

@@ -1,0 +1,156 @@
+"""Replay: every run of a session's code once more, with the recorded answers and no model. What differs is reported."""
+
+from collections.abc import Iterable
+from itertools import zip_longest
+from typing import Any
+
+from holdfast.agent import bounded, explained
+from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id, counted
+from holdfast.core.errors import Diverged
+from holdfast.core.events import CallIntended, CallRefused, Recorded, RunEnded, RunStarted
+from holdfast.core.projection import Fold, effective
+from holdfast.gate import Calls
+from holdfast.guests import Guest, Run, RunRequest
+
+_MAX_EXCERPT = 60
+
+
+class Divergence(Value):
+    """One run that did not do what the journal says."""
+
+    turn: int
+    run: int
+    what: str
+
+
+class Replay(Value):
+    """What was run again, and where it differed; `skipped` runs worked on files that no journal keeps."""
+
+    runs: int
+    calls: int
+    divergences: tuple[Divergence, ...]
+    skipped: int = 0
+
+
+class _Past:
+    """A journal as a fold follows it, without a writer."""
+
+    def __init__(self, recorded: list[Recorded]) -> None:
+        self.recorded = recorded
+
+    def follow(self, follower: Fold[Any], /) -> None:
+        for entry in self.recorded:
+            follower(entry)
+
+
+async def replay(recorded: Iterable[Recorded], *, guest: Guest, tools: tuple[Tool, ...]) -> Replay:
+    """Run every recorded run of the guest's engine again. Nothing is performed and nothing is written."""
+    standing = effective(recorded)
+    starts = [entry.event for entry in standing if isinstance(entry.event, RunStarted)]
+    ends = {(e.event.turn, e.event.run): e.event for e in standing if isinstance(e.event, RunEnded)}
+    calls = [e.event.call for e in standing if isinstance(e.event, CallIntended | CallRefused)]
+    again = _Again(guest, Calls(_Past(standing)), _with_called(tools, calls))
+    found: list[Divergence] = []
+    runs = skipped = 0
+    for started in starts:
+        ended = ends.get((started.turn, started.run))
+        if ended is None:
+            continue  # cancelled, or still open
+        if (ended.engine or started.engine) != guest.capabilities.engine or not again.knows(started.state):
+            skipped += 1
+            continue
+        runs += 1
+        last = max(_numbers_of(started, starts, calls), default=started.first_call - 1)
+        what = await again.run(started, ended, last)
+        if what:
+            found.append(Divergence(turn=started.turn, run=started.run, what=what))
+    return Replay(runs=runs, calls=len(calls), divergences=tuple(found), skipped=skipped)
+
+
+class _Again:
+    """A guest that is brought to where each run began. States are its own: the recorded ones are sealed by a home."""
+
+    def __init__(self, guest: Guest, answers: Calls, tools: tuple[Tool, ...]) -> None:
+        self._guest = guest
+        self._answers = answers
+        self._tools = tools
+        self._states: dict[str | None, bytes] = {None: b""}
+
+    def knows(self, state: str | None) -> bool:
+        """Whether the run that left this state was run again."""
+        return state in self._states
+
+    async def run(self, started: RunStarted, ended: RunEnded, last_call: int) -> str:
+        """What differs from the record; empty where nothing does."""
+        await self._guest.restore(self._states[started.state])
+        request = RunRequest(
+            code=started.code, tools=self._tools, seed=started.seed, now_ms=started.started_ms
+        )
+        answers = _Answers(self._answers, started)
+        try:
+            run = await self._guest.run(request, answers)
+        except Diverged as error:
+            return str(error)
+        finally:
+            if ended.state is not None:
+                self._states[ended.state] = await self._guest.snapshot()
+        if answers.number < last_call:
+            return f"it made {counted(last_call - answers.number, 'call')} less than the journal has"
+        return _difference(run, ended)
+
+
+class _Answers:
+    """Answers a run's calls from the record, in their order."""
+
+    def __init__(self, answers: Calls, started: RunStarted) -> None:
+        self._answers = answers
+        self._turn = started.turn
+        self.number = started.first_call - 1
+
+    async def __call__(self, operation: str, arguments: JsonObject) -> Answer:
+        self.number += 1
+        call = Call(id=call_id(self._turn, self.number), operation=operation, arguments=arguments)
+        answer = self._answers.answer(call)
+        if answer is None:
+            raise Diverged(f"it asks for {operation} as call {call.id}, which is not on record")
+        return explained(answer)
+
+
+def _numbers_of(started: RunStarted, starts: list[RunStarted], calls: list[Call]) -> list[int]:
+    """The numbers of the calls that a run made: from its first to the first of the run after it."""
+    after = (started.turn, started.run + 1)
+    end = next((each.first_call for each in starts if (each.turn, each.run) == after), None)
+    numbers = (int(call.id.partition(".")[2]) for call in calls if call.turn == started.turn)
+    return [number for number in numbers if number >= started.first_call and (end is None or number < end)]
+
+
+def _with_called(tools: tuple[Tool, ...], calls: list[Call]) -> tuple[Tool, ...]:
+    """These tools, and one for each other operation on record: where its server is gone, its answers are not."""
+    known = {tool.name for tool in tools}
+    arguments: dict[str, JsonObject] = {}
+    for call in calls:
+        if call.operation not in known:
+            arguments.setdefault(call.operation, {}).update({key: {} for key in call.arguments})
+    others = (
+        Tool(name=name, parameters={"type": "object", "properties": properties}, roles={})
+        for name, properties in sorted(arguments.items())
+    )
+    return (*tools, *others)
+
+
+def _difference(run: Run, ended: RunEnded) -> str:
+    status = "error" if run.status == "refused" else run.status
+    if status != ended.status:
+        return f"it ended as {status}, the journal says {ended.status}"
+    if (value := bounded(run.value)) != ended.value:
+        return f"its last line is {_excerpt(value)}, the journal says {_excerpt(ended.value)}"
+    if run.printed == ended.printed:
+        return ""
+    lines = zip_longest(run.printed.splitlines(keepends=True), ended.printed.splitlines(keepends=True))
+    number, now, then = next((n, now, then) for n, (now, then) in enumerate(lines, 1) if now != then)
+    return f"line {number} of what it printed is {_excerpt(now)}, the journal says {_excerpt(then)}"
+
+
+def _excerpt(value: Json) -> str:
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT]}..."

@@ -1,0 +1,130 @@
+"""Restore points: the workspace as it was after each turn, and what changed in it, whoever changed it."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from holdfast.core.events import Noted, Recorded, RestorePointMade, TurnEnded
+from holdfast.core.projection import Fold
+from holdfast.session.rewind_fork import RewindPlan, last_point
+from holdfast.session.settings import Settings
+from holdfast.store import Home, Journal, Store
+from holdfast.world import MAX_QUICK_BYTES, RestorePoints
+
+MAX_QUICK_FILES = 50_000
+"""Up to here the first restore point takes seconds and not minutes."""
+MAX_TOLD = 1_000
+"""So many changed files are listed on the record; the restore point has them all."""
+MAX_NAMED = 5
+"""So many files that were not kept are named in a note."""
+
+
+_Heeded = RestorePointMade | TurnEnded
+
+
+class Marks(Fold[_Heeded]):
+    """Whether there is a restore point that counts, and whether one was made since a turn last ended."""
+
+    def reset(self) -> None:
+        self.has_any = False
+        self.is_current = False
+
+    def apply(self, event: _Heeded, entry: Recorded) -> None:
+        match event:
+            case RestorePointMade():
+                self.has_any = self.is_current = True
+            case TurnEnded():
+                self.is_current = False
+
+
+class TurnPoints:
+    """Keeps a restore point for the end of every turn; where there is no folder to keep, it does nothing."""
+
+    def __init__(self, journal: Journal, points: RestorePoints | None) -> None:
+        self._journal = journal
+        self._points = points
+        self._marks = Marks(journal)
+
+    async def mark_missing(self, turns: int) -> None:
+        """Make the point before the first turn, or the one that a cancelled or cut-off turn did not come to make."""
+        if not self._marks.is_current:
+            await self.mark(turns)
+
+    async def mark(self, turn: int) -> None:
+        """Make the point of a turn: of the workspace as it is now, whoever changed it."""
+        if self._points is None:
+            return
+        point = await self._points.make()
+        # The first point has nothing before it: what it found was there already.
+        changes = point.changes if self._marks.has_any else ()
+        told = changes[:MAX_TOLD]
+        notes = [Noted(code="not-kept", text=_not_kept(point.unkept))] if point.unkept else []
+        await self._journal.append(
+            *notes,
+            RestorePointMade(turn=turn, manifest=point.manifest, changes=told, more=len(changes) - len(told)),
+        )
+
+    async def preview(self, plan: RewindPlan) -> RewindPlan:
+        """The plan with what would happen to files."""
+        if self._points is None:
+            return plan
+        preview = await self._points.preview(plan.manifest)
+        return msgspec.structs.replace(plan, changes=preview.changes, left=preview.left)
+
+    async def restore(self, plan: RewindPlan) -> None:
+        """Bring the files back."""
+        if self._points is not None:
+            await self._points.restore(plan.manifest)
+
+
+async def restore_points(
+    root: Path, *, journal: Journal, store: Store, settings: Settings, home: Home
+) -> RestorePoints | None:
+    """Restore points of a folder, or None where there are none to be made."""
+    if settings.restore_points == "never":
+        return None
+    last = last_point(journal.recorded)
+    if last is None and settings.restore_points == "auto" and await asyncio.to_thread(_is_large, root):
+        text = (
+            "this folder is large: turns cannot be gone back to here unless restore_points is set to always"
+        )
+        await journal.append(Noted(code="no-restore-points", text=text))
+        return None
+    manifest = last.event.manifest if last is not None and isinstance(last.event, RestorePointMade) else None
+    return RestorePoints(
+        root,
+        store=store,
+        last=manifest,
+        cache=home.signs(journal.session),
+        most_new_bytes=None if settings.restore_points == "always" else MAX_QUICK_BYTES,
+    )
+
+
+def _not_kept(files: Sequence[str]) -> str:
+    named = ", ".join(files[:MAX_NAMED])
+    more = f" and {len(files) - MAX_NAMED} more" if len(files) > MAX_NAMED else ""
+    return f"too large to keep, or not ours to read: {named}{more}; going back to a turn leaves that as it is"
+
+
+def _is_large(root: Path) -> bool:
+    """Whether reading every file once would keep a person waiting: a look that stops as soon as it is clear."""
+    files = size = 0
+    waiting: list[str | Path] = [
+        root
+    ]  # not os.walk: before Python 3.12 it recurses, and a folder may be deeper than that
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                    continue
+                files += 1
+                with contextlib.suppress(OSError):
+                    size += entry.stat(follow_symlinks=False).st_size
+                if files > MAX_QUICK_FILES or size > MAX_QUICK_BYTES:
+                    return True
+    return False

@@ -1,0 +1,119 @@
+"""Going back: the workspace after each turn as a restore point, and a session brought back to one.
+
+Chat, staged changes, budget and grants follow from the journal by themselves; the files are brought back here. What has
+left the workspace (mail, pushes, other machines) cannot be undone, and is named.
+
+Forking: a new session that goes on from the end of a turn of another.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from holdfast.core import Change, SessionId, Value
+from holdfast.core.errors import InvalidInput
+from holdfast.core.events import (
+    AnyEvent,
+    BudgetRaised,
+    CallIntended,
+    CallSettled,
+    EscalationExpired,
+    GrantRevoked,
+    Parent,
+    Recorded,
+    RestorePointMade,
+    SessionOpened,
+    TurnEnded,
+)
+from holdfast.core.projection import Reading, effective
+from holdfast.session.status import Status
+
+_UNDONE_BY_US = ("world", "session", "llm", "person")
+
+
+class RewindPlan(Value):
+    """What going back to a turn would mean."""
+
+    turn: int
+    seq: int
+    manifest: str
+    changes: tuple[Change, ...] = ()
+    """What would happen to files."""
+    left: tuple[str, ...] = ()
+    """Files that stay as they are, because their content was not kept."""
+    stays: tuple[str, ...] = ()
+    """Calls since then whose effects cannot be undone."""
+
+
+def plan_rewind(recorded: Iterable[Recorded], turn: int) -> RewindPlan:
+    """Where a turn ended, and what was done since that stays done. Raises InvalidInput for a turn that cannot be gone to."""
+    counted = effective(recorded)
+    # A turn that went on after its budget was raised has ended more than once.
+    ends = [e.seq for e in counted if isinstance(e.event, TurnEnded) and e.event.turn == turn]
+    ended = max(ends, default=0)
+    points = (e for e in counted if isinstance(e.event, RestorePointMade) and e.event.turn == turn)
+    point = next((e for e in points if e.seq > ended), None)
+    if point is None or not isinstance(point.event, RestorePointMade):
+        raise InvalidInput(
+            f"there is no restore point of turn {turn}",
+            hint="holdfast rewind SESSION, or /rewind, lists the turns that can be gone to",
+        )
+    settled = {
+        e.event.call for e in counted if isinstance(e.event, CallSettled) and e.event.status != "error"
+    }
+    stays = tuple(
+        f"{e.event.call.id} {e.event.call.operation}"
+        for e in counted
+        if e.seq > point.seq
+        and isinstance(e.event, CallIntended)
+        and e.event.call.id in settled
+        and e.event.call.operation.partition(".")[0] not in _UNDONE_BY_US
+    )
+    return RewindPlan(turn=turn, seq=point.seq, manifest=point.event.manifest, stays=stays)
+
+
+def last_point(recorded: Iterable[Recorded]) -> Recorded | None:
+    """The newest restore point that still counts."""
+    points = [entry for entry in effective(recorded) if isinstance(entry.event, RestorePointMade)]
+    return points[-1] if points else None
+
+
+def plan_fork(
+    parent: SessionId, recorded: Sequence[Recorded], at: int | None
+) -> tuple[RewindPlan, SessionOpened]:
+    """Where the fork begins, and how it is opened: with the limits its parent had there, and the policy and model it has now."""
+    counted = effective(recorded)
+    turns = [entry.event.turn for entry in counted if isinstance(entry.event, TurnEnded)]
+    if not turns and at is None:
+        raise InvalidInput("this session has no finished turn to go on from")
+    plan = plan_rewind(recorded, at if at is not None else turns[-1])
+    opened = [entry.event for entry in recorded if isinstance(entry.event, SessionOpened)][-1]
+    limits = opened.limits
+    for entry in counted:
+        if entry.seq <= plan.seq and isinstance(entry.event, BudgetRaised):
+            limits = entry.event.limits
+    status = Status(Reading(recorded))
+    return plan, msgspec.structs.replace(
+        opened,
+        policy=status.policy,
+        model=status.model,
+        limits=limits,
+        workspace="",
+        name=None,
+        parent=Parent(session=parent, seq=plan.seq),
+        taken_back=tuple(_taken_back(entry.event for entry in recorded if entry.seq > plan.seq)),
+    )
+
+
+def _taken_back(since: Iterable[AnyEvent]) -> Iterator[str]:
+    """What a person took back after the point: it stays taken back in a fork that begins before."""
+    for event in since:
+        match event:
+            case GrantRevoked():
+                yield event.grant
+            case EscalationExpired():
+                yield event.escalation
+            case SessionOpened():
+                yield from event.taken_back
+            case _:
+                pass

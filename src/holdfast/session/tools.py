@@ -1,0 +1,155 @@
+"""What a guest may know of its own session: a read-only view as tools, and two requests that only the host grants.
+
+Asking the person: a tool whose answer is what they say. It always waits, whatever the policy allows.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast.core import DIMENSIONS, Call, Json, Performed, Response, Tool, encode
+from holdfast.core.errors import ToolFailed
+from holdfast.gate import Gate
+from holdfast.policy import loosest
+from holdfast.session.status import Status
+from holdfast.world import StagedWorld
+
+ASK_PERSON = Tool(
+    name="person.ask",
+    description="Ask the person one question and wait for the answer. For what only they can know or decide.",
+    parameters={
+        "type": "object",
+        "properties": {"question": {"type": "string"}},
+        "required": ["question"],
+        "additionalProperties": False,
+    },
+    returns={"type": "string"},
+    roles={},
+    is_idempotent=True,
+    asks_person=True,
+)
+
+
+class PersonToolset:
+    """Gives back what the person answered; the waiting itself is the gate's."""
+
+    def __init__(self, answer_to: Callable[[Call], Response | None]) -> None:
+        self._answer_to = answer_to
+        self._tools = (ASK_PERSON,)
+
+    def tools(self) -> tuple[Tool, ...]:
+        return self._tools
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        response = self._answer_to(call)
+        if response is None:
+            raise ToolFailed("nobody was asked")
+        return Performed(result=response.reason or "")
+
+
+def _tool(verb: str, description: str, argument: str = "") -> Tool:
+    properties: dict[str, Json] = {argument: {"type": "string"}} if argument else {}
+    return Tool(
+        name=f"session.{verb}",
+        description=description,
+        parameters={
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        },
+        roles={},
+        is_idempotent=True,
+        is_read_only=True,
+    )
+
+
+VIEW_TOOLS = (
+    _tool("turn_number", "The number of the running turn."),
+    _tool("status", "What the session does: ready, processing or waiting."),
+    _tool("budget_remaining", "How much is left of a dimension; null without a limit.", "dimension"),
+    _tool("allowed", "Whether calls of an operation could pass.", "operation"),
+    _tool("read_only", "Whether no write could pass."),
+    _tool("proposal_mode", "Whether writes become proposals."),
+    _tool("audit_log", "Every call of this session so far."),
+    _tool("operations_count", "How many calls there were."),
+    _tool("proposals", "Staged changes that wait for the person."),
+    _tool("id", "A name for this session that says nothing about the host."),
+    _tool("commit_proposals", "Ask the host to commit what is staged; only the person can."),
+    _tool("rollback_proposals", "Withdraw what is staged."),
+)
+
+
+class ViewToolset:
+    """Answers `session.*` from the session's own folds."""
+
+    def __init__(
+        self,
+        *,
+        status: Status,
+        gate: Callable[[], Gate],
+        staged: StagedWorld,
+        audit: Callable[[], list[Json]],
+    ) -> None:
+        self._status = status
+        self._gate = gate
+        self._staged = staged
+        self._audit = audit
+
+    def tools(self) -> tuple[Tool, ...]:
+        return VIEW_TOOLS
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        if call.operation == "session.rollback_proposals":
+            # With its changes, so that a restart does not build the proposals again.
+            withdrawn = self._staged.withdraw()
+            return Performed(result=[change.path for change in withdrawn], changes=withdrawn)
+        return Performed(result=self._answer(call))
+
+    def _answer(self, call: Call) -> Json:
+        match call.operation.partition(".")[2]:
+            case "id":
+                return f"session-{len(self._status.turns)}"
+            case "turn_number":
+                return len(self._status.turns)
+            case "status":
+                return self._status.activity
+            case "budget_remaining":
+                return self._remaining(str(call.arguments["dimension"]))
+            case "allowed":
+                return self._could_pass(str(call.arguments["operation"]))
+            case "read_only":
+                return not self._could_pass("world.write")
+            case "proposal_mode":
+                return self._verdict("world.write") == "stage"
+            case "audit_log":
+                return self._audit()
+            case "operations_count":
+                return len(self._audit())
+            case "proposals":
+                return [{"path": each.path, "kind": each.kind} for each in self._staged.proposals()]
+            case _:
+                raise ToolFailed("only the person commits proposals; say what you propose and end the turn")
+
+    def _remaining(self, name: str) -> Json:
+        dimension = next(
+            (each for each in DIMENSIONS if each == ("cost_usd" if name == "cost" else name)), None
+        )
+        if dimension is None:
+            raise ToolFailed(f"{name!r} is no dimension of a budget: {', '.join(DIMENSIONS)}")
+        left = self._gate().budget.remaining(dimension)
+        return None if left is None else float(left)
+
+    def _could_pass(self, operation: str) -> bool:
+        tool = self._gate().tool(operation)
+        return tool is not None and self._gate().policy.could_allow(tool)
+
+    def _verdict(self, operation: str) -> str:
+        tool = self._gate().tool(operation)
+        return loosest(self._gate().policy, tool) if tool is not None else "deny"
+
+
+def as_json(entries: object) -> list[Json]:
+    """Values as plain JSON, for a guest."""
+    plain: list[Json] = msgspec.json.decode(encode(entries))
+    return plain

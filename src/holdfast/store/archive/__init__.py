@@ -1,0 +1,1 @@
+"""Export and import of one session as a ZIP file that verifies itself."""

@@ -1,0 +1,1 @@
+"""Verification of a store, and salvage of a damaged SQLite file row by row."""

@@ -1,0 +1,260 @@
+"""Talk with one running agent over the Agent Client Protocol: the library's connection over our own process and its limits.
+
+The agent gets nothing from us but answers to its questions for permission: no files, no terminals. Each question goes to the
+gate; the answer is never more than a yes for this once.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from acp import PROTOCOL_VERSION, Client, RequestPermissionResponse, connect_to_agent, text_block
+from acp.schema import (
+    AgentMessageChunk,
+    AllowedOutcome,
+    AvailableCommandsUpdate,
+    ClientCapabilities,
+    CurrentModeUpdate,
+    DeniedOutcome,
+    InitializeResponse,
+    PermissionOption,
+    PromptResponse,
+    TextContentBlock,
+    ToolCallProgress,
+    ToolCallStart,
+    ToolCallUpdate,
+    UsageUpdate,
+)
+
+from holdfast.core import JsonObject, Returned
+from holdfast.teams.acp.tools import AgentCall
+from holdfast.teams.contract import OnCall
+from holdfast.teams.errors import MemberFailed, MemberLost
+from holdfast.teams.members.line_process import LineProcess, Patience
+
+READY_SECONDS = 120.0
+INTERRUPT_SECONDS = 5.0
+
+
+class Heard:
+    """What one turn has brought so far."""
+
+    def __init__(self, on_call: OnCall | None) -> None:
+        self.on_call = on_call
+        self.texts: list[str] = []
+        self.calls: dict[str, AgentCall] = {}
+        self.stopped = asyncio.Event()
+
+    @property
+    def unasked(self) -> list[AgentCall]:
+        """Tools that the agent has run without asking."""
+        return [call for call in self.calls.values() if call.is_run and not call.is_asked]
+
+
+class Talk:
+    """One process of an agent, and our side of the protocol."""
+
+    def __init__(self, *, name: str, folder: str) -> None:
+        self._name = name
+        self._folder = folder
+        self._heard = Heard(None)
+        self._incoming: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        self._process: LineProcess
+        self._patience: Patience
+        self._ending: asyncio.Task[None]
+        self.agent: Any = None
+        """The agent behind the library's connection; typed there as a protocol with many methods we do not use."""
+        self.commands: set[str] = set()
+        self.used_tokens = 0
+        self.cost: Any = None
+        self.mode = ""
+        """The mode that was chosen; an agent that leaves it is ended."""
+
+    @classmethod
+    async def begin(
+        cls,
+        command: Sequence[str],
+        *,
+        name: str,
+        folder: str,
+        environment: Mapping[str, str],
+        silence_seconds: float,
+    ) -> "Talk":
+        """Start the program. Raises MemberFailed."""
+        talk = cls(name=name, folder=folder)
+        talk._process = await LineProcess.start(
+            command, folder=folder, environment=environment, on_line=talk._take
+        )
+        talk._patience = Patience(talk._process, name=name, silence_seconds=silence_seconds)
+        talk._ending = asyncio.create_task(talk._tell_the_end())
+        talk.agent = connect_to_agent(cast("Client", _OurSide(talk)), _Lines(talk._process, talk._incoming))
+        return talk
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be spoken to."""
+        return self._process.is_running
+
+    @property
+    def pid(self) -> int:
+        """Of the process that stands over the program."""
+        return self._process.pid
+
+    async def end(self) -> None:
+        """End the program and all it started."""
+        self._heard.stopped.set()
+        self._ending.cancel()
+        await asyncio.gather(self._ending, return_exceptions=True)
+        await self.agent.close()
+        await self._process.stop()
+
+    async def initialize(self) -> InitializeResponse:
+        """Agree on the protocol. Raises MemberFailed, MemberLost."""
+        nothing = ClientCapabilities(terminal=False)
+        answer = await self.soon(
+            self.agent.initialize(PROTOCOL_VERSION, client_capabilities=nothing), "initialize"
+        )
+        assert isinstance(answer, InitializeResponse)
+        if answer.protocol_version != PROTOCOL_VERSION:
+            raise MemberFailed(f"{self._name} speaks version {answer.protocol_version} of the protocol")
+        return answer
+
+    async def soon(self, asking: Any, what: str) -> Any:
+        """An answer that has to come soon. Raises MemberLost, and RequestError where the agent says no."""
+        waiting = asyncio.ensure_future(asking)
+        try:
+            return await self._patience.within(waiting, READY_SECONDS, what)
+        except ConnectionError:
+            raise await self._patience.lost() from None
+        finally:
+            await _let_go(waiting)
+
+    async def turn(
+        self, conversation: str, text: str, on_call: OnCall | None
+    ) -> tuple[PromptResponse, Heard]:
+        """One prompt. Raises MemberLost, RequestError; cancelled, it stops the agent's turn and waits for its end."""
+        heard = self._heard = Heard(on_call)
+        asking = self.agent.prompt(session_id=conversation, prompt=[text_block(text)])
+        waiting: asyncio.Future[PromptResponse] = asyncio.ensure_future(asking)
+        try:
+            return await self._patience.until(waiting), heard
+        except ConnectionError:
+            raise await self._patience.lost() from None
+        except asyncio.CancelledError:
+            await asyncio.shield(self._interrupt(conversation, waiting))
+            raise
+        finally:
+            heard.stopped.set()
+            self._heard = Heard(None)
+            await _let_go(waiting)
+
+    async def _interrupt(self, conversation: str, waiting: "asyncio.Future[PromptResponse]") -> None:
+        """Have the turn end before anything else is asked; an agent that does not stop is ended."""
+        self._heard.stopped.set()
+        if not self.is_alive or waiting.done():
+            return
+        with contextlib.suppress(MemberLost, ConnectionError):
+            await self.agent.cancel(session_id=conversation)
+            await asyncio.wait({waiting}, timeout=INTERRUPT_SECONDS)
+        if not waiting.done():
+            await self._process.stop(is_hurried=True)
+
+    def _take(self, line: JsonObject) -> None:
+        """A line of the agent's. The one that ends its turn ends it here: what it asks after that is no part of it."""
+        result = line.get("result")
+        if isinstance(result, dict) and "stopReason" in result:
+            self._heard.stopped.set()
+        self._incoming.put_nowait(line)
+
+    async def _tell_the_end(self) -> None:
+        await self._process.ended.wait()
+        self._incoming.put_nowait(None)
+
+    # -- what it says
+
+    def hear(self, update: Any) -> None:
+        """News of the turn."""
+        self._patience.hear()
+        match update:
+            case AgentMessageChunk(content=TextContentBlock(text=text)):
+                self._heard.texts.append(text)
+            case ToolCallStart() | ToolCallProgress():
+                self._call(update).learn(update)
+            case UsageUpdate():
+                self.used_tokens, self.cost = update.used, update.cost
+            case AvailableCommandsUpdate():
+                self.commands = {command.name for command in update.available_commands}
+            case CurrentModeUpdate() if self.mode and update.current_mode_id != self.mode:
+                self._process.cut_off(f"left the mode {self.mode!r} and was ended")
+            case _:
+                pass
+
+    async def permit(self, tool: ToolCallUpdate) -> bool:
+        """Ask the gate. Where no turn is under way, or it is being stopped, the answer is no."""
+        heard = self._heard
+        call = self._call(tool)
+        call.learn(tool)
+        call.is_asked = True
+        if heard.on_call is None or heard.stopped.is_set():
+            return False
+        with self._patience.considering():
+            judging = asyncio.ensure_future(heard.on_call(call.verb, call.arguments(self._folder)))
+            stopping = asyncio.ensure_future(heard.stopped.wait())
+            watched: set[asyncio.Future[Any]] = {judging, stopping}
+            try:
+                await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+                return judging.done() and isinstance(judging.result(), Returned)
+            finally:
+                stopping.cancel()
+                await _let_go(judging)
+
+    def _call(self, tool: Any) -> AgentCall:
+        return self._heard.calls.setdefault(tool.tool_call_id, AgentCall())
+
+
+class _OurSide:
+    """What the agent may ask of us. Everything that is not here does not exist for it."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+
+    async def request_permission(
+        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
+    ) -> RequestPermissionResponse:
+        wanted = "allow_once" if await self._talk.permit(tool_call) else "reject_once"
+        chosen = next((option for option in options if option.kind == wanted), None)
+        if chosen is None:
+            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+        return RequestPermissionResponse(
+            outcome=AllowedOutcome(outcome="selected", option_id=chosen.option_id)
+        )
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        self._talk.hear(update)
+
+
+class _Lines:
+    """The library's transport over our process: bounded lines, under a warden."""
+
+    def __init__(self, process: LineProcess, incoming: "asyncio.Queue[dict[str, Any] | None]") -> None:
+        self._process = process
+        self._incoming = incoming
+
+    async def send(self, message: JsonObject) -> None:
+        try:
+            await self._process.write(message)
+        except MemberLost as error:
+            raise ConnectionError(str(error)) from error
+
+    async def receive(self) -> dict[str, Any] | None:
+        return await self._incoming.get()
+
+    async def close(self) -> None:
+        pass
+
+
+async def _let_go(waiting: "asyncio.Future[Any]") -> None:
+    """Nobody waits for it any more."""
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)

@@ -1,0 +1,185 @@
+"""Talk with one running claude program: what it is asked and what it asks us is told apart by ids, never by order."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from uuid import uuid4
+
+from holdfast.core import Json, JsonObject, Refused, Returned
+from holdfast.teams.claude import protocol
+from holdfast.teams.contract import OnCall
+from holdfast.teams.errors import MemberLost
+from holdfast.teams.members.line_process import AGAIN, LineProcess, Patience
+
+INTERRUPT_SECONDS = 5.0
+
+
+class Talk:
+    """The line protocol of one process: control requests, turns, and the gate's answers to its hooks."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, asyncio.Future[JsonObject]] = {}
+        self._results: dict[str, asyncio.Future[JsonObject]] = {}
+        self._started: set[str] = set()
+        self._judging: dict[str, asyncio.Task[None]] = {}
+        self._on_call: OnCall | None = None
+        self._process: LineProcess
+        self._patience: Patience
+        self.last_error = ""
+        self.unasked = 0
+        """Results that belonged to no message of ours."""
+
+    @classmethod
+    async def begin(
+        cls,
+        command: Sequence[str],
+        *,
+        folder: str,
+        environment: Mapping[str, str],
+        silence_seconds: float,
+    ) -> "Talk":
+        """Start the program. Raises MemberFailed."""
+        talk = cls()
+        talk._process = await LineProcess.start(
+            command, folder=folder, environment=environment, on_line=talk._hear
+        )
+        talk._patience = Patience(talk._process, name="claude", silence_seconds=silence_seconds)
+        return talk
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be spoken to."""
+        return self._process.is_running
+
+    @property
+    def pid(self) -> int:
+        """Of the process that stands over the program."""
+        return self._process.pid
+
+    async def end(self) -> None:
+        """End the program and all it started."""
+        for task in list(self._judging.values()):
+            task.cancel()
+        await asyncio.gather(*self._judging.values(), return_exceptions=True)
+        await self._process.stop()
+
+    async def request(self, subtype: str, *, seconds: float) -> JsonObject:
+        """Ask about the conversation rather than in it. Raises MemberLost."""
+        id = str(uuid4())
+        waiting = self._answers[id] = asyncio.get_running_loop().create_future()
+        line = (
+            protocol.initialize(id) if subtype == "initialize" else protocol.control(id, {"subtype": subtype})
+        )
+        try:
+            await self._process.write(line)
+            body = (await self._patience.within(waiting, seconds, subtype)).get("response")
+            return body if isinstance(body, dict) else {}
+        finally:
+            self._answers.pop(id, None)
+
+    async def turn(self, id: str, line: JsonObject, on_call: OnCall | None = None) -> JsonObject | None:
+        """Say a line and wait for its result; None where it was answered in an earlier life. Raises MemberLost."""
+        if not self.is_alive:
+            raise MemberLost("claude is not running", hint=AGAIN)
+        self._on_call = on_call
+        waiting = self._results[id] = asyncio.get_running_loop().create_future()
+        try:
+            await self._process.write(line)
+            result = await self._patience.until(waiting)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._interrupt(waiting))
+            raise
+        finally:
+            self._on_call = None
+            self._results.pop(id, None)
+            self._started.discard(id)
+        return result if result.get("type") == "result" else None
+
+    async def _interrupt(self, waiting: asyncio.Future[JsonObject]) -> None:
+        """Stop the turn and wait for its end, so that its answer is never taken for another's; else end the program."""
+        if not self._process.is_running or waiting.done():
+            return
+        with contextlib.suppress(MemberLost, TimeoutError):
+            await self._process.write(protocol.control(str(uuid4()), {"subtype": "interrupt"}))
+            await asyncio.wait_for(asyncio.shield(waiting), INTERRUPT_SECONDS)
+            return
+        await self._process.stop(is_hurried=True)
+
+    # -- what it says
+
+    def _hear(self, line: JsonObject) -> None:
+        self._patience.hear()
+        match line.get("type"):
+            case "control_response":
+                self._take_answer(line.get("response"))
+            case "control_request":
+                self._be_asked(line)
+            case "control_cancel_request":
+                task = self._judging.get(str(line.get("request_id")))
+                if task is not None:
+                    task.cancel()
+            case "command_lifecycle":
+                self._follow_message(str(line.get("command_uuid")), line)
+            case "result":
+                self._take_result(line)
+            case _:
+                pass
+
+    def _take_answer(self, answer: Json) -> None:
+        if isinstance(answer, dict):
+            waiting = self._answers.get(str(answer.get("request_id")))
+            if waiting is not None and not waiting.done():
+                waiting.set_result(answer)
+
+    def _take_result(self, line: JsonObject) -> None:
+        if line.get("is_error") and isinstance(line.get("errors"), list):
+            self.last_error = str(line["errors"])
+        for message, waiting in self._results.items():
+            if protocol.belongs_to(line, message) and not waiting.done():
+                waiting.set_result(line)
+                return
+        self.unasked += 1
+
+    def _follow_message(self, message: str, line: JsonObject) -> None:
+        """A message that is completed without having been started was completed in an earlier life."""
+        if line.get("state") == "started":
+            self._started.add(message)
+        waiting = self._results.get(message)
+        if (
+            line.get("state") == "completed"
+            and waiting
+            and not waiting.done()
+            and message not in self._started
+        ):
+            waiting.set_result(line)
+
+    def _be_asked(self, line: JsonObject) -> None:
+        id = str(line.get("request_id"))
+        task = asyncio.get_running_loop().create_task(self._respond(id, line.get("request")))
+        self._judging[id] = task
+        task.add_done_callback(lambda _: self._judging.pop(id, None))
+
+    async def _respond(self, id: str, request: Json) -> None:
+        """Answer a question of the program. Whatever cannot be answered is a no."""
+        asked = request if isinstance(request, dict) else {}
+        with self._patience.considering():
+            if asked.get("subtype") == "hook_callback" and asked.get("callback_id") == protocol.GATE:
+                line = protocol.response(id, protocol.verdict(await self._judge(asked.get("input"))))
+            elif asked.get("subtype") == "can_use_tool":
+                # Every tool came by the gate before; what the program would ask besides, nobody here may grant.
+                line = protocol.response(
+                    id, {"behavior": "deny", "message": "the policy gives no permission for this"}
+                )
+            else:
+                line = protocol.refusal(id, "not supported")
+        with contextlib.suppress(MemberLost):
+            await self._process.write(line)
+
+    async def _judge(self, asked: Json) -> Returned | Refused:
+        tool = asked.get("tool_name") if isinstance(asked, dict) else None
+        arguments = asked.get("tool_input") if isinstance(asked, dict) else None
+        if self._on_call is None or not isinstance(tool, str) or not isinstance(arguments, dict):
+            return Refused(
+                reason="no message is being answered, or the question cannot be read", rule="teams"
+            )
+        return await self._on_call(tool, arguments)

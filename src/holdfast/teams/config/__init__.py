@@ -1,0 +1,1 @@
+"""The teams file: roster, parsing and edits."""

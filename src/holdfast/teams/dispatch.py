@@ -1,0 +1,165 @@
+"""Delivery: one letter from the moment it is taken in until it has its answer.
+
+One letter at a time in a session, first come, first served. Every wait ends: in an answer, in a time limit, or at once where
+it could never end. What comes of it is a value, also when it went wrong.
+
+Errands: what is done without anybody waiting for it. Each is owned here, and ends with its owner.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from holdfast.core import Error, SessionId, counted, is_success
+from holdfast.core.errors import HoldfastError
+from holdfast.gate import TreeBudget
+from holdfast.teams.config.roster import CompanySettings
+from holdfast.teams.contract import Member, Reply
+from holdfast.teams.conversations import Conversations
+from holdfast.teams.deadlock import Waits
+from holdfast.teams.errors import MemberFailed, way_out
+from holdfast.teams.in_flight import Flight, Flights
+from holdfast.teams.members.factory import Staff
+from holdfast.teams.pair_log import Mailbox
+from holdfast.teams.pairs import Pair
+from holdfast.teams.pool import Pool
+
+
+class Delivery:
+    """Brings letters to members."""
+
+    def __init__(
+        self,
+        *,
+        settings: CompanySettings,
+        conversations: Conversations,
+        staff: Staff,
+        pool: Pool,
+        flights: Flights,
+        tree: TreeBudget,
+    ) -> None:
+        self._settings = settings
+        self._conversations = conversations
+        self._staff = staff
+        self._pool = pool
+        self._flights = flights
+        self._tree = tree
+        self._waits = Waits()
+        self._locks: WeakValueDictionary[SessionId, asyncio.Lock] = WeakValueDictionary()
+
+    async def bring(
+        self,
+        flight: Flight,
+        mailbox: Mailbox,
+        *,
+        seconds: float | None = None,
+        within: SessionId | None = None,
+    ) -> Reply:
+        """Have a letter answered; the reply is also left with its flight. `within` is the session that waits for it."""
+        try:
+            reply = await self._answer(flight, mailbox, self._limit(seconds), within)
+        except HoldfastError as error:
+            reply = failure(error)
+        except OSError as error:
+            reply = failure(MemberFailed(f"the system refused what the member needed: {error}"))
+        except asyncio.CancelledError:
+            flight.end(failure(HoldfastError("the message was cancelled"), code="cancelled"))
+            raise
+        except Exception:
+            # A fault of ours goes to whoever asked; nobody may wait for this letter any longer.
+            flight.end(failure(HoldfastError("the message could not be brought"), code="internal"))
+            raise
+        flight.end(reply)
+        return reply
+
+    async def wake(self, pair: Pair) -> None:
+        """Have the member of a pair ready. Raises what waking raises."""
+        key = self._conversations.key(pair)
+        async with self.alone(key), self._pool.using(key, lambda: self._wake(pair)):
+            pass
+
+    def alone(self, key: SessionId) -> asyncio.Lock:
+        """Held by whoever does something with a session."""
+        return self._locks.setdefault(key, asyncio.Lock())
+
+    async def _answer(
+        self, flight: Flight, mailbox: Mailbox, limit: float, within: SessionId | None
+    ) -> Reply:
+        key = self._conversations.key(flight.pair)
+        asker = within if within is not None and self._flights.working(within) is not None else None
+
+        def is_starved(waiting: set[SessionId]) -> bool:
+            busy = self._pool.busy()
+            return bool(busy) and not self._pool.has_room(key) and busy <= waiting
+
+        with self._waits.added(asker, key, is_starved=is_starved):
+            try:
+                async with asyncio.timeout(limit) as time:
+                    return await self._in_turn(flight, mailbox, key)
+            except TimeoutError:
+                if not time.expired():
+                    raise  # somebody else's limit: a disk's or a connection's
+                return Reply(
+                    outcome=Error(
+                        message=f"no answer within {counted(limit, 'second')}; the turn was interrupted",
+                        code="timeout",
+                        hint="ask again with more time, or send without waiting",
+                    )
+                )
+
+    async def _in_turn(self, flight: Flight, mailbox: Mailbox, key: SessionId) -> Reply:
+        async with self.alone(key):
+            try:
+                async with self._pool.using(key, lambda: self._wake(flight.pair)) as member:
+                    self._flights.set_working(key, flight)
+                    return await self._hand_over(flight, mailbox, member)
+            finally:
+                self._flights.rest(key)
+
+    async def _hand_over(self, flight: Flight, mailbox: Mailbox, member: Member) -> Reply:
+        await member.compact(above_tokens=self._settings.compact_tokens)
+        waiting = await mailbox.waiting()
+        letter = msgspec.structs.replace(flight.letter, notices=tuple(notice.text for notice in waiting))
+        reply = await member.ask(letter)
+        if waiting and is_success(reply.outcome):
+            await mailbox.deliver(waiting, message=letter.id)
+        return reply
+
+    async def _wake(self, pair: Pair) -> Member:
+        with way_out(self._conversations.key(pair)):
+            return await self._staff.wake(pair, await self._conversations.ensure(pair), tree=self._tree)
+
+    def _limit(self, seconds: float | None) -> float:
+        longest = self._settings.turn_seconds
+        return min(seconds, longest) if seconds is not None else longest
+
+
+def failure(error: HoldfastError, *, code: str = "") -> Reply:
+    """An error as what came of a letter."""
+    return Reply(outcome=Error(message=str(error), code=code or error.code, hint=error.hint))
+
+
+_Result = TypeVar("_Result")
+
+
+class Errands:
+    """Tasks that run until they are done, or until all are called back."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, _Result]) -> "asyncio.Task[_Result]":
+        """Have something done."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def end(self) -> None:
+        """Call everything back and wait until it has stopped."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,103 @@
+"""The correspondence of a pair as its journal has it: which letters came, what was answered, and where it lives."""
+
+from holdfast.core import Amount, Principal, Usage
+from holdfast.core.events import (
+    MemberBound,
+    MessagePosted,
+    ModelFailed,
+    ModelReplied,
+    Recorded,
+    SessionPaused,
+    SessionResumed,
+    TurnEnded,
+)
+from holdfast.core.projection import Fold
+from holdfast.teams.contract import Letter, Reply
+from holdfast.teams.message_text import letter_in
+
+
+class Posted:
+    """One letter and what has come of it so far."""
+
+    def __init__(self, event: MessagePosted, at_ms: int) -> None:
+        self.turn = event.turn
+        self.at_ms = at_ms
+        self.text = letter_in(event.text)
+        self.principal: Principal = event.principal
+        self.message = event.message
+        self.answer = ""
+        self.usage = Usage()
+        self.ended: TurnEnded | None = None
+
+
+_Heeded = (
+    MessagePosted | ModelReplied | ModelFailed | TurnEnded | MemberBound | SessionPaused | SessionResumed
+)
+
+
+class Correspondence(Fold[_Heeded]):
+    """Every letter of a pair, by number and by the sender's id."""
+
+    def reset(self) -> None:
+        self.turns: list[Posted] = []
+        self.bound: MemberBound | None = None
+        self.is_archived = False
+        self.turns_since_bound = 0
+        self._by_message: dict[str, Posted] = {}
+
+    def apply(self, event: _Heeded, entry: Recorded) -> None:
+        match event:
+            case MessagePosted():
+                posted = Posted(event, entry.at_ms)
+                self.turns.append(posted)
+                if event.message:
+                    self._by_message[event.message] = posted
+            case ModelReplied() if self.turns:
+                self.turns[-1].answer = event.message.text or self.turns[-1].answer
+                self.turns[-1].usage = _sum(self.turns[-1].usage, event.usage)
+            case ModelFailed() if self.turns:
+                self.turns[-1].usage = _sum(self.turns[-1].usage, event.usage)
+            case TurnEnded() if self.turns:
+                self.turns[-1].ended = event
+                self.turns_since_bound += 1
+            case MemberBound():
+                self.bound, self.turns_since_bound = event, 0
+            case SessionPaused():
+                self.is_archived = True
+            case SessionResumed():
+                self.is_archived = False
+            case _:
+                pass
+
+    @property
+    def generation(self) -> int:
+        """How often the conversation was begun; above 1, memory was lost on the way."""
+        return self.bound.generation if self.bound is not None else 1
+
+    @property
+    def cut_off(self) -> Posted | None:
+        """The letter that a crash left without an end."""
+        return self.turns[-1] if self.turns and self.turns[-1].ended is None else None
+
+    def reply_to(self, letter: Letter) -> Reply | None:
+        """The recorded answer of a letter; None where it has none yet."""
+        posted = self._by_message.get(letter.id)
+        if posted is None or posted.ended is None:
+            return None
+        return Reply(
+            outcome=posted.ended.outcome,
+            text=posted.answer,
+            usage=posted.usage,
+            generation=self.generation,
+            notes=("this letter was answered before; this is the recorded answer",),
+        )
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    amount = Amount.of(one).plus(Amount.of(other)) if one != Usage() else Amount.of(other)
+    return Usage(
+        input_tokens=one.input_tokens + other.input_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
+        cached_tokens=one.cached_tokens + other.cached_tokens,
+        cost_usd=amount.cost_usd,
+    )

@@ -1,0 +1,138 @@
+"""Housekeeping: idle members are put to sleep, the busiest woken beforehand, old conversations marked as at rest.
+
+Discovery: what the programs of members have kept, held against our own record when the teams are first served.
+
+A conversation that a program has and we have no record of is entered again; one that we have a record of and the program has
+lost is told. Nothing is deleted, and nothing is begun: that happens with the next message.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.core import Clock, SessionId, Value
+from holdfast.core.errors import HoldfastError, JournalDamaged, SessionHeld, SessionNotFound
+from holdfast.store import SessionSummary, Store
+from holdfast.teams.config.roster import Roster
+from holdfast.teams.conversations import Conversations
+from holdfast.teams.dispatch import Delivery
+from holdfast.teams.members.agent_home import quarters_of, whose
+from holdfast.teams.pair_log import DAY_MS, postboxes
+from holdfast.teams.pairs import Pair
+from holdfast.teams.pool import Pool
+
+
+class Housekeeping:
+    """Looks after the members and conversations of one roster."""
+
+    def __init__(
+        self, *, roster: Roster, conversations: Conversations, delivery: Delivery, pool: Pool, clock: Clock
+    ) -> None:
+        self._roster = roster
+        self._conversations = conversations
+        self._delivery = delivery
+        self._pool = pool
+        self._clock = clock
+
+    async def go_on(self) -> None:
+        """Do it for as long as the task runs."""
+        settings = self._roster.settings
+        while True:
+            await asyncio.sleep(min(settings.health_seconds, settings.idle_seconds))
+            # What goes wrong this time may go well the next: a disk that is full, a member that does not end.
+            with suppress(HoldfastError, OSError):
+                await self._pool.sweep()
+                await self.archive()
+
+    async def archive(self) -> list[Pair]:
+        """Mark as at rest what was not used for the days that the roster says; returns what was."""
+        oldest = self._clock.now_ms() - self._roster.settings.archive_days * DAY_MS
+        lines = await self._conversations.lines()
+        done: list[Pair] = []
+        for pair in self._pairs(
+            [line for line in lines if line.active_ms < oldest and line.lifecycle == "open"]
+        ):
+            key = self._conversations.key(pair)
+            async with self._delivery.alone(key):
+                await self._pool.sleep(key)
+                try:
+                    await self._conversations.archive(pair)
+                except (SessionHeld, JournalDamaged):
+                    continue  # another process uses it, or who asks next hears what is wrong
+                done.append(pair)
+        return done
+
+    async def wake_the_busiest(self) -> None:
+        """Have as many members ready as the roster says, those of the pairs that talked most."""
+        lines = sorted(await self._conversations.lines(), key=lambda line: -line.turns)
+        for pair in self._pairs(lines)[: self._roster.settings.awake_at_start]:
+            try:
+                await self._delivery.wake(pair)
+            except HoldfastError:
+                continue  # nobody has asked yet; who does hears what is wrong
+
+    def _pairs(self, lines: Sequence[SessionSummary]) -> list[Pair]:
+        """The pairs of these lines whose teams are still on the roster."""
+        pairs = [Pair.read(line.description) for line in lines]
+        return [pair for pair in pairs if pair is not None and pair.receiver in self._roster.teams]
+
+
+class Finding(Value):
+    """Something that a person should know of a pair."""
+
+    pair: str
+    what: str
+
+
+class Discovery:
+    """Looks through the quarters of a company's members."""
+
+    def __init__(self, *, roster: Roster, folder: Path, store: Store, conversations: Conversations) -> None:
+        self._roster = roster
+        self._folder = folder
+        self._store = store
+        self._conversations = conversations
+
+    async def look(self) -> list[Finding]:
+        """Enter what was lost from our record, and tell what a program has lost."""
+        found: list[Finding] = []
+        for quarters in quarters_of(self._folder):
+            pair = whose(quarters)
+            if pair is None or self._conversations.key(pair) != quarters.name:
+                continue
+            if pair.receiver not in self._roster.teams:
+                continue
+            found += await self._compare(pair, quarters)
+        return found + await self._damaged_post()
+
+    async def _damaged_post(self) -> list[Finding]:
+        found: list[Finding] = []
+        for box in await postboxes(self._store, str(self._folder)):
+            try:
+                await box.read()
+            except JournalDamaged as damage:
+                found.append(_damaged(box.pair, damage))
+        return found
+
+    async def _compare(self, pair: Pair, quarters: Path) -> list[Finding]:
+        try:
+            await self._store.summary(SessionId(quarters.name))
+        except SessionNotFound:
+            await self._conversations.ensure(pair)
+            return [Finding(pair=str(pair), what="our record was lost; the conversation is entered again")]
+        try:
+            bound = (await self._conversations.history(pair)).bound
+        except JournalDamaged as damage:
+            return [_damaged(pair, damage)]
+        team = self._roster.team(pair.receiver)
+        if bound is None or team.member != "claude" or bound.kind != "claude":
+            return []
+        from holdfast.teams.claude.transcripts import trouble_with
+
+        trouble = trouble_with(quarters, bound.conversation, team.project)
+        return [Finding(pair=str(pair), what=f"{trouble}; the next message begins anew")] if trouble else []
+
+
+def _damaged(pair: Pair, damage: JournalDamaged) -> Finding:
+    return Finding(pair=str(pair), what=f"{damage}. {damage.hint}")

@@ -1,0 +1,1 @@
+"""Members of teams: Holdfast sessions, external agents and scripted ones."""

@@ -1,0 +1,110 @@
+"""An agent that says what it was told to say: the twin of every foreign program, in this process and for nothing.
+
+Its conversations lie in a dictionary that stands for the program's own disk, so it forgets nothing when it is closed. They
+are kept by home, as the quarters of other programs are.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from decimal import Decimal
+from uuid import uuid4
+
+from holdfast.core import Usage, counted, encode
+from holdfast.teams.contract import Bound, Capabilities, Letter, OnCall, Reply
+from holdfast.teams.errors import MemberLost
+from holdfast.teams.members.external_member import answered
+
+Answer = Callable[[Letter, Sequence[str], OnCall], Awaitable[str]]
+"""What to say to a letter, given every text of the conversation so far, this one included."""
+
+
+async def echo(letter: Letter, heard: Sequence[str], on_call: OnCall) -> str:
+    """`recall` gets everything ever heard; anything else comes back with its number."""
+    if letter.text == "recall":
+        return f"recall: {encode(list(heard[:-1])).decode()}"
+    return f"echo[{len(heard)}]: {letter.text}"
+
+
+class ScriptedProgram:
+    """The program as it is installed: what it answers, and the conversations on its disk."""
+
+    def __init__(self, answer: Answer = echo, *, kind: str = "scripted") -> None:
+        self.answer = answer
+        self.kind = kind
+        self.conversations: dict[str, list[str]] = {}
+        self.running: set[ScriptedAgent] = set()
+        self.most_running = 0
+
+    def agent(self, home: str = "") -> "ScriptedAgent":
+        """One process of it, not yet started; it finds the conversations of its own home alone."""
+        return ScriptedAgent(self, home)
+
+    def copy_home(self, home: str, branch: str) -> None:
+        """What it keeps under one home, under another as well."""
+        for key, heard in list(self.conversations.items()):
+            owner, _, conversation = key.partition("/")
+            if owner == home:
+                self.conversations[f"{branch}/{conversation}"] = list(heard)
+
+
+class ScriptedAgent:
+    """One run of a scripted program."""
+
+    def __init__(self, program: ScriptedProgram, home: str) -> None:
+        self._program = program
+        self._home = home
+        self._key = ""
+        self._died = asyncio.Event()
+        self.is_alive = False
+
+    @property
+    def kind(self) -> str:
+        return self._program.kind
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(gate="every-call", is_idempotent=False)
+
+    async def open(self, conversation: str | None) -> Bound:
+        is_known = conversation is not None and f"{self._home}/{conversation}" in self._program.conversations
+        bound = conversation if conversation and is_known else str(uuid4())
+        self._key = f"{self._home}/{bound}"
+        self._program.conversations.setdefault(self._key, [])
+        self._program.running.add(self)
+        self._program.most_running = max(self._program.most_running, len(self._program.running))
+        self.is_alive = True
+        reason = "" if is_known or conversation is None else "its transcript is not there"
+        return Bound(conversation=bound, is_new=not is_known, version="1", reason=reason)
+
+    async def ask(self, letter: Letter, on_call: OnCall) -> Reply:
+        heard = self._program.conversations[self._key]
+        heard.extend([*letter.notices, letter.text])
+        answering = asyncio.ensure_future(self._program.answer(letter, tuple(heard), on_call))
+        dying = asyncio.ensure_future(self._died.wait())
+        try:
+            await asyncio.wait({answering, dying}, return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                raise MemberLost("the scripted agent ended in the middle of a message")
+            text = answering.result()
+        finally:
+            for task in (answering, dying):
+                task.cancel()
+            await asyncio.gather(answering, dying, return_exceptions=True)
+        tokens = Usage(input_tokens=len(letter.text), output_tokens=len(text), cost_usd=Decimal(0))
+        return answered(text, tokens)
+
+    async def compact(self, *, above_tokens: int) -> bool:
+        heard = self._program.conversations[self._key]
+        if sum(map(len, heard)) <= above_tokens:
+            return False
+        heard[:] = [f"summary of {counted(len(heard), 'message')}"]
+        return True
+
+    def die(self) -> None:
+        """End as a killed process does."""
+        self.is_alive = False
+        self._died.set()
+
+    async def close(self) -> None:
+        self.is_alive = False
+        self._program.running.discard(self)

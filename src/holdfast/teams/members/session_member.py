@@ -1,0 +1,79 @@
+"""A member that is one of our own sessions."""
+
+from typing import Any
+
+from holdfast.core import Error
+from holdfast.core.errors import HoldfastError
+from holdfast.core.events import HistoryCompacted, ModelReplied, Recorded
+from holdfast.core.projection import Fold
+from holdfast.session import Session
+from holdfast.teams.contract import Letter, Reply
+from holdfast.teams.history import Correspondence
+from holdfast.teams.message_text import written
+
+
+class SessionMember:
+    """Answers with a session's turns: same journal, same gate, same policy as for a person."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._history = Correspondence(_Tape(session))
+        self._context_tokens = 0
+        self._is_closed = False
+        session.follow(self._count)
+
+    @property
+    def is_alive(self) -> bool:
+        return not self._is_closed
+
+    async def ask(self, letter: Letter) -> Reply:
+        recorded = self._history.reply_to(letter)
+        if recorded is not None:
+            return recorded
+        cut_off = self._history.cut_off
+        try:
+            if cut_off is not None:
+                outcome = await self._session.advance()
+                if cut_off.message == letter.id and outcome is not None:
+                    return self._reply(letter) or Reply(outcome=outcome)
+            outcome = await self._session.send(
+                written(letter), principal=letter.principal, transport="teams", message=letter.id
+            )
+        except HoldfastError as error:
+            return Reply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
+        return self._reply(letter) or Reply(outcome=outcome)
+
+    async def compact(self, *, above_tokens: int) -> bool:
+        if self._context_tokens <= above_tokens or len(self._history.turns) < 4:
+            return False
+        await self._session.compact()
+        return True
+
+    async def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            await self._session.close()
+
+    def _reply(self, letter: Letter) -> Reply | None:
+        reply = self._history.reply_to(letter)
+        return Reply(outcome=reply.outcome, text=reply.text, usage=reply.usage) if reply is not None else None
+
+    def _count(self, entry: Recorded) -> None:
+        """How full the model's window was when it was last asked."""
+        if isinstance(entry.event, ModelReplied):
+            self._context_tokens = entry.event.usage.input_tokens + entry.event.usage.output_tokens
+        elif isinstance(entry.event, HistoryCompacted):
+            self._context_tokens = 0
+
+
+class _Tape:
+    """What a session has recorded, as a fold wants it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.recorded: list[Recorded] = []
+        session.follow(self.recorded.append)
+
+    def follow(self, follower: Fold[Any], /) -> None:
+        """Hand on everything so far and to come."""
+        self._session.follow(follower)

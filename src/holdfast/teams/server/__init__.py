@@ -1,0 +1,1 @@
+"""The MCP server that teams use to ask each other."""

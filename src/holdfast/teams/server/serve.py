@@ -1,0 +1,42 @@
+"""Serving the desk: over standard input to whoever started us, over HTTP on loopback to whoever has a token."""
+
+import contextlib
+import socket
+from asyncio import create_task, sleep
+from collections.abc import AsyncIterator
+
+from holdfast.mcp import serve_over_stdio
+from holdfast.teams.broker import Switchboard
+from holdfast.teams.server.auth import Caller, Callers
+
+HOST = "127.0.0.1"
+
+
+async def serve_stdio(board: Switchboard, caller: Caller) -> None:
+    """Serve one client, whose identity is what the person configured, until it closes our input."""
+    from holdfast.teams.server.mcp_server import Desk
+
+    await serve_over_stdio(Desk(board, lambda _: caller).server)
+
+
+@contextlib.asynccontextmanager
+async def serving_http(board: Switchboard, callers: Callers, *, port: int = 0) -> AsyncIterator[str]:
+    """Serve on loopback while the block runs; yields the address. No request passes without a token of ours."""
+    import uvicorn
+
+    from holdfast.teams.server.http_auth import TokenGuard, caller_of
+    from holdfast.teams.server.mcp_server import Desk
+
+    desk = Desk(board, lambda context: caller_of(context.request, callers))
+    app = TokenGuard(desk.server.streamable_http_app(host=HOST, stateless_http=True), callers)
+    listener = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
+    with socket.create_server((HOST, port)) as listening:
+        serving = create_task(listener.serve([listening]))
+        try:
+            while not listener.started and not serving.done():  # noqa: ASYNC110 - uvicorn has no event for it
+                await sleep(0.005)
+            yield f"http://{HOST}:{listening.getsockname()[1]}/mcp"
+        finally:
+            listener.should_exit = True
+            listener.force_exit = True
+            await serving

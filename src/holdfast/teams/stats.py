@@ -1,0 +1,84 @@
+"""Figures of a company, counted from the journals: messages, tokens, time to an answer, and which pairs talk most."""
+
+import math
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+from holdfast.core import Value, is_success
+from holdfast.teams.history import Correspondence, Posted
+from holdfast.teams.pairs import Pair
+
+
+class PairFigures(Value):
+    """One pair. Times are of the answers that came; None where none did."""
+
+    pair: str
+    messages: int
+    failed: int
+    tokens: int
+    cost_usd: Decimal | None
+    """None where a price is not known."""
+    median_seconds: float | None
+    slow_seconds: float | None
+    """Nineteen of twenty answers took no longer."""
+    generations: int
+    first_ms: int
+    last_ms: int
+
+
+class CompanyFigures(Value):
+    """All pairs together, and each, the busiest first."""
+
+    pairs: tuple[PairFigures, ...]
+    messages: int
+    failed: int
+    tokens: int
+    cost_usd: Decimal | None
+    messages_a_pair: float
+    damaged: tuple[str, ...] = ()
+    """Pairs whose record cannot be read; they are not counted."""
+
+
+def company_figures(
+    histories: Iterable[tuple[Pair, Correspondence]], *, damaged: Sequence[str] = ()
+) -> CompanyFigures:
+    """The figures of these conversations."""
+    pairs = sorted(
+        (_of_pair(pair, history.turns, history.generation) for pair, history in histories if history.turns),
+        key=lambda each: (-each.messages, each.pair),
+    )
+    messages = sum(each.messages for each in pairs)
+    return CompanyFigures(
+        pairs=tuple(pairs),
+        messages=messages,
+        failed=sum(each.failed for each in pairs),
+        tokens=sum(each.tokens for each in pairs),
+        cost_usd=_total([each.cost_usd for each in pairs]),
+        messages_a_pair=round(messages / len(pairs), 2) if pairs else 0.0,
+        damaged=tuple(damaged),
+    )
+
+
+def _of_pair(pair: Pair, turns: Sequence[Posted], generations: int) -> PairFigures:
+    times = sorted(turn.ended.wall_seconds for turn in turns if turn.ended is not None)
+    return PairFigures(
+        pair=str(pair),
+        messages=len(turns),
+        failed=sum(turn.ended is None or not is_success(turn.ended.outcome) for turn in turns),
+        tokens=sum(turn.usage.input_tokens + turn.usage.output_tokens for turn in turns),
+        cost_usd=_total([turn.usage.cost_usd for turn in turns]),
+        median_seconds=_quantile(times, 0.5),
+        slow_seconds=_quantile(times, 0.95),
+        generations=generations,
+        first_ms=turns[0].at_ms,
+        last_ms=turns[-1].at_ms,
+    )
+
+
+def _quantile(times: Sequence[float], share: float) -> float | None:
+    return times[min(len(times) - 1, math.ceil(share * len(times)) - 1)] if times else None
+
+
+def _total(costs: Sequence[Decimal | None]) -> Decimal | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, Decimal(0)) if len(known) == len(costs) else None

@@ -1,0 +1,148 @@
+"""Colleagues: with these tools a member that is one of our own sessions reaches other teams, in its own team's name.
+
+They pass the gate like any other tool, so the member's policy says whether it may ask at all; who may ask whom is on the
+roster. A question carries the session in whose turn it came up, so it is counted and can never wait for itself. Its id follows
+from the call, so a call that is made again after a crash is the same question.
+"""
+
+from typing import Protocol
+from uuid import UUID, uuid5
+
+import msgspec
+
+from holdfast.core import ArgumentRoles, Call, Json, JsonObject, Performed, SessionId, Tool
+from holdfast.core.errors import HoldfastError, InvalidInput, ToolFailed
+from holdfast.teams.contract import Reply
+from holdfast.teams.in_flight import FlightReport
+from holdfast.teams.pair_log import Notice
+
+GROUP = "teams"
+MAX_SECONDS = 3600.0
+_NAMESPACE = UUID("6f3c2b7e-4d6a-5a0e-9a55-7d0c6a3b1c11")
+
+
+class Desk(Protocol):
+    """What the tools need of the switchboard."""
+
+    async def ask(
+        self,
+        sender: str,
+        receiver: str,
+        text: str,
+        *,
+        thread: str = "",
+        seconds: float | None = None,
+        message: str | None = None,
+        within: SessionId | None = None,
+    ) -> Reply:
+        """Ask a team and wait for its answer."""
+        ...
+
+    async def send(
+        self,
+        sender: str,
+        receiver: str,
+        text: str,
+        *,
+        thread: str = "",
+        message: str | None = None,
+        within: SessionId | None = None,
+    ) -> FlightReport:
+        """Send a team a message and do not wait."""
+        ...
+
+    async def notify(
+        self, sender: str, receiver: str, text: str, *, thread: str = "", ttl_days: float = 30.0
+    ) -> Notice:
+        """Leave word for a team."""
+        ...
+
+
+class Colleagues:
+    """The other teams as a toolset of one session."""
+
+    def __init__(self, desk: Desk, *, team: str, within: SessionId) -> None:
+        self._desk = desk
+        self._team = team
+        self._within = within
+
+    def tools(self) -> tuple[Tool, ...]:
+        return (
+            _tool("ask", "Ask another team and wait for its answer.", question=_TEXT, seconds=_SECONDS),
+            _tool("send", "Send another team a message without waiting.", message=_TEXT),
+            _tool("notify", "Leave word for another team; it goes with your next message.", message=_TEXT),
+        )
+
+    async def perform(self, call: Call, *, is_staged: bool) -> Performed:
+        if is_staged:
+            raise ToolFailed(
+                f"{call.operation} reaches another team and cannot be staged",
+                hint="let the policy allow, deny or escalate it",
+            )
+        given = call.arguments
+        receiver, thread = str(given["team"]), str(given.get("thread") or "")
+        message = str(uuid5(_NAMESPACE, f"{self._within}/{call.id}"))
+        try:
+            match call.operation:
+                case "teams.ask":
+                    reply = await self._desk.ask(
+                        self._team,
+                        receiver,
+                        str(given["question"]),
+                        thread=thread,
+                        seconds=_seconds(given.get("seconds")),
+                        message=message,
+                        within=self._within,
+                    )
+                    return Performed(result=_plain(reply))
+                case "teams.send":
+                    sent = await self._desk.send(
+                        self._team,
+                        receiver,
+                        str(given["message"]),
+                        thread=thread,
+                        message=message,
+                        within=self._within,
+                    )
+                    return Performed(result=_plain(sent))
+                case _:
+                    notice = await self._desk.notify(
+                        self._team, receiver, str(given["message"]), thread=thread
+                    )
+                    return Performed(result=_plain(notice))
+        except HoldfastError as error:
+            raise ToolFailed(str(error), hint=error.hint) from error
+
+
+_TEXT: JsonObject = {"type": "string"}
+_SECONDS: JsonObject = {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_SECONDS}
+
+
+def _tool(verb: str, description: str, **own: Json) -> Tool:
+    properties: JsonObject = {"team": _TEXT, **own, "thread": _TEXT}
+    needed: list[Json] = ["team", next(iter(own))]
+    return Tool(
+        name=f"{GROUP}.{verb}",
+        description=description,
+        parameters={
+            "type": "object",
+            "properties": properties,
+            "required": needed,
+            "additionalProperties": False,
+        },
+        roles={name: ArgumentRoles(default=("none",)) for name in properties},
+        is_idempotent=verb != "notify",
+    )
+
+
+def _seconds(value: Json) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MAX_SECONDS:
+        raise InvalidInput(f"seconds is a number above 0 and at most {MAX_SECONDS:g}")
+    return float(value)
+
+
+def _plain(value: object) -> Json:
+    plain: Json = msgspec.to_builtins(value)
+    return plain

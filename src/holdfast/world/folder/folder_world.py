@@ -1,0 +1,266 @@
+"""A world that is a folder on disk, held to its place, to the protected names and to a quota.
+
+Operations run on paths without links. Where a link is in the way, it is resolved by the descent, the place it leads to is
+judged again, and the operation starts over; so what was judged is what is opened, whoever swaps links meanwhile.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.core import Change
+from holdfast.core.errors import PathRefused
+from holdfast.core.globs import compile_pattern, fixed_folder
+from holdfast.world.contract import NOT_EMPTY, NOTHING, Hit, Stat, as_bytes, fingerprint_of, tree_fingerprint
+from holdfast.world.folder.files import PERMISSIONS, PlainFiles, is_abandoned
+from holdfast.world.folder.fsync import sync_files
+from holdfast.world.folder.quota import Held, Meter, Quota
+from holdfast.world.host_copy import HostCopying
+from holdfast.world.paths.names import GUEST_ROOTS, is_reachable, is_within, parent_and_name, relative
+from holdfast.world.paths.open_beneath import LinkInTheWay, Opener, Root
+from holdfast.world.paths.protected import Protections
+from holdfast.world.paths.walk import children, walk
+from holdfast.world.search import search_files
+
+_ATTEMPTS = 8
+_T = TypeVar("_T")
+
+
+class FolderWorld(HostCopying):
+    """The files of a folder."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        quota: Quota | None = None,
+        protected: Sequence[str] = (),
+        opener: Opener | None = None,
+    ) -> None:
+        self.root = Root(root, opener=opener)
+        self._files = PlainFiles(self.root)
+        # Removing a name touches no content, so another name of the same file is no reason to refuse it.
+        self._names = PlainFiles(self.root, allows_hard_links=True)
+        self._protections = Protections(protected)
+        self._meter = Meter(quota, self._count)
+        self._roots = (*GUEST_ROOTS, self.root.real)
+
+    def resolve(self, path: str) -> str:
+        return self.root.resolve(relative(path, self._roots))
+
+    def read(self, path: str) -> bytes:
+        return self._at(path, self._files.read)
+
+    def list(self, pattern: str = "**/*") -> tuple[str, ...]:
+        matches = compile_pattern(pattern).fullmatch
+        try:
+            files = self._all_files(fixed_folder(pattern))
+        except (FileNotFoundError, NotADirectoryError, LinkInTheWay):
+            return ()
+        return tuple(sorted(path for path in files if matches(path)))
+
+    def files(self) -> tuple[str, ...]:
+        return tuple(sorted(self._all_files(".")))
+
+    def entries(self, path: str = ".") -> tuple[Stat, ...]:
+        return self._at(path, self._entries)
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def stat(self, path: str) -> Stat:
+        return self._at(path, lambda real: _stat(real, self._files.stat(real)))
+
+    def write(
+        self, path: str, content: bytes | str, *, overwrite: bool = True, mode: int | None = None
+    ) -> Change:
+        body = as_bytes(content)
+        return self._at(path, lambda real: self._write(real, body, overwrite=overwrite, mode=mode))
+
+    def append(self, path: str, content: bytes) -> Change:
+        return self._at(path, lambda real: self._append(real, content))
+
+    def make_folder(self, path: str) -> None:
+        self._at(path, self._files.make_folder)
+
+    def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
+        return self._at(path, lambda real: self._delete(real, recursive=recursive), is_name=True)
+
+    def move(self, source: str, destination: str) -> tuple[Change, ...]:
+        there = self.resolve(destination)
+        self._protections.check(there)
+        return self._at(source, lambda real: self._move(real, there), is_name=True)
+
+    def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> tuple[Hit, ...]:
+        return search_files(self.list(pattern), self.read, query, limit=limit)
+
+    def fingerprint(self, path: str | None = None) -> str:
+        if path is None:
+            return tree_fingerprint((file, self._names.fingerprint(file)) for file in self.files())
+        try:
+            return self._at(path, self._files.fingerprint)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return NOTHING
+
+    def sync(self, paths: Sequence[str]) -> None:
+        sync_files(self.root, paths)
+
+    def check_room(self, *, bytes: int, files: int) -> None:
+        self._meter.allow(bytes=bytes, files=files)
+
+    def recount(self) -> None:
+        self._meter.recount()
+
+    def sweep(self) -> None:
+        for found in walk(self.root):
+            if is_abandoned(found.entry.name):
+                with suppress(FileNotFoundError):
+                    self._files.remove(found.path)
+
+    def _at(self, given: str, operation: Callable[[str], _T], *, is_name: bool = False) -> _T:
+        """Do something at the place a path leads to; `is_name` where it concerns the name, so that it may be no link."""
+        path = relative(given, self._roots)
+        for _ in range(_ATTEMPTS):
+            self._protections.check(path)
+            try:
+                return operation(path)
+            except LinkInTheWay as link:
+                if is_name and link.filename == path:
+                    raise PathRefused(f"{given!r} is a link", hint="name what it points to") from None
+                path = self.root.resolve(path)
+        raise PathRefused(f"the links on the way to {given!r} keep changing")
+
+    def _entries(self, path: str) -> tuple[Stat, ...]:
+        stats: list[Stat] = []
+        for found in children(self.root, path):
+            entry = found.entry
+            is_plain = entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+            if is_plain and self._is_shown(found.path):
+                stats.append(_stat(found.path, entry.stat(follow_symlinks=False)))
+        return tuple(sorted(stats, key=lambda each: each.path))
+
+    def _write(self, path: str, content: bytes, *, overwrite: bool, mode: int | None = None) -> Change:
+        parent_and_name(path)
+        old = self._files.find(path)
+        if old is not None and stat.S_ISDIR(old.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if old is not None and not overwrite:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        growth = len(content) - (old.st_size if old else 0)
+        self._meter.allow(bytes=growth, files=0 if old else 1)
+        before = self._files.fingerprint(path) if old else None
+        if overwrite:
+            self._files.replace(path, content, mode=mode)
+        else:
+            self._files.create(path, content, mode=mode)
+        self._meter.note(bytes=growth, files=0 if old else 1)
+        return Change(
+            path=path,
+            kind="modified" if old else "created",
+            before=before,
+            after=fingerprint_of(content),
+        )
+
+    def _append(self, path: str, content: bytes) -> Change:
+        if self._files.find(path) is None:
+            return self._write(path, content, overwrite=False)
+        self._meter.allow(bytes=len(content), files=0)
+        before, after = self._files.append(path, content)
+        self._meter.note(bytes=len(content), files=0)
+        return Change(path=path, kind="modified", before=before, after=after)
+
+    def _delete(self, path: str, *, recursive: bool) -> tuple[Change, ...]:
+        found = self._names.stat(path)
+        if not stat.S_ISDIR(found.st_mode):
+            change = self._deletion(path)
+            self._files.remove(path)
+            self._meter.note(bytes=-found.st_size, files=-1)
+            return (change,)
+        return self._delete_folder(path, recursive=recursive)
+
+    def _delete_folder(self, path: str, *, recursive: bool) -> tuple[Change, ...]:
+        parent_and_name(path)
+        if not recursive:
+            try:
+                self._files.remove_folder(path)
+            except OSError as error:
+                reason = NOT_EMPTY if error.errno == errno.ENOTEMPTY else os.strerror(error.errno or 0)
+                raise OSError(error.errno, reason, path) from None
+            return ()
+        self._check_inside(path)
+        everything = [(each.path, each.entry.is_dir(follow_symlinks=False)) for each in walk(self.root, path)]
+        changes = [self._deletion(inner) for inner in self._all_files(path)]
+        for inner, is_folder in reversed(everything):
+            if is_folder:
+                self._files.remove_folder(inner)
+            else:
+                self._files.remove(inner)
+        self._files.remove_folder(path)
+        self._meter.recount()
+        return tuple(sorted(changes, key=lambda change: change.path))
+
+    def _move(self, source: str, destination: str) -> tuple[Change, ...]:
+        is_folder = stat.S_ISDIR(self._files.stat(source).st_mode)
+        if source == destination:
+            return ()
+        if is_folder and is_within(destination, source):
+            raise OSError(errno.EINVAL, "a folder cannot be moved into itself", source)
+        if is_folder:
+            self._check_inside(source)
+        gone = [self._deletion(path) for path in (self._all_files(source) if is_folder else (source,))]
+        old = NOTHING if is_folder else self.fingerprint(destination)
+        self._files.move(source, destination)
+        self._meter.recount()
+        arrived = [
+            Change(
+                path=destination + change.path[len(source) :],
+                kind="modified" if old else "created",
+                before=old or None,
+                after=change.before,
+            )
+            for change in gone
+        ]
+        return (*gone, *arrived)
+
+    def _deletion(self, path: str) -> Change:
+        return Change(path=path, kind="deleted", before=self._names.fingerprint(path))
+
+    def _check_inside(self, folder: str) -> None:
+        for each in walk(self.root, folder):
+            self._protections.check(each.path)
+
+    def _all_files(self, start: str) -> tuple[str, ...]:
+        everything = [
+            each.path for each in walk(self.root, start) if each.entry.is_file(follow_symlinks=False)
+        ]
+        return tuple(path for path in everything if self._is_shown(path))
+
+    def _is_shown(self, path: str) -> bool:
+        return is_reachable(path) and self._protections.covering(path) is None
+
+    def _count(self) -> Held:
+        sizes = [
+            each.entry.stat(follow_symlinks=False).st_size
+            for each in walk(self.root)
+            if each.entry.is_file(follow_symlinks=False)
+        ]
+        return Held(bytes=sum(sizes), files=len(sizes))
+
+
+def _stat(path: str, found: os.stat_result) -> Stat:
+    is_folder = stat.S_ISDIR(found.st_mode)
+    return Stat(
+        path=path,
+        kind="folder" if is_folder else "file",
+        size=0 if is_folder else found.st_size,
+        modified_ms=found.st_mtime_ns // 1_000_000,
+        mode=found.st_mode & PERMISSIONS,
+    )

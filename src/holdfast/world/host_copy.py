@@ -1,0 +1,54 @@
+"""Copying between a world and the disk around it: for the host, at a person's wish, never for a guest."""
+
+import errno
+import os
+from pathlib import Path
+
+from holdfast.core import Change
+from holdfast.world.contract import World
+from holdfast.world.paths.names import is_within
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+
+
+class HostCopying:
+    """Ways in and out that every world has."""
+
+    def copy_in(self: World, source: Path, path: str, *, overwrite: bool = False) -> tuple[Change, ...]:
+        """Copy a file, or a folder with everything in it, to a path in the world. Links in a folder are left out."""
+        if not source.is_dir():
+            mode = source.stat().st_mode & 0o777
+            return (self.write(path, source.read_bytes(), overwrite=overwrite, mode=mode),)
+        files = sorted(each for each in source.rglob("*") if each.is_file() and not each.is_symlink())
+        targets = [(file, f"{path}/{file.relative_to(source).as_posix()}") for file in files]
+        taken = [target for _, target in targets if not overwrite and self.exists(target)]
+        if taken:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), taken[0])
+        self.make_folder(path)
+        return tuple(
+            self.write(target, file.read_bytes(), mode=file.stat().st_mode & 0o777)
+            for file, target in targets
+        )
+
+    def copy_out(self: World, path: str, destination: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
+        """Copy a file, or a folder with everything in it, out of the world. A link at the destination is never followed."""
+        found = self.stat(path)
+        if found.kind == "file":
+            return (_write(self, found.path, destination, overwrite=overwrite),)
+        prefix = "" if found.path == "." else f"{found.path}/"
+        inside = [each for each in self.files() if found.path == "." or is_within(each, found.path)]
+        destination.mkdir(parents=True, exist_ok=True)
+        return tuple(
+            _write(self, each, destination / each.removeprefix(prefix), overwrite=overwrite)
+            for each in inside
+        )
+
+
+def _write(world: World, path: str, target: Path, *, overwrite: bool) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if overwrite:
+        target.unlink(missing_ok=True)
+    opened = os.open(target, _CREATE, world.stat(path).mode)
+    with open(opened, "wb") as file:
+        file.write(world.read(path))
+    return target

@@ -1,0 +1,1 @@
+"""Path resolution. No other package resolves a path."""

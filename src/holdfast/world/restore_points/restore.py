@@ -1,0 +1,98 @@
+"""Bringing a folder to what a tree says, by descriptor, touching only what differs."""
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+
+from holdfast.core.errors import PathRefused
+from holdfast.store import Contents, ContentSource
+from holdfast.world.folder.files import PlainFiles
+from holdfast.world.paths.names import parent_and_name
+from holdfast.world.paths.open_beneath import LinkInTheWay, Root
+from holdfast.world.restore_points.manifest import Delta, Entry, Tree
+from holdfast.world.restore_points.save import in_threads
+
+BATCH_FILES = 1024
+BATCH_BYTES = 64 << 20
+"""So much is brought from the store at a time: small contents pass through memory."""
+
+
+class Rebuild:
+    """The way from the tree that is there to another one."""
+
+    def __init__(self, root: Root, store: Contents) -> None:
+        self._root = root
+        self._files = PlainFiles(root, allows_hard_links=True)
+        self._store = store
+
+    async def apply(self, now: Tree, delta: Delta) -> None:
+        """Make the changes of a delta to what is there. May be repeated after it was cut off."""
+        await asyncio.to_thread(self._clear, now, delta)
+        wanted = [entry for _, entry in sorted(delta.items()) if entry is not None]
+        await asyncio.to_thread(self._make_folders, [entry for entry in wanted if entry.kind == "folder"])
+        for batch in _batches([entry for entry in wanted if entry.kind == "file"]):
+            names = {name for entry in batch for name in entry.contents}
+            sources = await self._store.contents(sorted(names))
+            await in_threads(batch, partial(self._write, now=now, sources=sources))
+        await asyncio.to_thread(self._make_links, [entry for entry in wanted if entry.kind == "link"])
+
+    def _clear(self, now: Tree, delta: Delta) -> None:
+        """Remove what is to go, and what is to become something else; the innermost first."""
+        for path, wanted in sorted(delta.items(), reverse=True):
+            there = now.get(path)
+            if there is None or (wanted is not None and wanted.kind == there.kind and wanted.kind != "link"):
+                continue
+            with suppress(FileNotFoundError, NotADirectoryError):
+                if there.kind == "folder":
+                    self._files.remove_folder(path)
+                else:
+                    self._files.remove(path)
+
+    def _make_folders(self, folders: Sequence[Entry]) -> None:
+        for entry in folders:
+            self._files.make_folder(entry.path)
+            self._set_mode(entry)
+
+    def _write(self, entry: Entry, *, now: Tree, sources: Mapping[str, ContentSource]) -> None:
+        there = now.get(entry.path)
+        # Half of a new file is no worse than none: a repeated attempt finds it different and replaces it.
+        is_new = there is None or there.kind != "file"
+        laid = self._files.creating if is_new else self._files.replacing
+        with laid(entry.path, mode=entry.mode) as opened:
+            place = 0
+            for name in entry.contents:
+                place += sources[name].pour(opened, place)
+
+    def _make_links(self, links: Sequence[Entry]) -> None:
+        for entry in links:
+            parent, name = parent_and_name(entry.path)
+            self._files.make_folder(parent)
+            with self._root.folder(parent) as folder:
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=folder)
+                os.symlink(entry.target, name, dir_fd=folder)
+
+    def _set_mode(self, entry: Entry) -> None:
+        try:
+            opened = self._root.open(entry.path, os.O_RDONLY | os.O_DIRECTORY)
+        except (PermissionError, LinkInTheWay, PathRefused):
+            return  # a folder we may not read was none of ours to change
+        try:
+            os.fchmod(opened, entry.mode)
+        finally:
+            os.close(opened)
+
+
+def _batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        if batch and (len(batch) == BATCH_FILES or size + entry.size > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += entry.size
+    if batch:
+        yield batch

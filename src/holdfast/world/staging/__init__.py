@@ -1,0 +1,1 @@
+"""Staged changes: an overlay over a world, its proposals, and the commit that applies them."""

@@ -1,0 +1,285 @@
+"""An overlay over another world: reads see it, and what is written stays in it. The view that guests have of proposals.
+
+For each changed file it keeps the fingerprint that the base had when the file was first changed here.
+"""
+
+import errno
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+from holdfast.core import Change, Clock, SystemClock
+from holdfast.core.errors import PathRefused, QuotaExceeded
+from holdfast.core.globs import compile_pattern
+from holdfast.world.contract import (
+    NOT_EMPTY,
+    NOTHING,
+    Hit,
+    Stat,
+    World,
+    as_bytes,
+    fingerprint_of,
+    tree_fingerprint,
+)
+from holdfast.world.host_copy import HostCopying
+from holdfast.world.paths.names import folders_above, is_within, parent_and_name
+from holdfast.world.search import search_files
+from holdfast.world.staging.layer import Layer, Staged
+
+MAX_STAGED_BYTES = 256 << 20
+FILE_MODE = 0o644
+
+
+class Overlay(HostCopying):
+    """A world over a world. Folders made or removed in it are remembered only as long as it lives."""
+
+    def __init__(self, base: World, *, max_bytes: int = MAX_STAGED_BYTES, clock: Clock | None = None) -> None:
+        self.base = base
+        self._max_bytes = max_bytes
+        self._clock = clock or SystemClock()
+        self._layer = Layer()
+
+    def resolve(self, path: str) -> str:
+        return self.base.resolve(path)
+
+    def read(self, path: str) -> bytes:
+        real = self.resolve(path)
+        staged = self._layer.files.get(real)
+        if staged is not None and staged.content is not None:
+            return staged.content
+        if staged is None and not self._layer.hides(real) and not self._layer.has_made(real):
+            with suppress(FileNotFoundError, NotADirectoryError):  # the overlay knows better why
+                return self.base.read(real)
+        return self._refuse(real)
+
+    def list(self, pattern: str = "**/*") -> tuple[str, ...]:
+        matches = compile_pattern(pattern).fullmatch
+        staged = (path for path in self._layer.written() if matches(path))
+        return self._seen(staged, self.base.list(pattern))
+
+    def files(self) -> tuple[str, ...]:
+        return self._seen(self._layer.written(), self.base.files())
+
+    def entries(self, path: str = ".") -> tuple[Stat, ...]:
+        folder = self.stat(path)
+        if folder.kind == "file":
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder.path)
+        in_base = self.base.entries(folder.path) if self._base_has_folder(folder.path) else ()
+        names = {each.path for each in in_base} | self._layer.names_in(folder.path)
+        return tuple(found for each in sorted(names) if (found := self._find(each)) is not None)
+
+    def exists(self, path: str) -> bool:
+        return self._find(self.resolve(path)) is not None
+
+    def stat(self, path: str) -> Stat:
+        real = self.resolve(path)
+        return self._find(real) or self._refuse(real)
+
+    def write(
+        self, path: str, content: bytes | str, *, overwrite: bool = True, mode: int | None = None
+    ) -> Change:
+        real = self.resolve(path)
+        parent_and_name(real)
+        there = self._find(real)
+        if there is None:
+            self._check_parents(real)
+        elif there.kind == "folder":
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), real)
+        elif not overwrite:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), real)
+        kept = there.mode if there else self._mode_of_new(real)
+        return self._stage(real, as_bytes(content), kept if mode is None else mode)
+
+    def append(self, path: str, content: bytes) -> Change:
+        real = self.resolve(path)
+        return self.write(real, (self.read(real) if self.exists(real) else b"") + content)
+
+    def make_folder(self, path: str) -> None:
+        real = self.resolve(path)
+        there = self._find(real)
+        if there is not None and there.kind == "file":
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), real)
+        self._check_parents(real)
+        while real != "." and not self._is_folder(real):
+            self._layer.make_folder(real)
+            real, _ = parent_and_name(real)
+
+    def delete(self, path: str, *, recursive: bool = False) -> tuple[Change, ...]:
+        real = self.resolve(path)
+        if self.stat(real).kind == "file":
+            changes: tuple[Change, ...] = (self._stage(real, None, None),)
+        else:
+            parent_and_name(real)
+            if not recursive and self.entries(real):
+                raise OSError(errno.ENOTEMPTY, NOT_EMPTY, real)
+            changes = tuple(self._stage(each, None, None) for each in self.files_in(real))
+            self._layer.remove_folder(real)
+        with suppress(PathRefused):  # `.git` is nobody's to make
+            self.make_folder(parent_and_name(real)[0])  # a folder outlives the last thing in it
+        return changes
+
+    def move(self, source: str, destination: str) -> tuple[Change, ...]:
+        here, there = self.resolve(source), self.resolve(destination)
+        is_folder = self.stat(here).kind == "folder"
+        if here == there:
+            return ()
+        if is_folder and is_within(there, here):
+            raise OSError(errno.EINVAL, "a folder cannot be moved into itself", here)
+        if is_folder and self.exists(there):
+            if not self._is_folder(there):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), there)
+            if self.entries(there):
+                raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), there)
+        moved = self.files_in(here) if is_folder else (here,)
+        arrived = [
+            self.write(there + each[len(here) :], self.read(each), mode=self.stat(each).mode)
+            for each in moved
+        ]
+        for folder in self._folders_in(here) if is_folder else ():
+            self.make_folder(there + folder[len(here) :])
+        return (*self.delete(here, recursive=is_folder), *arrived)
+
+    def search(self, query: str, pattern: str = "**/*", *, limit: int = 1000) -> tuple[Hit, ...]:
+        return search_files(self.list(pattern), self.read, query, limit=limit)
+
+    def fingerprint(self, path: str | None = None) -> str:
+        if path is None:
+            return tree_fingerprint((each, self.fingerprint(each)) for each in self.files())
+        real = self.resolve(path)
+        staged = self._layer.files.get(real)
+        if staged is not None:
+            return NOTHING if staged.content is None else fingerprint_of(staged.content)
+        return NOTHING if self._layer.hides(real) else self.base.fingerprint(real)
+
+    def sync(self, paths: Sequence[str]) -> None:
+        self.base.sync(paths)
+
+    def check_room(self, *, bytes: int, files: int) -> None:
+        layer = self._layer
+        if bytes > 0 or files > 0:
+            self.base.check_room(bytes=layer.grown_bytes + bytes, files=layer.grown_files + files)
+
+    def recount(self) -> None:
+        self.base.recount()
+
+    def sweep(self) -> None:
+        self.base.sweep()
+
+    def _stage(self, path: str, content: bytes | None, mode: int | None) -> Change:
+        known = self._layer.files.get(path)
+        before = known.before if known else self.base.fingerprint(path)
+        after = NOTHING if content is None else fingerprint_of(content)
+        held = self._layer.held_bytes - (len(known.content or b"") if known else 0)
+        if content and held + len(content) > self._max_bytes:
+            raise QuotaExceeded(
+                f"staged changes may hold {self._max_bytes} bytes together",
+                hint="commit or reject what is staged",
+            )
+        is_effect = after != before or (content is not None and self._has_other_mode(path, mode))
+        staged = Staged(content, before, mode, self._clock.now_ms(), self._size_in_base(path))
+        if content is not None:
+            self.check_room(
+                bytes=staged.grown_bytes - (known.grown_bytes if known else 0),
+                files=staged.grown_files - (known.grown_files if known else 0),
+            )
+        self._put(path, staged if is_effect else None)
+        return Change(
+            path=path,
+            kind="deleted" if content is None else "modified" if before else "created",
+            before=before or None,
+            after=after or None,
+            is_staged=True,
+            mode=mode if is_effect else None,
+        )
+
+    def _put(self, path: str, staged: Staged | None) -> None:
+        self._layer.put(path, staged)
+        if staged is None and self._layer.hides(path) and self._base_has_file(path):
+            self._show_again(path)
+
+    def _show_again(self, path: str) -> None:
+        """Let a file of the base be seen in a folder that was removed here; what else lay in there stays removed."""
+        on_the_way = set(folders_above(path))
+        removed = {each for each in self._layer.gone_folders if each in on_the_way}
+        self._layer.gone_folders -= removed
+        for folder in on_the_way:
+            if any(is_within(folder, each) for each in removed):
+                inside = {each.path for each in self.base.entries(folder) if each.kind == "folder"}
+                self._layer.gone_folders |= inside - on_the_way
+
+    def _mode_of_new(self, path: str) -> int | None:
+        """None leaves it to the base; where it still has a file that was deleted here, it would keep that one's."""
+        return FILE_MODE if path in self._layer.files else None
+
+    def _has_other_mode(self, path: str, mode: int | None) -> bool:
+        found = None if mode is None else self._base_stat(path)
+        return found is not None and found.mode != mode
+
+    def _seen(self, staged: Iterable[str], in_base: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted({*staged, *(path for path in in_base if not self._layer.covers(path))}))
+
+    def _find(self, path: str) -> Stat | None:
+        """What is at a resolved path as the overlay shows it. Raises PathRefused where the base does."""
+        staged = self._layer.files.get(path)
+        if staged is not None and staged.content is not None:
+            return Stat(
+                path=path,
+                kind="file",
+                size=len(staged.content),
+                modified_ms=staged.modified_ms,
+                mode=FILE_MODE if staged.mode is None else staged.mode,
+            )
+        in_base = None if staged is not None or self._layer.hides(path) else self._base_stat(path)
+        if in_base is None and self._layer.has_made(path):
+            return Stat(path=path, kind="folder", modified_ms=self._clock.now_ms(), mode=0o755)
+        return in_base
+
+    def _refuse(self, path: str) -> NoReturn:
+        """Say why there is no file at a path."""
+        if self._layer.has_made(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        self._check_parents(path)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    def _is_folder(self, path: str) -> bool:
+        return path == "." or self._layer.has_made(path) or self._base_has_folder(path)
+
+    def _base_stat(self, path: str) -> Stat | None:
+        try:
+            return self.base.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _size_in_base(self, path: str) -> int | None:
+        found = None
+        with suppress(PathRefused):  # refused by now: nothing of it is held here
+            found = self._base_stat(path)
+        return found.size if found is not None and found.kind == "file" else None
+
+    def _base_has_folder(self, path: str) -> bool:
+        """Whether the base has the folder and it was not removed here."""
+        found = None if self._layer.hides(path) else self._base_stat(path)
+        return found is not None and found.kind == "folder"
+
+    def files_in(self, folder: str) -> tuple[str, ...]:
+        """The files at or below a path."""
+        return tuple(each for each in self.files() if is_within(each, folder))
+
+    def _folders_in(self, folder: str) -> tuple[str, ...]:
+        """A folder and all folders in it, those without a file included."""
+        inner = [each.path for each in self.entries(folder) if each.kind == "folder"]
+        return (folder, *(deeper for each in inner for deeper in self._folders_in(each)))
+
+    def _check_parents(self, path: str) -> None:
+        for folder in folders_above(path):
+            staged = self._layer.files.get(folder)
+            if staged.content is not None if staged else self._base_has_file(folder):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
+
+    def _base_has_file(self, path: str) -> bool:
+        try:
+            found = self._base_stat(path)
+        except PathRefused:
+            return False  # on the way to a path that is judged itself, such as `.git` of `.git/HEAD`
+        return found is not None and found.kind == "file"

@@ -1,0 +1,164 @@
+"""A world in which changes are proposals, and what only the host can do with them: show, commit, reject, rebuild."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+
+from holdfast.core import Change, Clock
+from holdfast.core.errors import CommitConflict, InvalidInput, PathRefused
+from holdfast.world.contract import NOTHING, World, fingerprint_of
+from holdfast.world.paths.names import is_within
+from holdfast.world.staging.commit import Commit, Step, UndoJournal
+from holdfast.world.staging.layer import Staged
+from holdfast.world.staging.overlay import MAX_STAGED_BYTES, Overlay
+from holdfast.world.staging.proposals import Proposal, describe
+
+
+class StagedWorld(Overlay):
+    """An overlay whose changes can be committed to its base, all or nothing."""
+
+    def __init__(
+        self,
+        base: World,
+        *,
+        undo: UndoJournal | None = None,
+        max_bytes: int = MAX_STAGED_BYTES,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(base, max_bytes=max_bytes, clock=clock)
+        self._undo = undo
+
+    def staged_paths(self) -> tuple[str, ...]:
+        """Where changes are staged; cheaper than the proposals with their diffs."""
+        return tuple(sorted(self._layer.files))
+
+    def staged_contents(self) -> dict[str, bytes | None]:
+        """What each changed file shall hold; None where it is deleted."""
+        files = dict(self._layer.files)  # at once: an engine asks from a thread
+        return {path: each.content for path, each in files.items()}
+
+    def proposals(self) -> tuple[Proposal, ...]:
+        """Every staged change, sorted by path."""
+        gone = {each.before: path for path, each in self._layer.files.items() if each.content is None}
+        return tuple(self._proposal(path, gone) for path in sorted(self._layer.files))
+
+    def commit(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
+        """Make staged changes for good, all of the chosen or none. Raises CommitConflict."""
+        chosen = self._chosen(paths)
+        steps = tuple(self._step(path) for path in chosen)
+        conflicts = tuple(
+            step.path for step in steps if _name(step.before) != self._layer.files[step.path].before
+        )
+        if conflicts:
+            raise CommitConflict(
+                f"changed since they were staged: {', '.join(conflicts)}; nothing was committed",
+                paths=conflicts,
+                hint="look at the files, then stage the changes again or reject them",
+            )
+        is_all = paths is None
+        commit = Commit(
+            steps=steps,
+            made_folders=tuple(sorted(self._layer.made_folders)) if is_all else (),
+            gone_folders=tuple(sorted(self._layer.gone_folders)) if is_all else (),
+        )
+        changes = commit.apply(self.base, self._undo)
+        self._drop(chosen)
+        if is_all:
+            self._layer.clear_folders()
+        return changes
+
+    def reject(self, paths: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Drop staged changes; answers with their paths."""
+        chosen = self._chosen(paths)
+        self._drop(chosen)
+        if paths is None:
+            self._layer.clear_folders()
+        return chosen
+
+    def restage(self, changes: Iterable[Change], content: Callable[[str], bytes]) -> None:
+        """Build the overlay anew from recorded staged changes; `content` fetches the blob that `after` names."""
+        self._layer.clear()
+        last = {change.path: change for change in changes if change.is_staged}
+        for path, change in last.items():
+            if _is_withdrawn(change) or self.is_made(change):
+                continue
+            text = None if change.after is None else content(change.after)
+            before, size = change.before or NOTHING, self._size_in_base(path)
+            self._put(path, Staged(text, before, change.mode, self._clock.now_ms(), size))
+
+    def is_made(self, change: Change) -> bool:
+        """Whether the base shows a staged change already: it was committed before its record was written."""
+        if _is_withdrawn(change):
+            return False
+        with suppress(PathRefused):  # refused by now: it stays staged, and a commit will say why
+            is_there = self.base.fingerprint(change.path) == (change.after or NOTHING)
+            return is_there and not self._has_other_mode(change.path, change.mode)
+        return False
+
+    def has_staged(self, path: str) -> bool:
+        """Whether a change is staged at a path, or in the folder that it names."""
+        real = self.resolve(path)
+        return any(is_within(each, real) or is_within(real, each) for each in self._layer.files)
+
+    def withdraw(self, paths: Sequence[str] | None = None) -> tuple[Change, ...]:
+        """Drop staged changes at a guest's wish; the changes say that each file is as the base has it again."""
+        befores = {path: self._layer.files[path].before or None for path in self._chosen(paths)}
+        self.reject(paths)
+        return tuple(
+            Change(
+                path=path,
+                kind="modified" if before else "deleted",
+                before=before,
+                after=before,
+                is_staged=True,
+            )
+            for path, before in befores.items()
+        )
+
+    def _chosen(self, paths: Sequence[str] | None) -> tuple[str, ...]:
+        if paths is None:
+            return tuple(sorted(self._layer.files))
+        chosen: set[str] = set()
+        for given in paths:
+            real = self.resolve(given)
+            fitting = {path for path in self._layer.files if real == "." or is_within(path, real)}
+            if not fitting:
+                raise InvalidInput(
+                    f"nothing is staged at {given!r}", hint="/diff, or holdfast proposals show, shows what is"
+                )
+            chosen |= fitting
+        return tuple(sorted(chosen))
+
+    def _proposal(self, path: str, gone: dict[str, str]) -> Proposal:
+        staged = self._layer.files[path]
+        before, mode_before = None, None
+        with suppress(OSError, PathRefused):  # what cannot be read any more can still be shown, and rejected
+            before, mode_before = self.base.read(path), self.base.stat(path).mode
+        source = gone.get(self.fingerprint(path)) if staged.content and before is None else None
+        return describe(
+            path,
+            before,
+            staged.content,
+            mode=staged.mode,
+            mode_before=mode_before,
+            renamed_from=source,
+        )
+
+    def _step(self, path: str) -> Step:
+        staged = self._layer.files[path]
+        before, mode = None, None
+        with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            before, mode = self.base.read(path), self.base.stat(path).mode
+        return Step(path=path, before=before, before_mode=mode, after=staged.content, after_mode=staged.mode)
+
+    def _drop(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._put(path, None)
+
+
+def _is_withdrawn(change: Change) -> bool:
+    """Whether a recorded change says that a file is as the base has it; one of the mode alone names the mode."""
+    return change.before == change.after and change.mode is None
+
+
+def _name(content: bytes | None) -> str:
+    return NOTHING if content is None else fingerprint_of(content)
