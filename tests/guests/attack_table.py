@@ -25,14 +25,14 @@ PYTHONS = ("python", "python, unchecked", "wasi")
 ENDINGS = ("refused", "stopped by an error", "harmless", "limit", "process ended", "ESCAPE")
 HEAD = """# Attacks on guests
 
-Written by `python -m tests.guests.attack_table`; the tests run the same attacks and fail on any escape. Each runs in an engine
-of its own on a watched host: a secret in the environment, in memory and in a file beside the workspace, a listener on the
-loopback, symlinks that lead out, a FIFO and a huge file in the workspace, and a second session that must go on answering.
-*unchecked* is the same code as text for `exec`, which the check before the run does not see. The host is one process for the
-whole page: there is a page because nothing crashed it.
+`python -m tests.guests.attack_table` generates this page. The tests run the same attacks and fail on any escape. Each attack runs in
+its own engine on a monitored host: a secret in the environment, in memory and in a file next to the workspace, a listener on the
+loopback address, symlinks that lead out, a FIFO and a huge file in the workspace, and a second session that must keep answering.
+*unchecked* is the same code as text for `exec`, which the check before the run does not see. One host process runs all attacks on
+this page, so the page exists only if none of them crashed it.
 
-- **refused**: before anything ran. **stopped by an error**: an exception in the guest. **harmless**: ran to its end and got nothing.
-- **limit**: a bound of the run. **process ended**: the sandbox's process died, ours did not.
+- **refused**: before anything ran. **stopped by an error**: an exception in the guest. **harmless**: ran to the end and gained nothing.
+- **limit**: a limit of the run. **process ended**: the sandbox's process died, the host did not.
 - **ESCAPE**: something got out. There must be none.
 
 """
