@@ -1,11 +1,11 @@
-"""Record a whole session with a real model on this machine: sandbox, gate, escalation, and what came of it.
+"""Record a whole session with a real local model: sandbox, gate, escalation and result.
 
     pip install 'holdfast[local]'
     holdfast model install
     python scripts/record_local_run.py docs/recorded/local-run.md
 
-Nothing is scripted but the tasks and the person, who says yes to what is asked. The model may do something else the next
-time, or on another machine; whatever it does is what gets written down.
+Only the tasks and the person, who approves every request, are scripted. The model may act differently in another run or on
+another machine; the page records what it does.
 """
 
 import argparse
@@ -98,11 +98,11 @@ async def record(spec: str, threads: int) -> str:
 
 def _verdict(path: Path, wanted: str) -> str:
     if not path.exists():
-        return f"- `{path.name}` is not there: the model did not do it"
+        return f"- `{path.name}` is missing: the model did not write it"
     written = path.read_text()
     if written.strip() == wanted:
-        return f"- `{path.name}` is there and right: `{written.strip()}`"
-    return f"- `{path.name}` is there and not what was asked for: `{written.strip()!r}`"
+        return f"- `{path.name}` is correct: `{written.strip()}`"
+    return f"- `{path.name}` is wrong: `{written.strip()!r}`"
 
 
 def _told(outcome: Outcome) -> str:
@@ -116,25 +116,27 @@ def _page(spec: str, lines: list[str], audit: list[str], found: list[str], spent
     return f"""\
 # A recorded run with a local model
 
-Made on {day} by `scripts/record_local_run.py`, which anyone can run. The model is {QWEN_CODER.title} (`{spec}`, SHA-256
+`scripts/record_local_run.py` made this recording on {day}; you can run it yourself. The model is {QWEN_CODER.title}
+(`{spec}`, SHA-256
 `{QWEN_CODER.digest}`), run by xllamacpp {version("xllamacpp")} on {os.cpu_count()} processors, {platform.system()}
-{platform.machine()}. No part of its replies is scripted. The person is: they read what is asked and say yes.
+{platform.machine()}. The model's replies are not
+scripted. The person is: a script approves every request.
 
-Each task has two steps: look into a file, then write another. Reading passes, and every write waits for the person. A model
-this small does not manage much more, and its word is no proof: what is in the files afterwards is. The first task is close to
-the example that its prompt shows it, the second is not.
+Each task has two steps: read one file, then write another. The policy allows reads, and every write needs approval. A model
+this small cannot do much more. Check the files in the workspace, not what the model says about them. The first task resembles
+the example in the model's prompt; the second does not.
 
 ```text
 {transcript}
 ```
 
-What is in the workspace afterwards:
+The workspace afterwards:
 
 {files}
 
 Spent: {spent}.
 
-What was asked, judged and done:
+The audit:
 
 ```text
 {table}
