@@ -1,0 +1,238 @@
+"""What today's code reads and writes, by the names that are on disk or on a wire. No name of a class is among them.
+
+python -m tests.compat.formats      writes data/formats.json; it ran once, with the code of version 0.1
+"""
+
+import io
+import json
+import re
+import sqlite3
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec.inspect as inspect
+
+import holdfast
+from holdfast import agent, core, guests, mcp, models, policy, session, store, teams, world  # noqa: F401
+from holdfast.cli import exits
+from holdfast.cli.team_tables import LogLine
+from holdfast.config.loading import PROJECT_CONFIG, ProjectSettings
+from holdfast.core.errors import HoldfastError
+from holdfast.core.events import FORMAT, AnyEvent
+from holdfast.gate import audit, foreign_requests, inbox, purse, rendezvous
+from holdfast.guests import seal
+from holdfast.guests.lisp import compiler, image, saving
+from holdfast.guests.lisp import engine as lisp
+from holdfast.guests.python import progress
+from holdfast.mcp import annotations, asking, pins, sandbox, shelf, specs
+from holdfast.models import translation
+from holdfast.policy import catalogue, load, parse
+from holdfast.session import rewinding
+from holdfast.store import database, fold, home, inspection, portable
+from holdfast.world import commits, manifests
+
+DATA = Path(__file__).parent / "data" / "formats.json"
+
+STRUCTS: dict[str, Any] = {
+    "event": AnyEvent,
+    "config.toml": session.Settings,
+    ".holdfast/config.toml": ProjectSettings,
+    "grants.json": tuple[core.Grant, ...],
+    "purse.json": purse._Content,
+    "inbox": inbox.AnyErrand,
+    "escalations/request": rendezvous._Request,
+    "escalations/response": rendezvous._Answer,
+    "escalations/request of another program": foreign_requests.ForeignRequest,
+    "audit.jsonl": audit.AuditEntry,
+    "commit.undo": commits.UndoHead,
+    "restore point": manifests.Manifest,
+    "session.tally": fold.Tally,
+    "archive manifest.json": portable.Manifest,
+    "archive events.jsonl": portable._Head,
+    "python state": progress.State,
+    "python parked run": progress.ParkedRun,
+    "model wire": translation.Wire,
+    "script of a model": list[str | models.Reply],
+    "mcp-pins.json": pins._Document,
+    "mcp-servers.json": specs._Entry,
+    "mcp-servers.json sandbox": sandbox.Sandbox,
+    "mcp-clients.json": shelf._Clients,
+    "mcp ticket": asking.Ticket,
+    "tool-annotations.json": annotations._Document,
+    "tool-annotations.json argument": annotations._ArgumentEntry,
+    "teams.yaml": teams.Roster,
+    "teams usage": teams.CompanyFigures,
+    "teams log": list[LogLine],
+    "verify": list[inspection.Inspection],
+    "rewind": rewinding.RewindPlan,
+    "audit --stats": audit.AuditStats,
+}
+"""Everything that is read back, or that a program reads from us."""
+
+ID = "session-id"
+
+
+@cache
+def structs() -> dict[str, list[str]]:
+    """Every field of every struct as a path with the kinds of value it may have."""
+    return {name: sorted(set(_paths(inspect.type_info(kind), ""))) for name, kind in STRUCTS.items()}
+
+
+@cache
+def required() -> dict[str, list[str]]:
+    """The fields that data without them cannot be read for."""
+    return {name: sorted(set(_required(inspect.type_info(kind), ""))) for name, kind in STRUCTS.items()}
+
+
+@cache
+def names() -> dict[str, list[str]]:
+    """Every other name."""
+    return {
+        "error codes": sorted(set(_codes(HoldfastError))),
+        "files": sorted(set(_files())),
+        "archive files": sorted(set(_archive_files())),
+        "tables": sorted(set(_columns())),
+        "operations": sorted(set(_operations())),
+        "policies": sorted(set(_policies())),
+        "policy fields": sorted([*parse.POLICY_FIELDS, *(f"rule.{name}" for name in parse.RULE_FIELDS)]),
+        "principals": sorted([core.PERSON, core.AGENT, core.EXTERNAL]),
+        "variables": sorted(set(_variables())),
+        "lisp image": sorted(
+            f"{kind.__name__}.{field}" for kind, fields in image._FIELDS.items() for field in fields
+        ),
+        "lisp machine": sorted([*saving._REGISTERS, *saving._COUNTS]),
+    }
+
+
+@cache
+def constants() -> dict[str, object]:
+    """What must not change at all: data that says another is refused."""
+    return {
+        "event format": FORMAT,
+        "database application": database.APPLICATION_ID,
+        "database version": database.VERSION,
+        "seal": seal._MAGIC.decode(),
+        "lisp image format": image.FORMAT,
+        "lisp machine version": compiler.VERSION,
+        "lisp engine version": lisp.VERSION,
+        "pins format": pins.FORMAT,
+        "wire format": translation.WIRE_FORMAT,
+        "exit codes": sorted(exits.MEANINGS),
+        "order of lisp image fields": {kind.__name__: list(each) for kind, each in image._FIELDS.items()},
+    }
+
+
+def _paths(kind: inspect.Type, above: str) -> Iterator[str]:
+    match kind:
+        case inspect.StructType():
+            here = above if kind.tag is None else f"{above}({kind.tag_field}={kind.tag})"
+            if kind.tag is not None:
+                yield here
+            for field in kind.fields:
+                yield from _paths(field.type, f"{here}.{field.encode_name}")
+        case inspect.UnionType():
+            for each in kind.types:
+                yield from _paths(each, above)
+        case inspect.LiteralType():
+            for value in kind.values:
+                yield f"{above} = {value}"
+        case inspect.DictType():
+            yield from _paths(kind.value_type, f"{above}{{}}")
+        case inspect.VarTupleType() | inspect.ListType():
+            yield from _paths(kind.item_type, f"{above}[]")
+        case _:
+            yield f"{above}: {type(kind).__name__.removesuffix('Type').lower()}"
+
+
+def _required(kind: inspect.Type, above: str) -> Iterator[str]:
+    match kind:
+        case inspect.StructType():
+            here = above if kind.tag is None else f"{above}({kind.tag_field}={kind.tag})"
+            for field in kind.fields:
+                if field.required:
+                    yield f"{here}.{field.encode_name}"
+                yield from _required(field.type, f"{here}.{field.encode_name}")
+        case inspect.UnionType():
+            for each in kind.types:
+                yield from _required(each, above)
+        case inspect.DictType():
+            yield from _required(kind.value_type, f"{above}{{}}")
+        case inspect.VarTupleType() | inspect.ListType():
+            yield from _required(kind.item_type, f"{above}[]")
+        case _:
+            pass
+
+
+def _codes(kind: type[HoldfastError]) -> Iterator[str]:
+    yield kind.code
+    for each in kind.__subclasses__():
+        yield from _codes(each)
+
+
+def _files() -> Iterator[str]:
+    root = Path("/").resolve() / "no-such-home"
+    place = home.Home(root)
+    for name, member in vars(home.Home).items():
+        if isinstance(member, property):
+            yield str(getattr(place, name).relative_to(root))
+        elif name in ("session_folder", "workspace", "escalations", "inbox", "purse", "signs", "audit"):
+            yield str(getattr(place, name)(ID).relative_to(root))
+    listed = shelf.Shelf(root)
+    for path in (listed.servers_file, listed.annotations_file, listed._clients_file, listed.pins._path):
+        assert path is not None
+        yield path.name
+    yield commits.UndoJournal(Path())._file.name
+    yield str(PROJECT_CONFIG)
+    yield str(load.PROJECT_POLICY)
+
+
+def _archive_files() -> Iterator[str]:
+    manifest = portable.Manifest(session=core.SessionId(ID), events=0, last_hash="", exported_ms=0)
+    file = io.BytesIO()
+    portable.pack(file, manifest, (), [("digest", b"content")])
+    with zipfile.ZipFile(file) as archive:
+        yield from archive.namelist()
+
+
+def _columns() -> Iterator[str]:
+    schema = resources.files(database.__package__) / "sql" / "schema.sql"
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(schema.read_text())
+        for kind, name in connection.execute("SELECT type, name FROM sqlite_master").fetchall():
+            yield f"{kind} {name}"
+            if kind == "table":
+                for _, column, type, *_ in connection.execute(f"PRAGMA table_info({name})").fetchall():
+                    yield f"{kind} {name}.{column} {type}"
+
+
+def _operations() -> Iterator[str]:
+    for name, tool in catalogue.KNOWN_TOOLS.items():
+        yield name
+        for argument, roles in (tool.roles or {}).items():
+            yield f"{name} {argument}: {', '.join(roles.default)}"
+
+
+def _policies() -> Iterator[str]:
+    for name in policy.named_policies():
+        yield name
+        loaded = policy.load_policy(name)
+        assert isinstance(loaded, policy.RulePolicy)
+        for rule in loaded.document.rules:
+            yield f"{name} {rule.name}: {rule.verdict}"
+
+
+def _variables() -> Iterator[str]:
+    """Variables of the environment, wherever the source names one."""
+    [root] = holdfast.__path__
+    for path in Path(root).rglob("*.py"):
+        yield from set(re.findall(r"\bHOLDFAST_[A-Z]+(?:_[A-Z]+)*\b", path.read_text(encoding="utf-8")))
+
+
+if __name__ == "__main__":
+    found = {"structs": structs(), "required": required(), "names": names(), "constants": constants()}
+    DATA.write_text(json.dumps(found, indent=1) + "\n")

@@ -1,0 +1,29 @@
+"""Names on disk and on the wire are there to stay: what version 0.1 reads and writes, every later version reads."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.compat import formats
+
+PINNED: dict[str, Any] = json.loads(formats.DATA.read_text())
+
+
+@pytest.mark.parametrize("name", PINNED["structs"])
+def test_every_field_tag_and_value_is_still_known(name: str) -> None:
+    assert set(PINNED["structs"][name]) - set(formats.structs()[name]) == set()
+
+
+@pytest.mark.parametrize("name", PINNED["required"])
+def test_no_field_became_required(name: str) -> None:
+    assert set(formats.required()[name]) - set(PINNED["required"][name]) == set()
+
+
+@pytest.mark.parametrize("name", PINNED["names"])
+def test_every_name_is_still_there(name: str) -> None:
+    assert set(PINNED["names"][name]) - set(formats.names()[name]) == set()
+
+
+@pytest.mark.parametrize("name", PINNED["constants"])
+def test_no_version_changed(name: str) -> None:
+    assert json.loads(json.dumps(formats.constants()[name])) == PINNED["constants"][name]
