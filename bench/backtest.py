@@ -35,7 +35,7 @@ from holdfast.core.events import (
     SessionOpened,
     TurnEnded,
 )
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, SqliteStore
 
 SESSIONS = 200
 CALLS_A_TURN = 4
@@ -75,7 +75,7 @@ def _run(home: str) -> tuple[float, float]:
 
 async def _fill(home: Home) -> None:
     home.prepare()
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     opened = SessionOpened(
         principal=PERSON, folder="/p", workspace="/p", policy=POLICY, policy_digest="", model="m"
     )

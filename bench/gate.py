@@ -18,9 +18,9 @@ from pathlib import Path
 from bench.policy import SIZES, WITH_PATHS, WITHOUT_PATHS, median
 from holdfast.core import PERSON, Call, FunctionToolset, Parked, SystemClock, Tool, Verdict, call_id
 from holdfast.core.events import MessagePosted, SessionOpened
-from holdfast.gate import Gate, GateSettings, Rendezvous
+from holdfast.gate import ApprovalFiles, Gate, GateSettings
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import EmbeddedStore, Home, Journal
+from holdfast.store import Home, Journal, SqliteStore
 
 CALLS = 400
 IN_A_ROW = 20
@@ -80,7 +80,7 @@ class _Disk:
 async def _measure(folder: Path) -> tuple[float, float, float, float, float, float]:
     home = Home(folder / "home")
     home.prepare()
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     disk = _Disk(folder)
     try:
         raw, one, both = await _in_turn(disk, await _gate(store), await _gate(store))
@@ -93,7 +93,7 @@ async def _measure(folder: Path) -> tuple[float, float, float, float, float, flo
     return raw, one, both, many, answer, polled
 
 
-async def _gate(store: EmbeddedStore, verdict: Verdict = "allow") -> tuple[Gate, Journal]:
+async def _gate(store: SqliteStore, verdict: Verdict = "allow") -> tuple[Gate, Journal]:
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     journal = await store.create(opened)
     await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
@@ -143,9 +143,9 @@ async def _many(made: list[tuple[Gate, Journal]]) -> float:
     return (time.perf_counter() - begun) / (each * len(made)) * 1000
 
 
-async def _answers(store: EmbeddedStore, folder: Path) -> float:
+async def _answers(store: SqliteStore, folder: Path) -> float:
     gate, journal = await _gate(store, "escalate")
-    meeting = Rendezvous(folder, gate=gate, journal=journal)
+    meeting = ApprovalFiles(folder, gate=gate, journal=journal)
     await meeting.open()
     times = []
     for number in range(1, ANSWERS + 1):

@@ -32,7 +32,7 @@ from holdfast.core.events import (
     SessionOpened,
 )
 from holdfast.core.ids import CallId
-from holdfast.store import EmbeddedStore, Home, Journal, search
+from holdfast.store import Home, Journal, SqliteStore, search
 
 SCALE = float(os.environ.get("BENCH_STORE_SCALE", "1"))
 LENGTHS = (10, 1_000, 10_000)
@@ -52,7 +52,7 @@ class Ours:
     at_once = 200
 
     async def start(self, folder: Path) -> None:
-        self._store = await EmbeddedStore.start(Home(folder), clock=SystemClock())
+        self._store = await SqliteStore.start(Home(folder), clock=SystemClock())
         self._journals: dict[str, Journal] = {}
 
     async def create(self, session: str) -> None:

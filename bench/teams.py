@@ -26,8 +26,8 @@ from tests.teams.goose import of_goose
 from tests.teams.test_claude import environ, of_claude
 
 from holdfast.core import JsonObject, Principal, Returned, SystemClock
-from holdfast.store import EmbeddedStore, Home
-from holdfast.teams import Letter, Pair, Roster
+from holdfast.store import Home, SqliteStore
+from holdfast.teams import Pair, Roster, TeamMessage
 from holdfast.teams.claude.agent import ClaudeAgent
 
 ROUNDS = int(os.environ.get("ROUNDS", "10"))
@@ -38,8 +38,8 @@ async def _allow(tool: str, arguments: JsonObject) -> Returned:
     return Returned()
 
 
-def _letter() -> Letter:
-    return Letter(id=str(uuid4()), text="hi", sender="alpha", principal=Principal("team:alpha"))
+def _letter() -> TeamMessage:
+    return TeamMessage(id=str(uuid4()), text="hi", sender="alpha", principal=Principal("team:alpha"))
 
 
 async def _timed(work: Callable[[], Awaitable[object]]) -> float:
@@ -53,7 +53,7 @@ async def measure(folder: Path) -> dict[str, list[float]]:
     clock = SystemClock()
     home = Home(folder / "home")
     home.prepare()
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     times: dict[str, list[float]] = {"program, warm": [], "pooled, warm": [], "a start each": []}
     async with StubServer(respond, size=1000) as stub:
         on = of_claude(folder / "p")
@@ -83,7 +83,7 @@ async def measure_store(folder: Path) -> dict[str, float]:
     clock = SystemClock()
     home = Home(folder / "home-store")
     home.prepare()
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     (folder / "q").mkdir()
     on = roster("alpha", "beta", project=str(folder / "q"))
     pairs = [Pair(sender="alpha", receiver="beta", thread=f"t{n}") for n in range(PAIRS)]

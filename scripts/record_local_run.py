@@ -22,7 +22,7 @@ from holdfast.app import Runtime
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.tables import audit_table
 from holdfast.core import Escalation, Ok, Outcome, Proposed, Response
-from holdfast.models import QWEN_CODER, ModelSettings, open_model
+from holdfast.models import QWEN_CODER, ModelSettings, create_model
 
 TASKS = (
     "Count the lines of /workspace/notes.txt and write the number into /workspace/count.txt.",
@@ -71,7 +71,7 @@ async def record(spec: str, threads: int) -> str:
         workspace.mkdir()
         (workspace / "notes.txt").write_text(NOTES)
         (place / "policy.yaml").write_text(POLICY)
-        model = open_model(
+        model = create_model(
             spec, settings=ModelSettings(total_seconds=3600, max_tokens=300, local_threads=threads)
         )
         runtime = await Runtime.start(home=place / "home")

@@ -24,10 +24,10 @@ from holdfast.core import (
     Tool,
 )
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelMissing, PathRefused, SessionHeld
-from holdfast.models import QWEN_CODER, ModelSettings, ScriptedModel, open_model, say
+from holdfast.models import QWEN_CODER, ModelSettings, ScriptedModel, create_model, say
 from holdfast.models.provider import ProviderModel
 from holdfast.policy import FixedPolicy
-from holdfast.session import Gatekeeper, Session, Settings
+from holdfast.session import ExternalAgentSession, Session, Settings
 from holdfast.store import Home
 
 LOOK = Tool(name="desk.look", parameters={"type": "object"}, roles={})
@@ -143,7 +143,7 @@ async def test_a_fork_goes_on_with_the_policy_its_parent_had_changed_to(tmp_path
 # -- a gate without an agent of ours
 
 
-async def ask(keeper: Gatekeeper, operation: str) -> object:
+async def ask(keeper: ExternalAgentSession, operation: str) -> object:
     return await keeper.submit(
         Call(id=await keeper.next_call(), operation=operation, arguments={}, principal=EXTERNAL)
     )
@@ -194,7 +194,7 @@ async def test_two_foreign_agents_do_not_sweep_away_each_others_questions(tmp_pa
     runtime = await Runtime.start(home=tmp_path / "home")
     folder = tmp_path / "questions"
 
-    def entering() -> AbstractAsyncContextManager[Gatekeeper]:
+    def entering() -> AbstractAsyncContextManager[ExternalAgentSession]:
         return runtime.gate(
             DESK,
             workspace=tmp_path,
@@ -266,7 +266,7 @@ async def test_a_model_that_was_opened_for_a_session_is_closed_with_it_and_no_ot
     is_ours: bool, tmp_path: Path
 ) -> None:
     spec = "server:http://127.0.0.1:9/v1#nobody"
-    given = open_model(spec)
+    given = create_model(spec)
     runtime = await Runtime.start(home=tmp_path / "home")
     session = await runtime.create(model=spec if is_ours else given)
     model = session._asking.model

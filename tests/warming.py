@@ -11,7 +11,7 @@ from tests.teams import goose
 from tests.teams import installed as claude
 
 from holdfast.core.errors import HoldfastError
-from holdfast.guests.wasi import Workers
+from holdfast.guests.wasi import WorkerPool
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def _get(what: str, get: Callable[[], None]) -> None:
 
 def _component() -> None:
     async def build() -> None:
-        workers = Workers(key=KEY, cache=cache_folder("wasi"))
+        workers = WorkerPool(key=KEY, cache=cache_folder("wasi"))
         await workers.prepare()
         await workers.close()
 

@@ -12,7 +12,7 @@ from holdfast.core.events import SessionOpened
 from holdfast.guests import Engine, ScriptedEngine
 from holdfast.models import Model, ScriptedModel, ScriptedReply
 from holdfast.policy import FixedPolicy, LexicalPaths, Policy
-from holdfast.session import Parts, Session, Settings, assemble
+from holdfast.session import Session, SessionParts, Settings, build_session
 from holdfast.store import MemoryStore, Store
 from holdfast.world import MemoryWorld, StagedWorld, World
 
@@ -49,7 +49,7 @@ async def memory_session(
         model=model.name,
         limits=limits or Limits(),
     )
-    parts = Parts(
+    parts = SessionParts(
         journal=await store.create(opened),
         store=store,
         staged=StagedWorld(world or MemoryWorld()),
@@ -62,7 +62,7 @@ async def memory_session(
         clock=clock,
         can_ask=can_ask,
     )
-    session = await assemble(parts)
+    session = await build_session(parts)
     try:
         yield session
     finally:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from holdfast.app import Runtime
 from holdfast.core import Escalation, FunctionToolset, JsonObject, Response, Tool, encode
-from holdfast.core.events import CallSettled, Recorded, TurnEnded
+from holdfast.core.events import CallSettled, RecordedEvent, TurnEnded
 from holdfast.guests import Engines, Guest, Sandbox, ScriptedEngine, StagedContents, script
 from holdfast.models import OnText, Prompt, Reply, ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy
@@ -95,7 +95,7 @@ async def live(folder: Path, engine: str, *, dies_after: int | None) -> None:
             session=SESSION, model=model, policy=POLICY, toolsets=[mail], approver=approve, workspace=project
         )
 
-        def die(entry: Recorded) -> None:
+        def die(entry: RecordedEvent) -> None:
             if entry.seq == dies_after:
                 os.kill(os.getpid(), signal.SIGKILL)
 

@@ -1,7 +1,7 @@
 """A sandbox that has to be built first: the turn waits for it, and is charged for its own work alone."""
 
 from holdfast.core import Answer, FakeClock, Limits, Ok
-from holdfast.core.errors import EngineUnready
+from holdfast.core.errors import EngineNotBuilt
 from holdfast.core.events import Noted, RunStarted
 from holdfast.guests import Capabilities, Guest, OnCall, Run, RunRequest, ScriptedEngine, script
 from holdfast.models import ScriptedReply, use
@@ -26,7 +26,7 @@ class Unbuilt:
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
         if not self._is_built:
-            raise EngineUnready("it is built first", make_ready=self._build)
+            raise EngineNotBuilt("it is built first", make_ready=self._build)
         return await self._guest.run(request, on_call)
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:

@@ -19,7 +19,7 @@ from holdfast.core.events import (
     CallIntended,
     CallSettled,
     ModelReplied,
-    Recorded,
+    RecordedEvent,
     RunEnded,
     RunParked,
     RunStarted,
@@ -29,7 +29,7 @@ from holdfast.core.events import (
 from holdfast.guests import ScriptedEngine, script
 from holdfast.models import Reply, ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.session import Parts, Session, Settings, assemble
+from holdfast.session import Session, SessionParts, Settings, build_session
 from holdfast.store import MemoryStore
 from holdfast.world import MemoryWorld, StagedWorld
 
@@ -64,7 +64,7 @@ POLICY = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.d
 class Life:
     """One process: its own store with what survived, the mail it sent, the outcome it came to."""
 
-    def __init__(self, recorded: Sequence[Recorded] = (), blobs: Sequence[bytes] = ()) -> None:
+    def __init__(self, recorded: Sequence[RecordedEvent] = (), blobs: Sequence[bytes] = ()) -> None:
         self.clock = FakeClock()
         self.store = MemoryStore(clock=self.clock)
         self.recorded = recorded
@@ -78,8 +78,8 @@ class Life:
         if len(self.recorded) > 1:
             await journal.append(*(entry.event for entry in self.recorded[1:]), blobs=self.blobs)
         mail = FunctionToolset({SEND.name: (SEND, lambda arguments: self.sent.append(str(arguments["to"])))})
-        session = await assemble(
-            Parts(
+        session = await build_session(
+            SessionParts(
                 journal=journal,
                 store=self.store,
                 staged=StagedWorld(world),
@@ -129,7 +129,7 @@ def files() -> MemoryWorld:
     return world
 
 
-async def whole(mode: str) -> tuple[list[Recorded], list[bytes], Outcome]:
+async def whole(mode: str) -> tuple[list[RecordedEvent], list[bytes], Outcome]:
     life = Life()
     session = await life.open(files(), mode)
     outcome = await session.send("go")
@@ -138,7 +138,7 @@ async def whole(mode: str) -> tuple[list[Recorded], list[bytes], Outcome]:
     return recorded, [await life.store.blob(name) for name in sorted(names)], outcome
 
 
-def _blobs_of(entry: Recorded) -> list[str]:
+def _blobs_of(entry: RecordedEvent) -> list[str]:
     match event := entry.event:
         case RunEnded():
             found = [event.state]
@@ -163,7 +163,7 @@ async def test_a_turn_cut_off_after_any_event_comes_to_the_same_end(mode: str) -
         await check_cut(recorded[:kept], blobs, outcome, mode)
 
 
-async def check_cut(prefix: list[Recorded], blobs: list[bytes], outcome: Outcome, mode: str) -> None:
+async def check_cut(prefix: list[RecordedEvent], blobs: list[bytes], outcome: Outcome, mode: str) -> None:
     life = Life(prefix, blobs)
     world = files()
     settled = {entry.event.call for entry in prefix if isinstance(entry.event, CallSettled)}

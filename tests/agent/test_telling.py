@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent.tool_replies import MAX_RETURN_CHARACTERS, told
+from holdfast.agent.tool_replies import MAX_RETURN_CHARACTERS, run_text
 from holdfast.core import JsonObject, Limits, Nonconverged, Ok, ToolMessage
 from holdfast.core.events import RunEnded
 from holdfast.guests import script
@@ -32,13 +32,13 @@ def ended(**fields: object) -> RunEnded:
 def test_whatever_a_run_gives_back_the_model_is_told_a_bounded_text(
     printed: str, error: str, status: str, value: object
 ) -> None:
-    text, is_error = told(ended(printed=printed, error=error, status=status, value=value))
+    text, is_error = run_text(ended(printed=printed, error=error, status=status, value=value))
     assert 0 < len(text) <= MAX_RETURN_CHARACTERS + SOME_WORDS
     assert is_error == (status != "ok")
 
 
 def test_of_a_long_output_beginning_and_end_are_kept_and_the_gap_is_said() -> None:
-    text, _ = told(ended(printed="first" + "x" * 100_000 + "last"))
+    text, _ = run_text(ended(printed="first" + "x" * 100_000 + "last"))
     assert text.startswith("first")
     assert text.endswith("last")
     assert "characters left out" in text

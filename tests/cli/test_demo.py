@@ -18,10 +18,10 @@ from holdfast.core.events import (
     CallSettled,
     EscalationAnswered,
     ModelReplied,
-    Recorded,
+    RecordedEvent,
     TurnEnded,
 )
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, SqliteStore
 
 DYING_DEMO = """
 import os, signal, sys
@@ -62,9 +62,9 @@ def holdfast(*words: str, home: Path, **options: object) -> subprocess.Completed
     )
 
 
-def journal_of(home: Path) -> list[Recorded]:
-    async def read() -> list[Recorded]:
-        store = await EmbeddedStore.start(Home(home / "holdfast"), clock=FakeClock())
+def journal_of(home: Path) -> list[RecordedEvent]:
+    async def read() -> list[RecordedEvent]:
+        store = await SqliteStore.start(Home(home / "holdfast"), clock=FakeClock())
         try:
             [session] = await store.sessions()
             return list(await store.read(session.id))

@@ -5,11 +5,11 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.approvals.key_guard import QUIET_SECONDS, SETTLE_SECONDS, KeyGuard
+from holdfast.cli.approvals.key_guard import QUIET_SECONDS, SETTLE_SECONDS, AccidentGuard
 from holdfast.core import FakeClock
 
 
-def after(clock: FakeClock, seconds: float, guard: KeyGuard, key: str) -> str | None:
+def after(clock: FakeClock, seconds: float, guard: AccidentGuard, key: str) -> str | None:
     clock.advance(seconds)
     chosen = guard.chosen()
     guard.press(key)
@@ -18,7 +18,7 @@ def after(clock: FakeClock, seconds: float, guard: KeyGuard, key: str) -> str | 
 
 def test_a_key_that_stands_alone_counts() -> None:
     clock = FakeClock()
-    guard = KeyGuard(clock)
+    guard = AccidentGuard(clock)
     after(clock, 1.0, guard, "1")
     assert guard.chosen() is None, "not before there was silence after it"
     clock.advance(2 * QUIET_SECONDS)
@@ -28,7 +28,7 @@ def test_a_key_that_stands_alone_counts() -> None:
 
 def test_no_key_counts_in_the_first_moments() -> None:
     clock = FakeClock()
-    guard = KeyGuard(clock)
+    guard = AccidentGuard(clock)
     after(clock, SETTLE_SECONDS - 0.01, guard, "1")
     clock.advance(5)
     assert guard.chosen() is None
@@ -36,7 +36,7 @@ def test_no_key_counts_in_the_first_moments() -> None:
 
 def test_no_key_of_a_burst_counts_neither_the_first_nor_the_last() -> None:
     clock = FakeClock()
-    guard = KeyGuard(clock)
+    guard = AccidentGuard(clock)
     clock.advance(2)
     chosen = [after(clock, 0.05, guard, key) for key in "1111"]
     clock.advance(5)
@@ -46,7 +46,7 @@ def test_no_key_of_a_burst_counts_neither_the_first_nor_the_last() -> None:
 @given(st.lists(st.tuples(st.floats(0, 0.149), st.sampled_from("123456789\r\ny ")), max_size=60))
 def test_whatever_is_typed_fast_approves_nothing(keys: list[tuple[float, str]]) -> None:
     clock = FakeClock()
-    guard = KeyGuard(clock)
+    guard = AccidentGuard(clock)
     assert all(after(clock, gap, guard, key) is None for gap, key in keys)
     clock.advance(QUIET_SECONDS)
     last = guard.chosen()
@@ -57,6 +57,6 @@ def test_whatever_is_typed_fast_approves_nothing(keys: list[tuple[float, str]]) 
 def test_ten_thousand_random_keys_around_the_appearance_approve_nothing() -> None:
     chance = random.Random(1)
     clock = FakeClock()
-    guard = KeyGuard(clock)
+    guard = AccidentGuard(clock)
     for _ in range(10_000):
         assert after(clock, chance.uniform(0.0001, 0.14), guard, chance.choice("123456789\r\n")) is None

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.terminals import terminal
 from tests.cli.test_task import holdfast, script
 
-from holdfast.cli.terminal.wrap import cells, cut, fold, padded, shortened, wrapped
+from holdfast.cli.terminal.wrap import cell_width, clip, ellipsize, fold, pad, wrap
 from holdfast.cli.views.session_table import row, sentence, span
 from holdfast.core import SessionId
 from holdfast.store import SessionSummary
@@ -45,7 +45,7 @@ def test_at_a_terminal_it_is_a_table_whose_numbers_stand_below_their_heading(
     assert (two[:end].split()[-1], wide[:end].split()[-1]) == ("2", "1")
     assert "$0.00 " in two
     assert two.count(str(home)[-12:]) == 1
-    assert all(cells(line) <= int(columns) for line in shown)
+    assert all(cell_width(line) <= int(columns) for line in shown)
 
 
 def test_in_a_pipe_and_in_plain_mode_every_line_says_what_its_numbers_are(home: Path) -> None:
@@ -92,25 +92,25 @@ def test_a_file_goes_to_stdout_and_a_folder_does_not(tmp_path: Path) -> None:
 
 
 def test_wide_letters_are_counted_as_the_room_they_take() -> None:
-    assert [cells(text) for text in ("abc", "数字", "e\u0301", "🪢", "")] == [3, 4, 1, 2, 0]
-    assert [shortened("数字 ab", width) for width in (1, 3, 5, 6, 7)] == [
+    assert [cell_width(text) for text in ("abc", "数字", "e\u0301", "🪢", "")] == [3, 4, 1, 2, 0]
+    assert [ellipsize("数字 ab", width) for width in (1, 3, 5, 6, 7)] == [
         "…",
         "数…",
         "数字…",
         "数字…",
         "数字 ab",
     ]
-    assert [cut("数字ab", width) for width in (0, 1, 3, 5)] == ["", "", "数", "数字a"]
-    assert padded("数", 4) == "数  "
-    assert wrapped("two words", 5) == ["two", "words"]
-    assert wrapped("数字数字 end", 5) == ["数字", "数字", "end"]
-    assert wrapped("", 5) == [""]
+    assert [clip("数字ab", width) for width in (0, 1, 3, 5)] == ["", "", "数", "数字a"]
+    assert pad("数", 4) == "数  "
+    assert wrap("two words", 5) == ["two", "words"]
+    assert wrap("数字数字 end", 5) == ["数字", "数字", "end"]
+    assert wrap("", 5) == [""]
 
 
 def test_a_folded_line_of_wide_letters_is_never_wider_than_the_terminal() -> None:
     folded = fold(f"  why it asks:   {'数字を数える ' * 12}", 60).split("\n")
     assert len(folded) > 2
-    assert all(cells(line) <= 60 for line in folded)
+    assert all(cell_width(line) <= 60 for line in folded)
     assert all(line.startswith(" " * 17) for line in folded[1:])
 
 

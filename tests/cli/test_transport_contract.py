@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.cli.chat.chat import Talk
+from holdfast.cli.chat.chat import Chat
 from holdfast.cli.terminal.keyboard import LineKeyboard
 from holdfast.cli.terminal.line_editor import PlainLines
 from holdfast.cli.terminal.screen import PlainScreen
@@ -31,7 +31,7 @@ async def _terminal(runtime: Runtime, session: Session, messages: list[str]) -> 
     session.follow(lambda entry: answered.put_nowait(None) if isinstance(entry.event, TurnEnded) else None)
     lines = LineKeyboard(reading, write=lambda _: None)
     screen = PlainScreen()
-    talk = Talk(runtime=runtime, screen=screen, keyboard=lines)
+    talk = Chat(runtime=runtime, screen=screen, keyboard=lines)
     talk.source = PlainLines(screen, lines)
     talking = asyncio.create_task(talk.run(session))
     for message in messages:

@@ -19,22 +19,29 @@ import msgspec.inspect as inspect
 
 import holdfast
 from holdfast import agent, core, guests, mcp, models, policy, session, store, teams, world  # noqa: F401
-from holdfast.cli import exits
-from holdfast.cli.team_tables import LogLine
-from holdfast.config.loading import PROJECT_CONFIG, ProjectSettings
+from holdfast.cli import exit_codes
+from holdfast.cli.views.team_tables import LogLine
+from holdfast.config.load import PROJECT_CONFIG, ProjectSettings
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import FORMAT, AnyEvent
-from holdfast.gate import audit, foreign_requests, inbox, purse, rendezvous
-from holdfast.guests import seal
-from holdfast.guests.lisp import compiler, image, saving
+from holdfast.gate import approval_files, audit, control_requests, tree_budget_file
+from holdfast.guests import signed_snapshot
 from holdfast.guests.lisp import engine as lisp
-from holdfast.guests.python import progress
-from holdfast.mcp import annotations, asking, pins, sandbox, shelf, specs
-from holdfast.models import translation
-from holdfast.policy import catalogue, load, parse
-from holdfast.session import rewinding
-from holdfast.store import database, fold, home, inspection, portable
-from holdfast.world import commits, manifests
+from holdfast.guests.lisp.vm import compiler, image, snapshot
+from holdfast.guests.python import state as python_state
+from holdfast.mcp.config import files as mcp_files
+from holdfast.mcp.config import sandbox, servers
+from holdfast.mcp.proxy import approvals
+from holdfast.mcp.trust import argument_roles, pins
+from holdfast.models import translate
+from holdfast.policy import load, parser, tool_roles
+from holdfast.session import rewind_fork
+from holdfast.store import home, summary
+from holdfast.store.archive import format as archive_format
+from holdfast.store.recovery import inspect as inspection
+from holdfast.store.sqlite import database
+from holdfast.world.restore_points import manifest
+from holdfast.world.staging import commit
 
 DATA = Path(__file__).parent / "data" / "formats.json"
 
@@ -43,33 +50,33 @@ STRUCTS: dict[str, Any] = {
     "config.toml": session.Settings,
     ".holdfast/config.toml": ProjectSettings,
     "grants.json": tuple[core.Grant, ...],
-    "purse.json": purse._Content,
-    "inbox": inbox.AnyErrand,
-    "escalations/request": rendezvous._Request,
-    "escalations/response": rendezvous._Answer,
-    "escalations/request of another program": foreign_requests.ForeignRequest,
+    "purse.json": tree_budget_file._Content,
+    "inbox": control_requests.AnyControlRequest,
+    "escalations/request": approval_files._Request,
+    "escalations/response": approval_files._Answer,
+    "escalations/request of another program": approval_files.ExternalRequest,
     "audit.jsonl": audit.AuditEntry,
-    "commit.undo": commits.UndoHead,
-    "restore point": manifests.Manifest,
-    "session.tally": fold.Tally,
-    "archive manifest.json": portable.Manifest,
-    "archive events.jsonl": portable._Head,
-    "python state": progress.State,
-    "python parked run": progress.ParkedRun,
-    "model wire": translation.Wire,
+    "commit.undo": commit.UndoHead,
+    "restore point": manifest.Manifest,
+    "session.tally": summary.SummaryState,
+    "archive manifest.json": archive_format.Manifest,
+    "archive events.jsonl": archive_format._Head,
+    "python state": python_state.State,
+    "python parked run": python_state.ParkedRun,
+    "model wire": translate.ProviderPayload,
     "script of a model": list[str | models.Reply],
     "mcp-pins.json": pins._Document,
-    "mcp-servers.json": specs._Entry,
+    "mcp-servers.json": servers._Entry,
     "mcp-servers.json sandbox": sandbox.Sandbox,
-    "mcp-clients.json": shelf._Clients,
-    "mcp ticket": asking.Ticket,
-    "tool-annotations.json": annotations._Document,
-    "tool-annotations.json argument": annotations._ArgumentEntry,
+    "mcp-clients.json": mcp_files._Clients,
+    "mcp ticket": approvals.Ticket,
+    "tool-annotations.json": argument_roles._Document,
+    "tool-annotations.json argument": argument_roles._ArgumentEntry,
     "teams.yaml": teams.Roster,
-    "teams usage": teams.CompanyFigures,
+    "teams usage": teams.TeamsStats,
     "teams log": list[LogLine],
     "verify": list[inspection.Inspection],
-    "rewind": rewinding.RewindPlan,
+    "rewind": rewind_fork.RewindPlan,
     "audit --stats": audit.AuditStats,
 }
 """Everything that is read back, or that a program reads from us."""
@@ -99,13 +106,13 @@ def names() -> dict[str, list[str]]:
         "tables": sorted(set(_columns())),
         "operations": sorted(set(_operations())),
         "policies": sorted(set(_policies())),
-        "policy fields": sorted([*parse.POLICY_FIELDS, *(f"rule.{name}" for name in parse.RULE_FIELDS)]),
+        "policy fields": sorted([*parser.POLICY_FIELDS, *(f"rule.{name}" for name in parser.RULE_FIELDS)]),
         "principals": sorted([core.PERSON, core.AGENT, core.EXTERNAL]),
         "variables": sorted(set(_variables())),
         "lisp image": sorted(
             f"{kind.__name__}.{field}" for kind, fields in image._FIELDS.items() for field in fields
         ),
-        "lisp machine": sorted([*saving._REGISTERS, *saving._COUNTS]),
+        "lisp machine": sorted([*snapshot._REGISTERS, *snapshot._COUNTS]),
     }
 
 
@@ -116,13 +123,13 @@ def constants() -> dict[str, object]:
         "event format": FORMAT,
         "database application": database.APPLICATION_ID,
         "database version": database.VERSION,
-        "seal": seal._MAGIC.decode(),
+        "seal": signed_snapshot._MAGIC.decode(),
         "lisp image format": image.FORMAT,
         "lisp machine version": compiler.VERSION,
         "lisp engine version": lisp.VERSION,
         "pins format": pins.FORMAT,
-        "wire format": translation.WIRE_FORMAT,
-        "exit codes": sorted(exits.MEANINGS),
+        "wire format": translate.WIRE_FORMAT,
+        "exit codes": sorted(exit_codes.MEANINGS),
         "order of lisp image fields": {kind.__name__: list(each) for kind, each in image._FIELDS.items()},
     }
 
@@ -182,19 +189,19 @@ def _files() -> Iterator[str]:
             yield str(getattr(place, name).relative_to(root))
         elif name in ("session_folder", "workspace", "escalations", "inbox", "purse", "signs", "audit"):
             yield str(getattr(place, name)(ID).relative_to(root))
-    listed = shelf.Shelf(root)
+    listed = mcp_files.McpFiles(root)
     for path in (listed.servers_file, listed.annotations_file, listed._clients_file, listed.pins._path):
         assert path is not None
         yield path.name
-    yield commits.UndoJournal(Path())._file.name
+    yield commit.UndoJournal(Path())._file.name
     yield str(PROJECT_CONFIG)
     yield str(load.PROJECT_POLICY)
 
 
 def _archive_files() -> Iterator[str]:
-    manifest = portable.Manifest(session=core.SessionId(ID), events=0, last_hash="", exported_ms=0)
+    described = archive_format.Manifest(session=core.SessionId(ID), events=0, last_hash="", exported_ms=0)
     file = io.BytesIO()
-    portable.pack(file, manifest, (), [("digest", b"content")])
+    archive_format.pack(file, described, (), [("digest", b"content")])
     with zipfile.ZipFile(file) as archive:
         yield from archive.namelist()
 
@@ -211,7 +218,7 @@ def _columns() -> Iterator[str]:
 
 
 def _operations() -> Iterator[str]:
-    for name, tool in catalogue.KNOWN_TOOLS.items():
+    for name, tool in tool_roles.KNOWN_TOOLS.items():
         yield name
         for argument, roles in (tool.roles or {}).items():
             yield f"{name} {argument}: {', '.join(roles.default)}"

@@ -22,14 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import holdfast
-from holdfast.cli.team_board import opened_board
+from holdfast.cli.open_teams import opened_board
 from holdfast.core import SystemClock
-from holdfast.mcp import Shelf
+from holdfast.mcp import McpFiles
 from holdfast.store import Home
-from holdfast.teams import Letter, Pair, load_roster
-from holdfast.teams.mailbox import Mailbox
-from holdfast.teams.outbox import Outbox
-from holdfast.teams.postbox import Postbox
+from holdfast.teams import Pair, TeamMessage, load_roster
+from holdfast.teams.pair_log import Notices, PairLog, QueuedMessages
 
 BASE = Path("/tmp/holdfast-compat")
 HOME = BASE / "holdfast"
@@ -191,7 +189,7 @@ def configure() -> None:
     (HOME / "policies" / "asking.yaml").write_text(POLICY)
     run("mcp", "add", "notes", "--", "python3", "-c", SERVER)
     run("mcp", "annotate", "notes", "--yes", "-m", "none")
-    Shelf(HOME).trust_client("some-editor")
+    McpFiles(HOME).trust_client("some-editor")
 
 
 def plain_sessions() -> None:
@@ -302,7 +300,7 @@ async def by_library() -> None:
     os.environ.update(HOLDFAST_HOME=MOVABLE, HOME=str(BASE))
     os.chdir(BASE)
     settings = holdfast.load_config(Home.default())
-    runtime = await holdfast.Runtime.start(settings=settings, servers=Shelf(HOME).servers())
+    runtime = await holdfast.Runtime.start(settings=settings, servers=McpFiles(HOME).servers())
     for name in ("paused", "resumed", "completed", "aborted", "compacted"):
         session = await runtime.create(name=name)
         await session.send("hello")
@@ -352,10 +350,10 @@ async def leave_word() -> None:
     """Word and a letter that nobody has delivered yet; word is kept longer than the command would allow."""
     runtime = await holdfast.Runtime.start()
     pair = Pair(sender="alpha", receiver="beta")
-    postbox = Postbox(pair, store=runtime.store, folder=f"{MOVABLE}/teams/default")
-    await Mailbox(postbox, clock=SystemClock()).leave("the build is green", ttl_days=FOREVER_DAYS)
-    letter = Letter(id=MESSAGE, text="when you have time", sender="alpha", principal=pair.principal)
-    await Outbox(postbox).keep(letter)
+    postbox = PairLog(pair, store=runtime.store, folder=f"{MOVABLE}/teams/default")
+    await Notices(postbox, clock=SystemClock()).leave("the build is green", ttl_days=FOREVER_DAYS)
+    letter = TeamMessage(id=MESSAGE, text="when you have time", sender="alpha", principal=pair.principal)
+    await QueuedMessages(postbox).keep(letter)
     await runtime.close()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.core import counted
+from holdfast.core import pluralize
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ from holdfast.core import counted
     ],
 )
 def test_one_is_no_plural(number: float, told: str) -> None:
-    assert counted(number, "turn") == told
+    assert pluralize(number, "turn") == told
 
 
 def test_a_plural_may_be_given() -> None:
-    assert (counted(1, "reply", "replies"), counted(2, "reply", "replies")) == ("1 reply", "2 replies")
+    assert (pluralize(1, "reply", "replies"), pluralize(2, "reply", "replies")) == ("1 reply", "2 replies")

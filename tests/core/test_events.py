@@ -15,9 +15,9 @@ from holdfast.core.events import (
     SessionOpened,
     TurnEnded,
     TurnReopened,
-    chain,
     decode_event,
     encode_event,
+    event_hash,
 )
 
 CALL = Call(id=call_id(3, 2), operation="world.read", arguments={"path": "a.txt"})
@@ -54,13 +54,13 @@ def test_bytes_that_are_no_event_are_refused() -> None:
 
 
 def test_the_chain_depends_on_everything() -> None:
-    base = chain(GENESIS, "s", 1, 1000, b"{}")
+    base = event_hash(GENESIS, "s", 1, 1000, b"{}")
     others = [
-        chain(base, "s", 1, 1000, b"{}"),
-        chain(GENESIS, "t", 1, 1000, b"{}"),
-        chain(GENESIS, "s", 2, 1000, b"{}"),
-        chain(GENESIS, "s", 1, 1001, b"{}"),
-        chain(GENESIS, "s", 1, 1000, b"{ }"),
+        event_hash(base, "s", 1, 1000, b"{}"),
+        event_hash(GENESIS, "t", 1, 1000, b"{}"),
+        event_hash(GENESIS, "s", 2, 1000, b"{}"),
+        event_hash(GENESIS, "s", 1, 1001, b"{}"),
+        event_hash(GENESIS, "s", 1, 1000, b"{ }"),
     ]
     assert base not in others
     assert len(set(others)) == len(others)

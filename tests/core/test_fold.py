@@ -3,23 +3,23 @@
 from itertools import count
 
 from holdfast.core import PERSON, SessionId
-from holdfast.core.events import AnyEvent, Noted, Recorded, SessionRewound
-from holdfast.core.projection import Fold, Reading, effective
+from holdfast.core.events import AnyEvent, Noted, RecordedEvent, SessionRewound
+from holdfast.core.projection import Projection, ReplayedHistory, without_rewound
 
 
-class Notes(Fold[Noted]):
+class Notes(Projection[Noted]):
     """The notes that count, in order."""
 
     def reset(self) -> None:
         self.codes: list[str] = []
 
-    def apply(self, event: Noted, entry: Recorded) -> None:
+    def apply(self, event: Noted, entry: RecordedEvent) -> None:
         self.codes.append(event.code)
 
 
-def journal(*events: AnyEvent) -> list[Recorded]:
+def journal(*events: AnyEvent) -> list[RecordedEvent]:
     return [
-        Recorded(session=SessionId("s"), seq=seq, at_ms=seq, event=event, hash=b"")
+        RecordedEvent(session=SessionId("s"), seq=seq, at_ms=seq, event=event, hash=b"")
         for seq, event in zip(count(1), events, strict=False)
     ]
 
@@ -34,11 +34,11 @@ def back_to(seq: int) -> SessionRewound:
 
 def test_a_rewind_takes_back_what_came_after_its_event_and_keeps_that_event() -> None:
     recorded = journal(note("a"), note("b"), note("c"), back_to(2), note("d"))
-    assert [entry.seq for entry in effective(recorded)] == [1, 2, 4, 5]
-    assert Notes(Reading(recorded)).codes == ["a", "b", "d"]
+    assert [entry.seq for entry in without_rewound(recorded)] == [1, 2, 4, 5]
+    assert Notes(ReplayedHistory(recorded)).codes == ["a", "b", "d"]
 
 
 def test_a_rewind_over_a_rewind_brings_nothing_back() -> None:
     recorded = journal(note("a"), note("b"), back_to(1), note("c"), back_to(3))
-    assert [entry.seq for entry in effective(recorded)] == [1, 3, 5]
-    assert Notes(Reading(recorded)).codes == ["a"]
+    assert [entry.seq for entry in without_rewound(recorded)] == [1, 3, 5]
+    assert Notes(ReplayedHistory(recorded)).codes == ["a"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core import has_hidden, on_one_line, visible
+from holdfast.core import escape_invisible, escape_to_one_line, has_invisible
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ from holdfast.core import has_hidden, on_one_line, visible
     ],
 )
 def test_invisible_characters_are_made_visible(text: str, seen: str) -> None:
-    assert visible(text) == seen
+    assert escape_invisible(text) == seen
 
 
 @given(st.text())
 def test_what_is_shown_holds_nothing_that_is_not_seen(text: str) -> None:
-    assert visible(visible(text)) == visible(text)
-    assert not has_hidden(visible(text))
-    assert "\n" not in on_one_line(text)
+    assert escape_invisible(escape_invisible(text)) == escape_invisible(text)
+    assert not has_invisible(escape_invisible(text))
+    assert "\n" not in escape_to_one_line(text)

@@ -21,7 +21,7 @@ from holdfast.core.events import (
     MessagePosted,
     SessionOpened,
 )
-from holdfast.gate import Gate, GateSettings, GrantBook
+from holdfast.gate import Gate, GateSettings, SavedGrants
 from holdfast.guests import script
 from holdfast.models import use
 from holdfast.policy import FixedPolicy, LexicalPaths, Policy
@@ -58,7 +58,7 @@ class Scene:
         settings: GateSettings | None = None,
         toolset: FunctionToolset | None = None,
         function: Callable[[JsonObject], Json] = lambda _: "read",
-        book: GrantBook | None = None,
+        book: SavedGrants | None = None,
     ) -> None:
         self.journal = journal
         self.clock = FakeClock()

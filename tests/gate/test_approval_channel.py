@@ -20,9 +20,9 @@ from holdfast.core import (
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.events import (
     CallIntended,
-    Recorded,
+    RecordedEvent,
 )
-from holdfast.gate import Rendezvous, covers, describe_grant
+from holdfast.gate import ApprovalFiles, covers, describe_grant
 from holdfast.policy import FixedPolicy
 from holdfast.testing import memory_session
 from holdfast.world import WorldPaths
@@ -46,7 +46,7 @@ async def test_precedence_edited_arguments_are_judged_again() -> None:
 async def test_precedence_a_policy_that_changes_while_a_call_is_on_its_way_stops_it() -> None:
     scene = Scene(await record(), policy=FixedPolicy(default="allow"))
 
-    def tighten(entry: Recorded) -> None:
+    def tighten(entry: RecordedEvent) -> None:
         if isinstance(entry.event, CallIntended):
             scene.gate.adopt(FixedPolicy(default="deny"))
 
@@ -71,7 +71,7 @@ async def test_approval_channel_who_made_a_call_cannot_approve_it() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
 async def test_approval_channel_a_response_of_another_user_is_a_no(tmp_path: Path) -> None:
     scene = Scene(await record())
-    meeting = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
+    meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
     await meeting.open()
     parked = await scene.asked(read("a.txt"))
     (tmp_path / "draft").write_text('{"decision": "approved"}')
@@ -83,7 +83,7 @@ async def test_approval_channel_a_response_of_another_user_is_a_no(tmp_path: Pat
 
 async def test_approval_channel_an_answer_that_is_played_again_answers_nothing_else(tmp_path: Path) -> None:
     scene = Scene(await record())
-    meeting = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
+    meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
     await meeting.open()
     first = await scene.asked(read("a.txt"))
     digest = scene.gate.escalations.waiting()[0].digest

@@ -4,13 +4,13 @@ import pytest
 
 from holdfast.core import Amount, Limits
 from holdfast.core.errors import BudgetExceeded
-from holdfast.gate import TreeBudget
-from holdfast.gate.tree_budget import BothTrees
+from holdfast.gate import InMemoryTreeBudget
+from holdfast.gate.tree_budget import CombinedTreeBudget
 
 
 def test_both_have_to_have_room_and_both_are_charged() -> None:
-    wide, narrow = TreeBudget(Limits(calls=5)), TreeBudget(Limits(calls=2))
-    both = BothTrees(wide, narrow)
+    wide, narrow = InMemoryTreeBudget(Limits(calls=5)), InMemoryTreeBudget(Limits(calls=2))
+    both = CombinedTreeBudget(wide, narrow)
     held = both.reserve(Amount(calls=2))
     with pytest.raises(BudgetExceeded):
         both.reserve(Amount(calls=1))

@@ -26,7 +26,7 @@ from holdfast.core import (
 )
 from holdfast.core.errors import BudgetExceeded, InvalidInput
 from holdfast.core.events import BudgetWarned, MessagePosted, ModelReplied, SessionOpened
-from holdfast.gate import Budget, Gate, TreeBudget
+from holdfast.gate import Budget, Gate, InMemoryTreeBudget
 from holdfast.guests import script
 from holdfast.models import ModelToolset, Reply, ScriptedModel, say, use
 from holdfast.policy import FixedPolicy, LexicalPaths
@@ -135,7 +135,7 @@ async def test_bytes_written_are_refused_before_they_are_written() -> None:
 @pytest.mark.parametrize("tightest", ["session", "turn", "tree"])
 async def test_the_tightest_of_turn_session_and_tree_counts(tightest: str) -> None:
     limits = {name: Limits(tokens=10 if name == tightest else 100) for name in ("session", "turn", "tree")}
-    tree = TreeBudget(limits["tree"])
+    tree = InMemoryTreeBudget(limits["tree"])
     budget = Budget(await opened(limits["session"]), turn_limits=limits["turn"], tree=tree)
     assert budget.remaining("tokens") == 10
     budget.release(budget.reserve(Amount(tokens=10)))
@@ -145,7 +145,7 @@ async def test_the_tightest_of_turn_session_and_tree_counts(tightest: str) -> No
 
 
 async def test_what_a_child_spends_is_charged_to_the_tree() -> None:
-    tree = TreeBudget(Limits(tokens=100))
+    tree = InMemoryTreeBudget(Limits(tokens=100))
     first, second = await opened(Limits()), await opened(Limits())
     budgets = [Budget(each, turn_limits=Limits(), tree=tree) for each in (first, second)]
     await reply(first, 60)

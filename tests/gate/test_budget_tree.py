@@ -10,7 +10,7 @@ import pytest
 from holdfast.core import DIMENSIONS, PERSON, Amount, Dimension, FakeClock, Limits, call_id
 from holdfast.core.errors import BudgetExceeded
 from holdfast.core.events import CallSettled, SessionOpened
-from holdfast.gate import Budget, TreeBudget
+from holdfast.gate import Budget, InMemoryTreeBudget
 from holdfast.store import Journal, MemoryStore
 
 
@@ -38,7 +38,7 @@ def limits(units: int) -> Limits:
 class Member:
     """One session of a tree: its journal and its budget."""
 
-    def __init__(self, journal: Journal, turn_limits: Limits, tree: TreeBudget) -> None:
+    def __init__(self, journal: Journal, turn_limits: Limits, tree: InMemoryTreeBudget) -> None:
         self.journal = journal
         self.budget = Budget(journal, turn_limits=turn_limits, tree=tree)
 
@@ -55,7 +55,7 @@ async def simulate(trees: int, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(trees):
         cap = chance.randint(0, 40)
-        tree = TreeBudget(limits(cap))
+        tree = InMemoryTreeBudget(limits(cap))
         members = [
             Member(await opened(limits(chance.randint(0, 40))), limits(chance.randint(0, 30)), tree)
             for _ in range(3)
@@ -100,7 +100,7 @@ async def test_thousands_of_trees_never_pass_their_caps() -> None:
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_of_every_dimension_n_units_are_usable_and_not_one_more(dimension: Dimension) -> None:
-    tree = TreeBudget(msgspec.convert({dimension: 3}, Limits, strict=False))
+    tree = InMemoryTreeBudget(msgspec.convert({dimension: 3}, Limits, strict=False))
     one = msgspec.convert({dimension: 1}, Amount, strict=False)
     for _ in range(3):
         held = tree.reserve(one)
@@ -112,7 +112,7 @@ def test_of_every_dimension_n_units_are_usable_and_not_one_more(dimension: Dimen
 
 
 def test_an_unknown_price_leaves_no_room_under_a_cost_limit() -> None:
-    tree = TreeBudget(Limits(cost_usd=Decimal(1)))
+    tree = InMemoryTreeBudget(Limits(cost_usd=Decimal(1)))
     with pytest.raises(BudgetExceeded):
         tree.reserve(Amount(cost_usd=None))
     tree.charge(Amount(cost_usd=None))
@@ -120,7 +120,7 @@ def test_an_unknown_price_leaves_no_room_under_a_cost_limit() -> None:
 
 
 def test_all_of_a_cap_can_be_spent() -> None:
-    tree = TreeBudget(Limits(tokens=1000))
+    tree = InMemoryTreeBudget(Limits(tokens=1000))
     tree.release(tree.reserve(Amount(tokens=1000)))
     tree.charge(Amount(tokens=1000))
     assert tree.remaining("tokens") == 0

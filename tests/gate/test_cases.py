@@ -25,7 +25,7 @@ from holdfast.core import (
 )
 from holdfast.core.errors import BudgetExceeded, EscalationUnknown, InvalidInput
 from holdfast.core.events import CallSettled, MessagePosted, SessionOpened
-from holdfast.gate import Budget, Gate, GateSettings, TreeBudget
+from holdfast.gate import Budget, Gate, GateSettings, InMemoryTreeBudget
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.store import Journal, MemoryStore
 
@@ -159,7 +159,7 @@ async def test_permission(case: Permission) -> None:
 @pytest.mark.parametrize("case", SPENDINGS, ids=lambda case: case.id)
 async def test_budget(case: Spending) -> None:
     journal = await opened(case.limits)
-    tree = TreeBudget(case.tree) if case.tree is not None else None
+    tree = InMemoryTreeBudget(case.tree) if case.tree is not None else None
     budget = Budget(journal, turn_limits=Limits(), tree=tree)
     for number, step in enumerate(case.steps):
         if step.restart:

@@ -26,9 +26,9 @@ from holdfast.core import (
 )
 from holdfast.core.errors import InvalidInput, LeaseLost
 from holdfast.core.events import BudgetWarned, CallIntended, CallSettled
-from holdfast.gate import Gate, TreeBudget
+from holdfast.gate import Gate, InMemoryTreeBudget
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import EmbeddedStore, Home, Journal
+from holdfast.store import Home, Journal, SqliteStore
 
 PUT = Tool(name="box.put", parameters={"type": "object"}, roles={})
 MAIL = Tool(name="mail.send", parameters={"type": "object"}, roles={})
@@ -39,13 +39,13 @@ def put(number: int, **arguments: Json) -> Call:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[EmbeddedStore]:
-    store = await EmbeddedStore.start(Home(tmp_path / "home"), clock=FakeClock())
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.start(Home(tmp_path / "home"), clock=FakeClock())
     yield store
     await store.close()
 
 
-def gate_over(journal: Journal, toolset: FunctionToolset, *, tree: TreeBudget | None = None) -> Gate:
+def gate_over(journal: Journal, toolset: FunctionToolset, *, tree: InMemoryTreeBudget | None = None) -> Gate:
     return Gate(
         journal=journal,
         policy=FixedPolicy(default="allow", verdicts={MAIL.name: "escalate"}),
@@ -65,7 +65,7 @@ def intended(journal: Journal) -> list[str]:
 
 
 async def test_no_effect_happens_before_the_outcome_of_the_one_before_is_on_disk(
-    store: EmbeddedStore,
+    store: SqliteStore,
 ) -> None:
     journal = await record(store)
     seen: list[tuple[list[str], list[str]]] = []
@@ -87,7 +87,7 @@ async def test_no_effect_happens_before_the_outcome_of_the_one_before_is_on_disk
 
 
 async def test_without_a_record_that_follows_it_is_on_disk_when_the_answer_comes(
-    store: EmbeddedStore,
+    store: SqliteStore,
 ) -> None:
     journal = await record(store)
     gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}))
@@ -95,7 +95,7 @@ async def test_without_a_record_that_follows_it_is_on_disk_when_the_answer_comes
     assert settled(journal) == ["1.1"]
 
 
-async def test_asked_again_before_it_is_on_disk_the_call_is_not_made_again(store: EmbeddedStore) -> None:
+async def test_asked_again_before_it_is_on_disk_the_call_is_not_made_again(store: SqliteStore) -> None:
     journal = await record(store)
     toolset = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
     gate = gate_over(journal, toolset)
@@ -108,10 +108,10 @@ async def test_asked_again_before_it_is_on_disk_the_call_is_not_made_again(store
 
 
 @pytest.mark.parametrize("has_tree", [False, True])
-async def test_every_call_of_a_budget_is_usable_and_none_more(store: EmbeddedStore, has_tree: bool) -> None:
+async def test_every_call_of_a_budget_is_usable_and_none_more(store: SqliteStore, has_tree: bool) -> None:
     limits = Limits(calls=5)
     journal = await record(store, None if has_tree else limits)
-    tree = TreeBudget(limits) if has_tree else None
+    tree = InMemoryTreeBudget(limits) if has_tree else None
     gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}), tree=tree)
     answers = [await gate.submit(put(number, n=number), is_followed=True) for number in range(1, 8)]
     assert [type(answer) for answer in answers] == [Returned] * 5 + [Refused] * 2
@@ -130,7 +130,7 @@ class Estimated(FunctionToolset):
         return Performed(result="done", amount=Amount(bytes_written=10))
 
 
-async def test_what_was_reserved_and_not_spent_is_there_for_the_next_call(store: EmbeddedStore) -> None:
+async def test_what_was_reserved_and_not_spent_is_there_for_the_next_call(store: SqliteStore) -> None:
     journal = await record(store, Limits(bytes_written=120))
     gate = gate_over(journal, Estimated({PUT.name: (PUT, lambda _: "done")}))
     answers = [await gate.submit(put(number, n=number), is_followed=True) for number in (1, 2, 3, 4)]
@@ -138,7 +138,7 @@ async def test_what_was_reserved_and_not_spent_is_there_for_the_next_call(store:
     assert gate.budget.spent.bytes_written == 30
 
 
-async def test_the_warning_does_not_wait_for_a_further_call(store: EmbeddedStore) -> None:
+async def test_the_warning_does_not_wait_for_a_further_call(store: SqliteStore) -> None:
     journal = await record(store, Limits(calls=5))
     gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}))
     for number in range(1, 5):
@@ -147,7 +147,7 @@ async def test_the_warning_does_not_wait_for_a_further_call(store: EmbeddedStore
     assert [(one.dimension, one.spent, one.limit) for one in warned] == [("calls", "4", "5")]
 
 
-async def test_what_the_last_call_returned_is_known_as_an_origin(store: EmbeddedStore) -> None:
+async def test_what_the_last_call_returned_is_known_as_an_origin(store: SqliteStore) -> None:
     journal = await record(store)
     found = FunctionToolset(
         {PUT.name: (PUT, lambda _: "attacker@example.org"), MAIL.name: (MAIL, lambda _: "")}
@@ -160,7 +160,7 @@ async def test_what_the_last_call_returned_is_known_as_an_origin(store: Embedded
     assert [label.source for label in waiting.call.labels] == ["to: what box.put returned in call 1.1"]
 
 
-async def test_an_outcome_that_cannot_be_recorded_stops_the_next_effect(store: EmbeddedStore) -> None:
+async def test_an_outcome_that_cannot_be_recorded_stops_the_next_effect(store: SqliteStore) -> None:
     journal = await record(store)
     toolset = FunctionToolset({PUT.name: (PUT, lambda _: "done")})
     gate = gate_over(journal, toolset)
@@ -173,7 +173,7 @@ async def test_an_outcome_that_cannot_be_recorded_stops_the_next_effect(store: E
 
 
 async def test_an_outcome_that_no_journal_can_hold_is_not_taken_for_recorded(
-    store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = await record(store, Limits(calls=5))
     gate = gate_over(journal, FunctionToolset({PUT.name: (PUT, lambda _: "done")}))
@@ -188,7 +188,7 @@ async def test_an_outcome_that_no_journal_can_hold_is_not_taken_for_recorded(
     assert [cut_off.call.id for cut_off in gate.calls.unknown()] == ["1.1"]
 
 
-async def take_over(store: EmbeddedStore, journal: Journal) -> Journal:
+async def take_over(store: SqliteStore, journal: Journal) -> Journal:
     """Whoever takes a session from a process that seems dead has another lease from then on."""
     await store.writing(lambda transaction: store._leases.grant(transaction, journal.session))
     store._leases._forget(journal.session)
@@ -239,7 +239,7 @@ async def test_a_process_that_dies_leaves_at_most_one_call_that_nobody_knows_the
     tmp_path: Path, last: int
 ) -> None:
     made = die(tmp_path, last)
-    store = await EmbeddedStore.start(Home(tmp_path), clock=FakeClock())
+    store = await SqliteStore.start(Home(tmp_path), clock=FakeClock())
     (session,) = await store.sessions()
     journal = await store.open(session.id)
     assert len(intended(journal)) == len(made) == (last or 7)

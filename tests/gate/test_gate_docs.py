@@ -15,7 +15,7 @@ from holdfast.app import Runtime
 from holdfast.cli import main
 from holdfast.core import PERSON, Call, FakeClock, FunctionToolset, Limits, Parked, Response, Tool, call_id
 from holdfast.core.events import MessagePosted, SessionOpened
-from holdfast.gate import Gate, Rendezvous
+from holdfast.gate import ApprovalFiles, Gate
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.store import MemoryStore
 
@@ -45,7 +45,7 @@ def test_every_numbered_weakness_is_in_the_table_or_said_to_be_elsewhere() -> No
     assert rows | elsewhere == set(range(1, 31))
 
 
-async def gate_and_meeting(folder: Path) -> tuple[Gate, Rendezvous]:
+async def gate_and_meeting(folder: Path) -> tuple[Gate, ApprovalFiles]:
     clock = FakeClock()
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     journal = await MemoryStore(clock=clock).create(opened)
@@ -57,7 +57,7 @@ async def gate_and_meeting(folder: Path) -> tuple[Gate, Rendezvous]:
         paths=LexicalPaths(),
         clock=clock,
     )
-    meeting = Rendezvous(folder, gate=gate, journal=journal)
+    meeting = ApprovalFiles(folder, gate=gate, journal=journal)
     await meeting.open()
     return gate, meeting
 

@@ -16,10 +16,10 @@ from holdfast.core import (
     Scope,
     Tool,
     call_id,
-    counted,
+    pluralize,
 )
 from holdfast.core.events import MessagePosted, SessionOpened, SessionRewound
-from holdfast.gate import Gate, GrantBook, describe_grant
+from holdfast.gate import Gate, SavedGrants, describe_grant
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.store import Journal, MemoryStore
 
@@ -29,7 +29,7 @@ TOOL = Tool(name="box.put", parameters={"type": "object", "properties": {}}, rol
 class Desk:
     """A gate that asks about everything; every call is the same one under its next number."""
 
-    def __init__(self, journal: Journal, clock: FakeClock, book: GrantBook) -> None:
+    def __init__(self, journal: Journal, clock: FakeClock, book: SavedGrants) -> None:
         self.journal = journal
         self._last = len(journal.recorded) * 100
         self.gate = Gate(
@@ -60,7 +60,7 @@ class Office:
 
     def __init__(self, folder: Path) -> None:
         self.clock = FakeClock()
-        self.book = GrantBook(folder / "grants.json")
+        self.book = SavedGrants(folder / "grants.json")
         self._store = MemoryStore(clock=self.clock)
 
     async def desk(self, journal: Journal | None = None) -> Desk:
@@ -95,7 +95,7 @@ async def test_n_times_are_n_the_first_included(tmp_path: Path, times: int) -> N
     await desk.approved("times", times)
     for used in range(1, times):
         [grant] = desk.gate.grants.standing()
-        assert describe_grant(grant).endswith(counted(times - used, "more time"))
+        assert describe_grant(grant).endswith(pluralize(times - used, "more time"))
         assert isinstance(await desk.call(), Returned)
     assert isinstance(await desk.call(), Parked)
     again = await office.desk(desk.journal)

@@ -16,15 +16,15 @@ from holdfast.core import (
     Escalation,
     EscalationId,
     Grant,
+    GrantReach,
     Json,
     JsonObject,
-    Reach,
     Response,
     Role,
     Tool,
     call_id,
 )
-from holdfast.gate import covers, describe_grant, grant_for, standing_rule
+from holdfast.gate import covers, describe_grant, grant_description, grant_for
 from holdfast.policy import LexicalPaths, contents_of, targets_of
 
 ROLES: dict[str, tuple[Role, ...]] = {
@@ -58,7 +58,7 @@ def call(arguments: JsonObject) -> Call:
     return Call(id=call_id(1, 1), operation=TOOL.name, arguments=arguments)
 
 
-def granted(arguments: JsonObject, reach: Reach = "exact") -> Grant:
+def granted(arguments: JsonObject, reach: GrantReach = "exact") -> Grant:
     yes = Response(verdict="approve", scope="session", reach=reach)
     grant = grant_for(question(arguments), yes, principal=PERSON, now_ms=0)
     assert grant is not None
@@ -119,7 +119,7 @@ def _lies(value: Json, areas: list[str]) -> bool:
 @settings(deadline=None, max_examples=400)
 @given(asked=ARGUMENTS, later=ARGUMENTS, reach=st.sampled_from(["exact", "folder", "host"]))
 def test_a_grant_covers_exactly_what_its_words_say(
-    asked: JsonObject, later: JsonObject, reach: Reach
+    asked: JsonObject, later: JsonObject, reach: GrantReach
 ) -> None:
     grant = granted(asked, reach)
     words = describe_grant(grant)
@@ -130,7 +130,7 @@ def test_a_grant_covers_exactly_what_its_words_say(
 @settings(deadline=None)
 @given(asked=ARGUMENTS, data=st.data(), reach=st.sampled_from(["exact", "folder", "host"]))
 def test_one_argument_changed_is_covered_only_where_the_words_leave_it_open(
-    asked: JsonObject, data: st.DataObject, reach: Reach
+    asked: JsonObject, data: st.DataObject, reach: GrantReach
 ) -> None:
     grant = granted(asked, reach)
     name = data.draw(st.sampled_from(sorted(ROLES)))
@@ -154,7 +154,7 @@ def test_one_argument_changed_is_covered_only_where_the_words_leave_it_open(
 )
 @pytest.mark.parametrize("reach", ["exact", "folder"])
 def test_w18_a_grant_for_a_place_holds_the_other_arguments_too(
-    asked: JsonObject, later: JsonObject, reach: Reach
+    asked: JsonObject, later: JsonObject, reach: GrantReach
 ) -> None:
     assert is_covered(granted(asked, reach), asked)
     assert not is_covered(granted(asked, reach), later)
@@ -172,7 +172,7 @@ def test_what_is_written_is_left_open_and_said_to_be() -> None:
 def test_what_leads_nobody_knows_where_gets_no_standing_yes(url: str) -> None:
     asked = question({"url": url})
     assert grant_for(asked, Response(verdict="approve", scope="session"), principal=PERSON, now_ms=0) is None
-    assert standing_rule(asked) == ""
+    assert grant_description(asked) == ""
 
 
 def test_a_long_value_is_held_whole_though_it_is_not_shown_whole() -> None:

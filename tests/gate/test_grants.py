@@ -15,9 +15,9 @@ from holdfast.core import (
     FakeClock,
     Grant,
     GrantId,
+    GrantReach,
     Location,
     PathTarget,
-    Reach,
     Response,
     Scope,
     Target,
@@ -25,7 +25,7 @@ from holdfast.core import (
     call_id,
 )
 from holdfast.core.errors import InvalidConfig
-from holdfast.gate import GrantBook, covers, describe_grant, grant_for
+from holdfast.gate import SavedGrants, covers, describe_grant, grant_for
 
 
 def path(real: str, role: str = "write-path") -> PathTarget:
@@ -36,7 +36,7 @@ def url(host: str, where: str = "/", scheme: str = "https") -> UrlTarget:
     return UrlTarget(role="fetch-url", argument="url", given="", scheme=scheme, host=host, path=where)
 
 
-def granted(*targets: Target, reach: Reach = "exact", scope: Scope = "session") -> Grant:
+def granted(*targets: Target, reach: GrantReach = "exact", scope: Scope = "session") -> Grant:
     call = Call(id=call_id(1, 1), operation="fs.write", arguments={"path": "x"})
     escalation = Escalation(
         id=EscalationId("e"),
@@ -113,7 +113,7 @@ PATHS = st.lists(st.sampled_from(["a", "b", "c", ".."]), min_size=1, max_size=4)
 
 @given(asked=PATHS, later=PATHS, reach=st.sampled_from(["exact", "folder"]))
 def test_a_grant_matches_the_call_that_made_it_and_nothing_outside_its_words(
-    asked: str, later: str, reach: Reach
+    asked: str, later: str, reach: GrantReach
 ) -> None:
     grant = granted(path(asked), reach=reach)
     assert covers(grant, call(path="x"), [path(asked)])
@@ -139,12 +139,12 @@ def test_a_grant_says_how_long_it_holds(scope: Scope, words: str) -> None:
 
 
 def test_a_book_keeps_grants_for_always_and_forgets_them_when_told(tmp_path: Path) -> None:
-    book = GrantBook(tmp_path / "grants.json")
+    book = SavedGrants(tmp_path / "grants.json")
     assert book.grants() == ()
     one, other = granted(path("/p/a"), scope="always"), granted(path("/p/b"), scope="always")
     book.keep(one)
     book.keep(other)
-    assert GrantBook(tmp_path / "grants.json").grants() == (one, other)
+    assert SavedGrants(tmp_path / "grants.json").grants() == (one, other)
     assert book.revoke(one.id)
     assert not book.revoke(GrantId("never"))
     assert book.grants() == (other,)
@@ -154,4 +154,4 @@ def test_a_book_keeps_grants_for_always_and_forgets_them_when_told(tmp_path: Pat
 def test_a_book_that_cannot_be_read_grants_nothing_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "grants.json").write_text("[{}]")
     with pytest.raises(InvalidConfig):
-        GrantBook(tmp_path / "grants.json").grants()
+        SavedGrants(tmp_path / "grants.json").grants()

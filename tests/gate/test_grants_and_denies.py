@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core import PERSON, Call, FakeClock, Parked, Reach, Refused, Response, Scope, call_id
+from holdfast.core import PERSON, Call, FakeClock, GrantReach, Parked, Refused, Response, Scope, call_id
 from holdfast.core.events import MessagePosted, SessionOpened
 from holdfast.gate import Gate
 from holdfast.policy import load_policy
@@ -28,7 +28,9 @@ rules:
 
 @pytest.mark.parametrize("reach", ["exact", "folder"])
 @pytest.mark.parametrize("scope", ["turn", "minutes", "session", "always"])
-async def test_a_grant_never_lifts_a_deny_or_a_protection(tmp_path: Path, scope: Scope, reach: Reach) -> None:
+async def test_a_grant_never_lifts_a_deny_or_a_protection(
+    tmp_path: Path, scope: Scope, reach: GrantReach
+) -> None:
     root = tmp_path / "work"
     (root / "keys").mkdir(parents=True)
     (root / ".git" / "hooks").mkdir(parents=True)

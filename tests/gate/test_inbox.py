@@ -22,7 +22,7 @@ from holdfast.core import (
     call_id,
 )
 from holdfast.core.events import BudgetRaised, Noted
-from holdfast.gate import Gate, Inbox, RaiseBudget, RevokeGrant
+from holdfast.gate import ControlRequests, Gate, RaiseBudget, RevokeGrant
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.store import Journal
 
@@ -43,7 +43,7 @@ async def gate_over(
         toolsets=[FunctionToolset({TOOL.name: (TOOL, lambda _: "done")})],
         paths=LexicalPaths(),
         clock=FakeClock(),
-        inbox=Inbox(folder),
+        inbox=ControlRequests(folder),
     )
     return gate, journal
 
@@ -51,7 +51,7 @@ async def gate_over(
 async def test_a_limit_that_was_raised_elsewhere_holds_for_the_next_call(tmp_path: Path) -> None:
     gate, journal = await gate_over(tmp_path / "inbox", limits=Limits(calls=0))
     assert isinstance(await gate.submit(call(1)), Refused)
-    elsewhere = Inbox(tmp_path / "inbox")
+    elsewhere = ControlRequests(tmp_path / "inbox")
     elsewhere.put(RaiseBudget(added=Limits(calls=1)))
     assert elsewhere.waiting() == 1
     assert isinstance(await gate.submit(call(1)), Returned)
@@ -70,20 +70,20 @@ async def test_a_grant_that_was_revoked_elsewhere_does_not_cover_the_next_call(t
     await gate.resolve(parked.escalation, yes, principal=PERSON, transport="test")
     assert isinstance(await gate.submit(call(2)), Returned)
     [grant] = gate.grants.standing()
-    Inbox(tmp_path / "inbox").put(RevokeGrant(grant=grant.id))
+    ControlRequests(tmp_path / "inbox").put(RevokeGrant(grant=grant.id))
     assert isinstance(await gate.submit(call(3)), Parked)
 
 
 async def test_a_request_waits_until_somebody_holds_the_session_again(tmp_path: Path) -> None:
     _, journal = await gate_over(tmp_path / "inbox", limits=Limits(calls=0))
-    Inbox(tmp_path / "inbox").put(RaiseBudget(added=Limits(calls=1)))
+    ControlRequests(tmp_path / "inbox").put(RaiseBudget(added=Limits(calls=1)))
     later, _ = await gate_over(tmp_path / "inbox", journal=journal)
     assert isinstance(await later.submit(call(1)), Returned)
 
 
 async def test_a_request_whose_file_outlived_a_crash_is_heeded_once(tmp_path: Path) -> None:
     gate, _ = await gate_over(tmp_path / "inbox", limits=Limits(calls=0))
-    Inbox(tmp_path / "inbox").put(RaiseBudget(added=Limits(calls=1)))
+    ControlRequests(tmp_path / "inbox").put(RaiseBudget(added=Limits(calls=1)))
     [request] = (tmp_path / "inbox").iterdir()
     content = request.read_bytes()
     await gate.heed()
@@ -130,7 +130,7 @@ async def test_a_link_in_the_place_of_a_request_is_not_followed(tmp_path: Path) 
 
 async def test_many_calls_at_once_heed_a_request_once(tmp_path: Path) -> None:
     gate, _ = await gate_over(tmp_path / "inbox", limits=Limits(calls=0))
-    Inbox(tmp_path / "inbox").put(RaiseBudget(added=Limits(calls=2)))
-    Inbox(tmp_path / "inbox").put(RevokeGrant(grant=GrantId("gone")))
+    ControlRequests(tmp_path / "inbox").put(RaiseBudget(added=Limits(calls=2)))
+    ControlRequests(tmp_path / "inbox").put(RevokeGrant(grant=GrantId("gone")))
     answers = await asyncio.gather(*(gate.submit(call(number)) for number in range(1, 6)))
     assert sum(isinstance(answer, Returned) for answer in answers) == 2

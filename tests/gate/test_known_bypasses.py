@@ -38,10 +38,10 @@ from holdfast.core.events import (
     CallIntended,
     CodePosted,
 )
-from holdfast.gate import AuditEntry, GateSettings, GrantBook, Rendezvous, audit_view, describe_grant
+from holdfast.gate import ApprovalFiles, AuditEntry, GateSettings, SavedGrants, audit_view, describe_grant
 from holdfast.policy import FixedPolicy, PolicyDocument, RulePolicy
 from holdfast.session import Settings
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, SqliteStore
 from holdfast.testing import memory_session
 from holdfast.world import WorldPaths
 
@@ -77,7 +77,7 @@ async def test_w5_the_time_to_answer_is_the_configured_one() -> None:
 
 async def test_w6_many_wait_at_once_and_each_is_seen_and_answered_by_itself(tmp_path: Path) -> None:
     scene = Scene(await record())
-    meeting = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
+    meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
     await meeting.open()
     parked = [await scene.asked(read(f"{number}.txt", number=number)) for number in range(1, 6)]
     assert len(list(tmp_path.glob("request-*.json"))) == 5
@@ -92,7 +92,7 @@ async def test_w6_many_wait_at_once_and_each_is_seen_and_answered_by_itself(tmp_
 async def test_w7_a_request_of_a_dead_process_neither_shows_nor_blocks(tmp_path: Path) -> None:
     (tmp_path / "request-phantom1.json").write_text('{"escalationId": "phantom1"}')
     scene = Scene(await record())
-    meeting = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
+    meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
     await meeting.open()
     parked = await scene.asked(read("a.txt"))
     assert [path.name for path in tmp_path.glob("request-*")] == [f"request-{parked.escalation}.json"]
@@ -150,7 +150,7 @@ async def test_w10_a_process_killed_in_mid_call_leaves_its_intent_and_the_call_i
     assert killed.returncode == -signal.SIGKILL
     assert effect.read_text() == "sent", "the effect took place"
     effect.unlink()
-    store = await EmbeddedStore.start(Home(tmp_path / "home"), clock=SystemClock())
+    store = await SqliteStore.start(Home(tmp_path / "home"), clock=SystemClock())
     journal = await store.open(SessionId("killed"))
     assert isinstance(journal.recorded[-1].event, CallIntended), "and its intent was on disk before"
     tool = Tool(name="mail.send", parameters={"type": "object", "properties": {}}, roles={})
@@ -208,7 +208,7 @@ async def test_w16_a_yes_that_comes_late_is_told_so_and_changes_nothing() -> Non
 
 async def test_w17_a_response_that_is_written_half_is_a_no_and_its_files_go(tmp_path: Path) -> None:
     scene = Scene(await record())
-    meeting = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
+    meeting = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
     await meeting.open()
     parked = await scene.asked(read("a.txt"))
     (tmp_path / f"response-{parked.escalation}.json").write_text('{"decision": "approv')
@@ -219,7 +219,7 @@ async def test_w17_a_response_that_is_written_half_is_a_no_and_its_files_go(tmp_
 
 
 async def test_w18_a_standing_yes_covers_the_very_call_and_not_its_whole_folder(tmp_path: Path) -> None:
-    book = GrantBook(tmp_path / "grants.json")
+    book = SavedGrants(tmp_path / "grants.json")
     scene = Scene(await record(), book=book)
     both = read("notes/a.txt", "letters/b.txt")
     await scene.answer(await scene.asked(both), Response(verdict="approve", scope="always"))

@@ -4,15 +4,15 @@ import pytest
 
 from holdfast.core import PERSON, FakeClock, ModelMessage, ToolCallPart, Usage
 from holdfast.core.events import MessagePosted, ModelReplied, SessionOpened, ToolReturned
-from holdfast.gate import Loops
+from holdfast.gate import LoopDetector
 from holdfast.store import Journal, MemoryStore
 
 
-async def started() -> tuple[Journal, Loops]:
+async def started() -> tuple[Journal, LoopDetector]:
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     journal = await MemoryStore(clock=FakeClock()).create(opened)
     await journal.append(MessagePosted(turn=1, text="go", principal=PERSON))
-    return journal, Loops(journal)
+    return journal, LoopDetector(journal)
 
 
 async def step(journal: Journal, code: str, result: str, number: int) -> None:

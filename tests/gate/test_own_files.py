@@ -11,7 +11,7 @@ from tests.gate.scene import Scene, read, record
 
 from holdfast.core import GrantId, Limits, Parked
 from holdfast.core.errors import InvalidConfig, InvalidInput
-from holdfast.gate import AuditFile, Budget, GrantBook, Inbox, Rendezvous, requests_in
+from holdfast.gate import ApprovalFiles, AuditFile, Budget, ControlRequests, SavedGrants, requests_in
 
 DEEP = "[" * 30_000 + "]" * 30_000
 Trap = Callable[[Path], object]
@@ -43,7 +43,7 @@ traps = pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
 def test_what_is_no_book_of_grants_grants_nothing_and_is_told(tmp_path: Path, trap: Trap) -> None:
     path = tmp_path / "grants.json"
     trap(path)
-    book = GrantBook(path)
+    book = SavedGrants(path)
     assert book.standing() == ()
     with pytest.raises(InvalidConfig, match=r"grants\.json: ") as told:
         book.grants()
@@ -53,7 +53,7 @@ def test_what_is_no_book_of_grants_grants_nothing_and_is_told(tmp_path: Path, tr
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / ".grants.json.lock").symlink_to(tmp_path / "made-by-us")
     with pytest.raises(OSError, match="symbolic links"):
-        GrantBook(tmp_path / "grants.json").revoke(GrantId("any"))
+        SavedGrants(tmp_path / "grants.json").revoke(GrantId("any"))
     assert not (tmp_path / "made-by-us").exists()
 
 
@@ -90,7 +90,7 @@ async def test_a_response_with_an_amount_beyond_sense_is_a_no_and_the_next_one_i
     tmp_path: Path, amount: int
 ) -> None:
     scene = Scene(await record())
-    files = Rendezvous(tmp_path, gate=scene.gate, journal=scene.journal)
+    files = ApprovalFiles(tmp_path, gate=scene.gate, journal=scene.journal)
     await files.open()
     first, second = await scene.asked(read("a")), await scene.asked(read("b", number=2))
     hostile = f'{{"decision": "approved", "scope": "minutes", "amount": {amount}}}'
@@ -121,7 +121,7 @@ async def test_a_request_for_limits_beyond_sense_changes_nothing_and_holds_nothi
     budget = Budget(journal, turn_limits=Limits())
     request = f'{{"do": "raise-budget", "added": {{"tokens": {tokens}, "more": {tokens}}}}}'
     (tmp_path / "a.json").write_text(request)
-    inbox = Inbox(tmp_path)
+    inbox = ControlRequests(tmp_path)
     await inbox.heed(journal, budget)
     assert inbox.waiting() == 0
     assert budget.limits == Limits()
@@ -141,11 +141,11 @@ async def test_a_link_in_the_place_of_a_folder_of_ours_leads_to_nothing_that_is_
     for name in ("escalations", "inbox"):
         (tmp_path / name).symlink_to(theirs)
     scene = Scene(await record())
-    rendezvous = Rendezvous(tmp_path / "escalations", gate=scene.gate, journal=scene.journal)
+    rendezvous = ApprovalFiles(tmp_path / "escalations", gate=scene.gate, journal=scene.journal)
     await rendezvous.open()
     await scene.asked(read("a.txt"))
     await rendezvous.close()
-    inbox = Inbox(tmp_path / "inbox")
+    inbox = ControlRequests(tmp_path / "inbox")
     assert inbox.waiting() == 0
     await inbox.heed(scene.journal, scene.gate.budget)
     assert sorted(path.name for path in theirs.iterdir()) == ["letter.txt", "request-phantom00001.json"]

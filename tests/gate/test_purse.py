@@ -12,17 +12,17 @@ import pytest
 from holdfast.core import PERSON, Amount, FakeClock, Limits, SessionId, Usage
 from holdfast.core.errors import BudgetExceeded, StoreUnavailable
 from holdfast.core.events import BudgetRaised, HistoryCompacted, MessagePosted, SessionOpened, SessionRewound
-from holdfast.gate import Budget, Purse, Share, limits_of_tree, share_of
+from holdfast.gate import Budget, SessionShare, TreeBudgetFile, limits_of_tree, share_of
 from holdfast.store import Journal, MemoryStore
 
 CAP = Limits(tokens=100)
 
 
-def purse(path: Path, session: str = "first", share: Share | None = None) -> Purse:
-    made = Purse(path / "purse.json", session=SessionId(session))
+def purse(path: Path, session: str = "first", share: SessionShare | None = None) -> TreeBudgetFile:
+    made = TreeBudgetFile(path / "purse.json", session=SessionId(session))
     if not made.is_readable:
         made.make(CAP, {})
-    made.join(share or Share())
+    made.join(share or SessionShare())
     return made
 
 
@@ -62,7 +62,7 @@ def test_a_session_that_comes_back_holds_nothing_and_has_spent_what_its_journal_
     first.reserve(Amount(tokens=70))
     fork = purse(tmp_path, "fork")
     assert fork.remaining("tokens") == 30, "who died held it for something that may have happened"
-    purse(tmp_path, share=Share(spent=Amount(tokens=20)))
+    purse(tmp_path, share=SessionShare(spent=Amount(tokens=20)))
     assert fork.remaining("tokens") == 80
 
 
@@ -101,7 +101,7 @@ def test_a_damaged_purse_gives_nothing_until_it_is_made_anew(tmp_path: Path, con
     assert not made.is_readable
     with pytest.raises(StoreUnavailable, match="damaged"):
         made.reserve(Amount(tokens=1))
-    made.make(CAP, {SessionId("other"): Share(spent=Amount(tokens=99))})
+    made.make(CAP, {SessionId("other"): SessionShare(spent=Amount(tokens=99))})
     assert made.remaining("tokens") == 1
 
 
@@ -131,7 +131,7 @@ def test_whatever_else_stands_in_the_place_of_a_purse_is_not_followed_and_made_a
     put(tmp_path / "purse.json")
     with pytest.raises(StoreUnavailable, match="damaged"):
         first.reserve(Amount(tokens=1))
-    assert purse(tmp_path, share=Share(spent=Amount(tokens=60))).remaining("tokens") == 40
+    assert purse(tmp_path, share=SessionShare(spent=Amount(tokens=60))).remaining("tokens") == 40
 
 
 def test_a_shorter_content_leaves_nothing_of_the_longer_one(tmp_path: Path) -> None:

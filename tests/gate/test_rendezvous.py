@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.core import PERSON, Call, FakeClock, FunctionToolset, Parked, Returned, Tool, call_id
 from holdfast.core.events import MessagePosted, Noted, SessionOpened
-from holdfast.gate import Gate, Rendezvous, Ruling
+from holdfast.gate import ApprovalFiles, Gate, Ruling
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.store import Journal, MemoryStore
 
@@ -79,7 +79,7 @@ async def rendezvous(path: Path, journal: Journal | None = None) -> AsyncIterato
         paths=LexicalPaths(),
         clock=clock,
     )
-    meeting = Rendezvous(path, gate=gate, journal=journal)
+    meeting = ApprovalFiles(path, gate=gate, journal=journal)
     await meeting.open()
     try:
         yield Folder(path, gate, journal, clock)

@@ -24,8 +24,8 @@ from holdfast.core import (
     call_id,
 )
 from holdfast.core.errors import ToolFailed
-from holdfast.core.events import CallRefused, CallSettled, MessagePosted, Recorded, SessionOpened
-from holdfast.gate import Gate, GateSettings, Results
+from holdfast.core.events import CallRefused, CallSettled, MessagePosted, RecordedEvent, SessionOpened
+from holdfast.gate import Gate, GateSettings, OutputFilter
 from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.store import Journal, MemoryStore
 from holdfast.world import WorldPaths
@@ -121,7 +121,7 @@ async def test_the_words_of_an_error_are_bounded_and_can_be_recorded() -> None:
     def fail(_: JsonObject) -> Json:
         raise ToolFailed("s3cr3t-value \udc80 " + "x" * 5000)
 
-    gate, record = await gate_over(fail, results=Results(max_bytes=1000, secrets=("s3cr3t-value",)))
+    gate, record = await gate_over(fail, results=OutputFilter(max_bytes=1000, secrets=("s3cr3t-value",)))
     answer = await gate.submit(put())
     assert isinstance(answer, Failed)
     assert len(answer.reason) < 1200
@@ -130,7 +130,7 @@ async def test_the_words_of_an_error_are_bounded_and_can_be_recorded() -> None:
 
 @pytest.mark.parametrize("size", [999, 1000, 1001, 50_000])
 async def test_a_structured_result_is_bounded_too(size: int) -> None:
-    gate, record = await gate_over(lambda _: ["é" * 10] * (size // 23), results=Results(max_bytes=1000))
+    gate, record = await gate_over(lambda _: ["é" * 10] * (size // 23), results=OutputFilter(max_bytes=1000))
     await gate.submit(put())
     assert len(str(last(record).result).encode()) < 1200
 
@@ -180,7 +180,7 @@ async def test_a_link_swapped_while_the_intent_is_written_leads_nowhere(tmp_path
     made = FunctionToolset({"box.put": (tool(), lambda _: "written")})
     gate, record = await gate_over(toolset=made, paths=WorldPaths(tmp_path / "work"))
 
-    def swap(entry: Recorded) -> None:
+    def swap(entry: RecordedEvent) -> None:
         if _is_intent(entry):
             (tmp_path / "work" / "a").rmdir()
             (tmp_path / "work" / "a").symlink_to(tmp_path / "elsewhere")
@@ -213,5 +213,5 @@ async def test_other_arguments_under_an_approved_id_are_refused() -> None:
     assert made.performed == []
 
 
-def _is_intent(entry: Recorded) -> bool:
+def _is_intent(entry: RecordedEvent) -> bool:
     return type(entry.event).__name__ == "CallIntended"

@@ -36,9 +36,9 @@ from holdfast.core.events import (
     EscalationExpired,
     SessionOpened,
 )
-from holdfast.gate import Gate, GateSettings, Results, audit_view
+from holdfast.gate import Gate, GateSettings, OutputFilter, audit_view
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.store import EmbeddedStore, Home, Journal
+from holdfast.store import Home, Journal, SqliteStore
 
 TOOL = Tool(
     name="box.put",
@@ -63,7 +63,7 @@ class Bench:
         function: Callable[[JsonObject], Json],
         tool: Tool,
         settings: GateSettings,
-        results: Results,
+        results: OutputFilter,
         toolset: FunctionToolset | None,
     ) -> None:
         self.journal = journal
@@ -91,14 +91,21 @@ async def bench(
     tool: Tool = TOOL,
     limits: Limits | None = None,
     settings: GateSettings | None = None,
-    results: Results | None = None,
+    results: OutputFilter | None = None,
     journal: Journal | None = None,
     toolset: FunctionToolset | None = None,
 ) -> Bench:
     clock = FakeClock()
     journal = journal or await record(limits=limits)
     return Bench(
-        journal, clock, verdict, function, tool, settings or GateSettings(), results or Results(), toolset
+        journal,
+        clock,
+        verdict,
+        function,
+        tool,
+        settings or GateSettings(),
+        results or OutputFilter(),
+        toolset,
     )
 
 
@@ -319,7 +326,7 @@ async def test_the_same_call_over_and_over_breaks_the_circuit() -> None:
 
 
 async def test_a_result_is_bounded_and_known_secrets_are_taken_out() -> None:
-    results = Results(max_bytes=1000, secrets=("s3cr3t-value",))
+    results = OutputFilter(max_bytes=1000, secrets=("s3cr3t-value",))
     made = await bench(function=lambda _: "x" * 5000 + "s3cr3t-value", results=results)
     answer = await made.gate.submit(put("rope"))
     assert isinstance(answer, Returned)
@@ -359,7 +366,7 @@ async def test_a_call_cancelled_while_its_intent_is_written_is_on_record_as_neve
 ) -> None:
     home = Home(tmp_path)
     home.prepare()
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     opened = SessionOpened(principal=PERSON, folder="/", workspace="", policy="", policy_digest="", model="")
     made = await bench(journal=await store.create(opened))
     task = asyncio.create_task(made.gate.submit(put("rope")))

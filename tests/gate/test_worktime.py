@@ -23,7 +23,7 @@ from holdfast.core import (
 from holdfast.core.errors import BudgetExceeded, StoreUnavailable
 from holdfast.core.events import BudgetRaised, TurnEnded
 from holdfast.core.ids import PERSON
-from holdfast.gate import Budget, TreeBudget, within_time
+from holdfast.gate import Budget, InMemoryTreeBudget, time_limit
 from holdfast.guests import script
 from holdfast.session import Session, Settings
 from holdfast.testing import memory_session
@@ -48,7 +48,7 @@ class Bench(FunctionToolset):
 
 
 async def member(
-    stack: AsyncExitStack, tree: TreeBudget, own: Limits | None = None, turn: Limits | None = None
+    stack: AsyncExitStack, tree: InMemoryTreeBudget, own: Limits | None = None, turn: Limits | None = None
 ) -> Session:
     """A session that spends from a tree, on a loop whose time leaps."""
     session = await stack.enter_async_context(
@@ -78,7 +78,7 @@ async def simulate(trees: int, seed: int) -> None:
     stopped = finished = 0
     for _ in range(trees):
         async with AsyncExitStack() as stack:
-            tree = TreeBudget(Limits(wall_seconds=chance.uniform(0, 400)))
+            tree = InMemoryTreeBudget(Limits(wall_seconds=chance.uniform(0, 400)))
             own = [Limits(wall_seconds=chance.choice((None, chance.uniform(0, 200)))) for _ in range(4)]
             members = [await member(stack, tree, each, Limits(wall_seconds=90)) for each in own]
 
@@ -111,7 +111,7 @@ def test_thousands_of_trees_never_pass_their_limits_on_time() -> None:
 def test_one_turn_alone_may_use_all_the_time_there_is_and_no_more() -> None:
     async def work() -> None:
         async with AsyncExitStack() as stack:
-            session = await member(stack, TreeBudget(Limits(wall_seconds=1000)))
+            session = await member(stack, InMemoryTreeBudget(Limits(wall_seconds=1000)))
             assert await session.execute(rests(999.5)) == Ok()
             assert await session.execute(rests(1)) == OUT_OF_TIME
             assert round(session.budget.spent.wall_seconds, 6) == 1000
@@ -123,7 +123,7 @@ def test_one_turn_alone_may_use_all_the_time_there_is_and_no_more() -> None:
 def test_a_turn_that_begins_while_another_works_finds_time_too() -> None:
     async def work() -> None:
         async with AsyncExitStack() as stack:
-            tree = TreeBudget(Limits(wall_seconds=100))
+            tree = InMemoryTreeBudget(Limits(wall_seconds=100))
             first, second = await member(stack, tree), await member(stack, tree)
             long = asyncio.create_task(first.execute(rests(1000)))
             await asyncio.sleep(1)
@@ -137,7 +137,9 @@ def test_a_turn_that_begins_while_another_works_finds_time_too() -> None:
 def test_time_that_is_added_while_a_turn_works_lets_it_work_on() -> None:
     async def work() -> None:
         async with AsyncExitStack() as stack:
-            session = await member(stack, TreeBudget(Limits(wall_seconds=10)), Limits(wall_seconds=10))
+            session = await member(
+                stack, InMemoryTreeBudget(Limits(wall_seconds=10)), Limits(wall_seconds=10)
+            )
             turn = asyncio.create_task(session.execute(rests(15)))
             await asyncio.sleep(9)
             await session.raise_budget(Limits(wall_seconds=20))
@@ -147,9 +149,9 @@ def test_time_that_is_added_while_a_turn_works_lets_it_work_on() -> None:
 
 
 async def test_what_a_turn_held_of_its_time_is_given_back_when_it_rests() -> None:
-    journal, tree = await record(), TreeBudget(Limits(wall_seconds=100))
+    journal, tree = await record(), InMemoryTreeBudget(Limits(wall_seconds=100))
     budget = Budget(journal, turn_limits=Limits(), tree=tree)
-    async with within_time(budget):
+    async with time_limit(budget):
         assert tree.remaining("wall_seconds") == 75
     await journal.append(TurnEnded(turn=1, outcome=Ok(), wall_seconds=2.5))
     assert tree.remaining("wall_seconds") == budget.remaining("wall_seconds") == pytest.approx(97.5)
@@ -167,7 +169,7 @@ async def test_strange_limits_on_time_are_limits_too(bound: float) -> None:
         assert budget.hold_time() == 86_400
 
 
-class Torn(TreeBudget):
+class Torn(InMemoryTreeBudget):
     """A purse that cannot be read after its first use."""
 
     def reserve(self, amount: Amount) -> int:
@@ -181,7 +183,7 @@ def test_a_purse_that_cannot_be_read_any_more_gives_no_time() -> None:
     async def work() -> None:
         budget = Budget(await record(), turn_limits=Limits(), tree=Torn(Limits(wall_seconds=50)))
         with pytest.raises(StoreUnavailable):
-            async with within_time(budget):
+            async with time_limit(budget):
                 await asyncio.Event().wait()
 
     leap(work())

@@ -16,7 +16,7 @@ from tests.guests.lisp.hostile import attack_in_lisp, lisp_attacks
 from tests.guests.wasi import watched
 
 from holdfast.guests import Run
-from holdfast.guests.wasi import Workers, wasi_engine
+from holdfast.guests.wasi import WorkerPool, wasi_engine
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "security" / "attacks.md"
@@ -93,7 +93,7 @@ async def _on_wasi(folder: Path, code: str) -> tuple[watched.Watch, Run]:
     workspace, quiet_place = folder / "workspace", folder / "quiet"
     workspace.mkdir()
     quiet_place.mkdir()
-    workers = Workers(key=KEY, cache=component_cache())
+    workers = WorkerPool(key=KEY, cache=component_cache())
     target = wasi_engine(key=KEY, cache=component_cache(), workspace=workspace, workers=workers)
     bystander = wasi_engine(key=KEY, cache=component_cache(), workspace=quiet_place, workers=workers)
     try:

@@ -15,11 +15,11 @@ from tests.guests.test_guest_contract import Echo
 
 from holdfast.core import Answer, EscalationId, Failed, Json, JsonObject, Parked, Returned, Tool
 from holdfast.core.errors import GuestError, SnapshotRefused
-from holdfast.guests import Engine, Guest, GuestLimits, Run, RunRequest, Seal, python_engine
+from holdfast.guests import Engine, Guest, GuestLimits, Run, RunRequest, SnapshotSigner, python_engine
 from holdfast.guests.python.checker import Checker
 from holdfast.guests.python.engine import PythonEngine
 from holdfast.guests.python.worker import Worker
-from holdfast.guests.python.worker_pool import Workers
+from holdfast.guests.python.worker_pool import WorkerPool
 
 ODD = Tool(
     name="odd-server.read-file",
@@ -323,7 +323,7 @@ async def test_a_snapshot_of_another_key_or_version_is_refused(guest: Guest) -> 
     with pytest.raises(SnapshotRefused, match="not made here"):
         await other.guest().restore(state)
     with pytest.raises(SnapshotRefused, match=r"belongs to 'python/0\.1 state'"):
-        await guest.restore(Seal(KEY).close("python/0.1 state", b"x"))
+        await guest.restore(SnapshotSigner(KEY).close("python/0.1 state", b"x"))
 
 
 async def test_an_error_is_shown_in_bounds(guest: Guest) -> None:
@@ -393,7 +393,7 @@ async def test_code_that_takes_long_to_check_does_not_hold_up_sessions_with_the_
     ],
 )
 async def test_code_that_is_too_hard_to_check_is_refused_by_one_check(code: str) -> None:
-    workers = Workers(max_workers=1)
+    workers = WorkerPool(max_workers=1)
     opened: list[Worker] = []
 
     async def open_worker(limits: GuestLimits, stubs: str) -> Worker:

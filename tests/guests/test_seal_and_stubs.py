@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import Tool
 from holdfast.core.errors import InvalidInput, SnapshotRefused
-from holdfast.guests import Seal, render_stubs
+from holdfast.guests import SnapshotSigner, render_stubs
 from holdfast.guests.tool_stubs import parameters, python_name
 
 KEY = b"a key for tests, and only for them"
@@ -30,13 +30,13 @@ SCHEMAS = st.recursive(
 
 @given(st.binary(max_size=200), st.text(max_size=20))
 def test_a_seal_opens_what_it_closed(data: bytes, engine: str) -> None:
-    seal = Seal(KEY)
+    seal = SnapshotSigner(KEY)
     assert seal.open(engine, seal.close(engine, data)) == data
 
 
 @given(st.binary(max_size=50), st.data())
 def test_a_seal_opens_nothing_that_was_changed(data: bytes, draw: st.DataObject) -> None:
-    seal = Seal(KEY)
+    seal = SnapshotSigner(KEY)
     sealed = bytearray(seal.close("python/1", data))
     place = draw.draw(st.integers(0, len(sealed) - 1))
     sealed[place] ^= draw.draw(st.integers(1, 255))
@@ -47,20 +47,20 @@ def test_a_seal_opens_nothing_that_was_changed(data: bytes, draw: st.DataObject)
 @given(st.binary(max_size=100))
 def test_a_seal_opens_nothing_it_did_not_close(data: bytes) -> None:
     with pytest.raises(SnapshotRefused):
-        Seal(KEY).open("python/1", data)
+        SnapshotSigner(KEY).open("python/1", data)
 
 
 def test_a_seal_is_for_one_engine_and_one_key() -> None:
-    sealed = Seal(KEY).close("python/1", b"x")
+    sealed = SnapshotSigner(KEY).close("python/1", b"x")
     with pytest.raises(SnapshotRefused, match="belongs to 'python/1'"):
-        Seal(KEY).open("python/2", sealed)
+        SnapshotSigner(KEY).open("python/2", sealed)
     with pytest.raises(SnapshotRefused, match="not made here"):
-        Seal(b"another key of the same length ...").open("python/1", sealed)
+        SnapshotSigner(b"another key of the same length ...").open("python/1", sealed)
 
 
 def test_a_short_key_is_no_key() -> None:
     with pytest.raises(InvalidInput):
-        Seal(b"short")
+        SnapshotSigner(b"short")
 
 
 @given(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core import Call, Json, JsonObject, call_id
-from holdfast.mcp import McpToolset, News, ServerSpec
+from holdfast.mcp import McpToolset, ServerNotification, ServerSpec
 
 SERVERS = Path(__file__).with_name("servers")
 
@@ -26,7 +26,7 @@ class Bench:
 
     def __init__(self, toolset: McpToolset) -> None:
         self.toolset = toolset
-        self.news: list[News] = []
+        self.news: list[ServerNotification] = []
         self._calls = 0
         toolset.follow(self.news.append)
 

@@ -6,11 +6,11 @@ from holdfast.core import EXTERNAL, Paths, SystemClock, Toolset, Verdict
 from holdfast.core.events import SessionOpened
 from holdfast.gate import Gate, GateSettings
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.session import Gatekeeper
+from holdfast.session import ExternalAgentSession
 from holdfast.store import Journal, MemoryStore
 
 
-class OpenKeeper(Gatekeeper):
+class OpenKeeper(ExternalAgentSession):
     """What `holdfast proxy` hands to its proxy, with its journal in sight."""
 
     def __init__(self, gate: Gate, journal: Journal) -> None:

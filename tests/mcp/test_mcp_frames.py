@@ -10,11 +10,11 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from holdfast.core import FakeClock
-from holdfast.mcp.client.notifications import Ration
-from holdfast.mcp.client.pending_requests import Ledger, ProtocolBroken
+from holdfast.mcp.client.notifications import RateLimiter
+from holdfast.mcp.client.pending_requests import PendingRequests, ProtocolBroken
 from holdfast.mcp.client.stdio import parse
 from holdfast.mcp.client.tool_definitions import read_definitions
-from holdfast.process.supervised import BadLine, read_lines
+from holdfast.process.supervised import InvalidLine, read_lines
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -37,7 +37,7 @@ frames = st.fixed_dictionaries(
 @given(st.binary() | frames.map(lambda frame: json.dumps(frame).encode()))
 def test_a_line_is_a_message_or_nothing_or_breaks_the_protocol(line: bytes) -> None:
     try:
-        message = parse(line, Ration(FakeClock()), Ledger())
+        message = parse(line, RateLimiter(FakeClock()), PendingRequests())
     except ProtocolBroken:
         return
     assert message is None or isinstance(message, SessionMessage)
@@ -48,11 +48,15 @@ def test_no_answer_is_taken_while_nothing_is_open(frame: dict[str, object], rest
     answer = {"jsonrpc": "2.0", "id": 1} | frame | {"result": {}}
     answer.pop("method", None)
     with pytest.raises(ProtocolBroken):
-        parse(json.dumps(answer | {"jsonrpc": "2.0"}).encode() + rest.strip(), Ration(FakeClock()), Ledger())
+        parse(
+            json.dumps(answer | {"jsonrpc": "2.0"}).encode() + rest.strip(),
+            RateLimiter(FakeClock()),
+            PendingRequests(),
+        )
 
 
 def test_an_answer_that_comes_late_is_taken_once() -> None:
-    ledger = Ledger()
+    ledger = PendingRequests()
     ledger.sent(JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/call"))
     ledger.sent(JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled"))
     ledger.heard(JSONRPCResponse(jsonrpc="2.0", id="7", result={}))
@@ -79,7 +83,7 @@ def test_no_list_of_tools_breaks_the_reader_and_no_two_offered_look_alike(
 
 def test_a_ration_fills_with_time_and_never_above_its_size() -> None:
     clock = FakeClock()
-    ration = Ration(clock, burst=3, per_second=2.0)
+    ration = RateLimiter(clock, burst=3, per_second=2.0)
     assert [ration.take() for _ in range(5)] == [True, True, True, False, False]
     clock.advance(1.0)
     assert [ration.take() for _ in range(3)] == [True, True, False]
@@ -97,7 +101,7 @@ async def test_a_line_that_is_too_long_ends_the_listening_however_it_comes(piece
         stream.feed_data(piece)
     stream.feed_eof()
     heard: list[bytes] = []
-    with pytest.raises(BadLine, match="a message of more than"):
+    with pytest.raises(InvalidLine, match="a message of more than"):
         heard += [line async for line in read_lines(stream, most_bytes=10)]
     assert b"x" * 11 not in heard
 

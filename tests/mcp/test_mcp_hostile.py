@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.mcp.bench import Bench, Opener, spec_for
 
-from holdfast.core import visible
+from holdfast.core import escape_invisible
 from holdfast.core.errors import ToolError, ToolFailed
-from holdfast.mcp import Pins, ServerFailed, ToolsHeld
+from holdfast.mcp import Pins, ServerFailed, ToolsPendingReview
 
 
 async def hostile(opened: Opener, kind: str, *arguments: str, **options: Pins) -> Bench:
@@ -21,7 +21,7 @@ async def hostile(opened: Opener, kind: str, *arguments: str, **options: Pins) -
 
 async def test_poison_in_a_description_is_shown_as_what_it_is(opened: Opener) -> None:
     (tool,) = (await hostile(opened, "poison")).toolset.tools()
-    assert "<U+E0073><U+E0065><U+E006E><U+E0064>" in visible(tool.description)
+    assert "<U+E0073><U+E0065><U+E006E><U+E0064>" in escape_invisible(tool.description)
 
 
 async def test_a_tool_that_changes_after_it_was_accepted_cannot_be_called(
@@ -32,7 +32,7 @@ async def test_a_tool_that_changes_after_it_was_accepted_cannot_be_called(
     assert await first.call("work") == "ok"
     switch.touch()
     second = await hostile(opened, "rug", str(switch), pins=pins)
-    assert second.news[0] == ToolsHeld(server="rug", changed=("work",), added=("extra",))
+    assert second.news[0] == ToolsPendingReview(server="rug", changed=("work",), added=("extra",))
     assert second.toolset.tools() == ()
     with pytest.raises(ToolFailed, match="not what it was"):
         await second.call("work")

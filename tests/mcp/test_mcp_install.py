@@ -11,7 +11,7 @@ from tests.mcp.place import Place
 
 from holdfast.core.errors import InvalidConfig
 from holdfast.mcp import plan
-from holdfast.mcp.install.jsonc import Document
+from holdfast.mcp.install.jsonc import JsoncDocument
 
 CLIENTS = {
     "claude": ".mcp.json",
@@ -110,7 +110,7 @@ def test_what_was_installed_is_taken_out_and_the_rest_stays_to_the_letter(
 def test_a_hook_of_ours_beside_somebody_elses_is_taken_out_alone(tmp_path: Path) -> None:
     settings = tmp_path / ".claude" / "settings.json"
     carry_out(tmp_path, "claude")
-    document = Document(settings.read_text())
+    document = JsoncDocument(settings.read_text())
     mine = {"type": "command", "command": "mine"}
     settings.write_text(document.add("hooks", "PreToolUse", 0, "hooks", item=mine).text)
     carry_out(tmp_path, "claude", is_removal=True)
@@ -204,7 +204,7 @@ layouts = st.sampled_from([None, 1, 2, 4, "\t"])
 def test_what_is_put_into_a_document_is_read_there_and_taken_out_without_a_trace(
     standing: dict[str, object], value: object, layout: Any
 ) -> None:
-    document = Document(json.dumps(standing, indent=layout))
+    document = JsoncDocument(json.dumps(standing, indent=layout))
     changed = document.put("ours", "entry", value=value)
     assert changed.value == standing | {"ours": {"entry": value}}
     assert json.loads(changed.text) == changed.value
@@ -214,7 +214,7 @@ def test_what_is_put_into_a_document_is_read_there_and_taken_out_without_a_trace
 @given(st.text(st.sampled_from('{}[]",:/*\n a1'), max_size=20))
 def test_a_text_is_a_document_or_refused(text: str) -> None:
     try:
-        document = Document(text)
+        document = JsoncDocument(text)
     except ValueError:
         return
     assert document.put("x", value=1).get("x") == 1

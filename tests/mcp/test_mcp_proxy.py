@@ -16,7 +16,13 @@ from tests.mcp.keeping import OpenKeeper, keeper_for
 
 from holdfast.core import PERSON, Response, Verdict
 from holdfast.core.errors import InvalidInput
-from holdfast.core.events import CallIntended, CallRefused, EscalationAnswered, EscalationOpened, Recorded
+from holdfast.core.events import (
+    CallIntended,
+    CallRefused,
+    EscalationAnswered,
+    EscalationOpened,
+    RecordedEvent,
+)
 from holdfast.mcp import McpToolset, Proxy, ServerSpec, present_wholly
 from holdfast.world import WorldPaths
 
@@ -43,7 +49,7 @@ class Stand:
         """The first event of a kind, waited for."""
         first: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
-        def follow(entry: Recorded) -> None:
+        def follow(entry: RecordedEvent) -> None:
             if isinstance(entry.event, kind) and not first.done():
                 first.set_result(entry.event)
 

@@ -7,7 +7,7 @@ import msgspec
 from tests.support.provider_stub import StubServer
 
 from holdfast.core import FakeClock
-from holdfast.models import Model, ModelSettings, Patience, Reply, open_model
+from holdfast.models import Model, ModelSettings, Reply, RetryPolicy, create_model
 
 KEY = "stub-key"
 ENVIRON = {
@@ -48,9 +48,9 @@ class StillClock:
         self.clock.advance(seconds)
 
 
-def patient(settings: ModelSettings, still: StillClock) -> Patience:
+def patient(settings: ModelSettings, still: StillClock) -> RetryPolicy:
     """The patience of the settings on a clock that stands still."""
-    return Patience(
+    return RetryPolicy(
         settings.total_seconds, settings.attempts, sleep=still.sleep, clock=still.clock, jitter=lambda: 1.0
     )
 
@@ -66,7 +66,7 @@ def open_at(
     """A model of this kind that talks to the stub at this address."""
     base_url = url if kind in ("anthropic", "google") else f"{url}/v1"
     merged = ModelSettings(base_url=base_url) if settings is None else settings_at(settings, base_url)
-    return open_model(
+    return create_model(
         SPECS[kind],
         settings=merged,
         environ=dict.fromkeys(ENVIRON, key),

@@ -14,7 +14,7 @@ from holdfast.core.errors import InvalidConfig, ModelMissing
 from holdfast.models import (
     ModelSettings,
     Prompt,
-    open_model,
+    create_model,
     parse_spec,
     price,
     resolve_model,
@@ -91,15 +91,15 @@ def test_a_spec_is_written_as_it_was_read(text: str) -> None:
 def test_an_address_that_would_give_something_away_is_refused(address: str) -> None:
     environ = {"ANTHROPIC_API_KEY": "key"}
     with pytest.raises(InvalidConfig) as caught:
-        open_model("anthropic:claude-sonnet-5-5", settings=ModelSettings(base_url=address), environ=environ)
+        create_model("anthropic:claude-sonnet-5-5", settings=ModelSettings(base_url=address), environ=environ)
     with pytest.raises(InvalidConfig):
-        open_model("anthropic:claude-sonnet-5-5", environ=environ | {"ANTHROPIC_BASE_URL": address})
+        create_model("anthropic:claude-sonnet-5-5", environ=environ | {"ANTHROPIC_BASE_URL": address})
     assert "hunter2" not in str(caught.value)
 
 
 def test_a_missing_key_says_which_variable_to_set() -> None:
     with pytest.raises(ModelMissing) as caught:
-        open_model("google:gemini-3.8-flash", environ={})
+        create_model("google:gemini-3.8-flash", environ={})
     assert caught.value.hint is not None
     assert "$GEMINI_API_KEY" in caught.value.hint
 
@@ -107,7 +107,9 @@ def test_a_missing_key_says_which_variable_to_set() -> None:
 def test_a_key_variable_of_ones_own_is_used_and_its_absence_is_no_other_key() -> None:
     settings = ModelSettings(key_variable="WORK_KEY")
     with pytest.raises(ModelMissing, match="WORK_KEY"):
-        open_model("anthropic:claude-sonnet-5-5", settings=settings, environ={"ANTHROPIC_API_KEY": "private"})
+        create_model(
+            "anthropic:claude-sonnet-5-5", settings=settings, environ={"ANTHROPIC_API_KEY": "private"}
+        )
 
 
 def test_a_key_may_stand_in_a_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,11 +140,11 @@ def test_secrets_are_the_exact_keys_once_each() -> None:
 async def test_a_script_in_a_file_is_a_model(tmp_path: Path) -> None:
     path = tmp_path / "script.json"
     path.write_text(json.dumps(["hello"]))
-    model = open_model(f"scripted:{path}")
+    model = create_model(f"scripted:{path}")
     assert (await model.ask(Prompt(system="", messages=()), lambda _: None)).message.text == "hello"
     path.write_text("{}")
     with pytest.raises(InvalidConfig):
-        open_model(f"scripted:{path}")
+        create_model(f"scripted:{path}")
 
 
 def test_the_door_loads_no_library_of_a_provider() -> None:

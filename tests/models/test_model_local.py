@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.core import JsonObject, ToolMessage, ToolReturn, UserMessage
 from holdfast.core.errors import ContextExceeded, InvalidConfig, ModelMissing, ModelRefused, ModelUnavailable
-from holdfast.models import ModelSettings, Patience, Prompt, ToolOffer, open_model, say
+from holdfast.models import ModelSettings, Prompt, RetryPolicy, ToolOffer, create_model, say
 from holdfast.models.local import LocalModel
 
 ENGINE = Path(__file__).parent / "fake_engine"
@@ -40,7 +40,7 @@ async def load(tmp_path: Path) -> AsyncIterator[Load]:
                 path,
                 name="local:weights.gguf",
                 settings=chosen,
-                patience=Patience(chosen.total_seconds, 1),
+                patience=RetryPolicy(chosen.total_seconds, 1),
                 engine_path=ENGINE,
             )
             stack.push_async_callback(model.close)
@@ -235,7 +235,7 @@ async def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
         tmp_path / "none.gguf",
         name="local:none.gguf",
         settings=ModelSettings(),
-        patience=Patience(60, 1),
+        patience=RetryPolicy(60, 1),
         engine_path=ENGINE,
     )
     with pytest.raises(ModelMissing, match="no file"):
@@ -244,6 +244,6 @@ async def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
 
 def test_weights_that_are_not_installed_are_said_so(tmp_path: Path) -> None:
     with pytest.raises(ModelMissing, match="is not installed"):
-        open_model("local:qwen2.5-coder-1.5b", weights=tmp_path)
+        create_model("local:qwen2.5-coder-1.5b", weights=tmp_path)
     with pytest.raises(InvalidConfig):
-        open_model("local:no-such-weights", weights=tmp_path)
+        create_model("local:no-such-weights", weights=tmp_path)

@@ -3,14 +3,14 @@
 import pytest
 
 from holdfast.core import FakeClock
-from holdfast.models.retry import Patience
+from holdfast.models.retry import RetryPolicy
 
 
-def patient(slept: list[float], *, attempts: int = 9, jitter: float = 1.0) -> Patience:
+def patient(slept: list[float], *, attempts: int = 9, jitter: float = 1.0) -> RetryPolicy:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    return Patience(10, attempts, sleep=sleep, clock=FakeClock(), jitter=lambda: jitter)
+    return RetryPolicy(10, attempts, sleep=sleep, clock=FakeClock(), jitter=lambda: jitter)
 
 
 @pytest.mark.parametrize(("retry_after", "is_worth_it"), [(9.9, True), (10.0, False), (11.0, False)])

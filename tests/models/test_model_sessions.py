@@ -22,7 +22,7 @@ from holdfast.core import (
 from holdfast.core.events import (
     ModelFailed,
     ModelReplied,
-    Recorded,
+    RecordedEvent,
     ToolReturned,
     TurnEnded,
 )
@@ -76,7 +76,7 @@ async def test_thoughts_words_and_two_calls_come_in_bits_and_the_turn_answers_th
     assert await session.send("look") == Ok(value="Both are there.")
     assert "".join(shown) == "I look – schön – at both.Both are there."
     assert len(shown) > 4
-    recorded: list[Recorded] = []
+    recorded: list[RecordedEvent] = []
     session.follow(recorded.append)
     told = [entry.event.content for entry in recorded if isinstance(entry.event, ToolReturned)]
     assert told == ["one", "two"]
@@ -122,7 +122,7 @@ async def test_cancelling_a_turn_closes_the_connection_and_the_session_is_ready(
 ) -> None:
     stub = await serve([Hang(), "fine"])
     session = await begin(kind, stub.url)
-    recorded: list[Recorded] = []
+    recorded: list[RecordedEvent] = []
     session.follow(recorded.append)
     sending = asyncio.create_task(session.send("hello"))
     await stub.hanging.wait()
@@ -138,7 +138,7 @@ async def test_what_was_paid_is_on_record_to_the_token(kind: str, serve: Serve, 
     counted = Usage(input_tokens=1000, output_tokens=200)
     stub = await serve([Reply(message=say("one").message, usage=counted), Cut(), "two"])
     session = await begin(kind, stub.url)
-    recorded: list[Recorded] = []
+    recorded: list[RecordedEvent] = []
     session.follow(recorded.append)
     await session.send("hello")
     await session.send("and?")
@@ -156,7 +156,7 @@ async def test_what_was_paid_is_on_record_to_the_token(kind: str, serve: Serve, 
 async def test_no_key_is_in_the_journal(kind: str, serve: Serve, begin: Begin) -> None:
     stub = await serve([HttpError(status=400, message="stub-key is bad"), "fine"])
     session = await begin(kind, stub.url)
-    recorded: list[Recorded] = []
+    recorded: list[RecordedEvent] = []
     session.follow(recorded.append)
     await session.send("hello")
     await session.send("again")

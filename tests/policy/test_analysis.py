@@ -18,16 +18,16 @@ from holdfast.policy import (
     RulePolicy,
     annotate,
     backtest,
+    combine,
     compare,
     explain,
     lint,
     load_policy,
-    loosest,
+    most_permissive_verdict,
     named_policies,
+    readable_paths,
     run_examples,
     targets_of,
-    tighten,
-    visible,
 )
 from holdfast.policy.document import PathTest
 from holdfast.policy.parser import parse_policy
@@ -62,7 +62,7 @@ def test_an_explanation_tells_each_claim_and_the_rules_passed_over() -> None:
         ("read-path", "a"),
         ("write-path", "b"),
     ]
-    assert [(over.rule, over.because) for over in told.claims[-1].passed_over] == [
+    assert [(over.rule, over.because) for over in told.claims[-1].skipped_rules] == [
         ("a", "the path is none of its paths")
     ]
     text = "\n".join(told.lines())
@@ -79,16 +79,16 @@ def test_an_explanation_tells_of_a_rule_that_fits_only_some_of_the_values() -> N
     given = Request(call=call, tool=tool, targets=targets_of(tool, arguments, LexicalPaths()))
     refused = explain(policy(ask, head), given).claims[0]
     assert refused.decision.rule == "default-deny"
-    assert [(over.rule, over.because) for over in refused.passed_over] == [
+    assert [(over.rule, over.because) for over in refused.skipped_rules] == [
         ("ask", "it fits only part of what the call names")
     ]
     asked = explain(policy(ask + "  - {name: all, allow: mail.send}", head), given).claims[0]
-    assert (asked.decision.rule, asked.passed_over) == ("ask", ())
+    assert (asked.decision.rule, asked.skipped_rules) == ("ask", ())
 
 
 def test_an_explanation_of_tiers_tells_each_tier() -> None:
     told = explain(
-        tighten(load_policy("project"), FixedPolicy(default="deny")), request("world.read", {"path": "a"})
+        combine(load_policy("project"), FixedPolicy(default="deny")), request("world.read", {"path": "a"})
     )
     assert [tier.decision.verdict for tier in told.tiers] == ["allow", "deny"]
     assert told.decision.verdict == "deny"
@@ -241,13 +241,13 @@ def test_a_hundred_thousand_calls_are_judged_in_under_five_seconds() -> None:
     ],
 )
 def test_how_far_a_tool_can_get_is_known_before_it_tries(name: str, operation: str, verdict: str) -> None:
-    assert loosest(load_policy(name), KNOWN_TOOLS[operation]) == verdict
+    assert most_permissive_verdict(load_policy(name), KNOWN_TOOLS[operation]) == verdict
 
 
 def test_the_strictest_tier_tells_how_far_a_tool_can_get() -> None:
-    both = tighten(load_policy("safe-edit"), load_policy("safe-analysis"))
-    assert loosest(both, KNOWN_TOOLS["world.write"]) == "deny"
-    assert loosest(FixedPolicy(default="stage"), KNOWN_TOOLS["world.write"]) == "stage"
+    both = combine(load_policy("safe-edit"), load_policy("safe-analysis"))
+    assert most_permissive_verdict(both, KNOWN_TOOLS["world.write"]) == "deny"
+    assert most_permissive_verdict(FixedPolicy(default="stage"), KNOWN_TOOLS["world.write"]) == "stage"
 
 
 # -- what comes with Holdfast
@@ -255,8 +255,8 @@ def test_the_strictest_tier_tells_how_far_a_tool_can_get() -> None:
 
 def test_g27_what_may_not_be_read_is_not_listed() -> None:
     found = ["a.ts", ".env", "src/.hidden/x", "src/b.ts"]
-    assert visible(load_policy("safe-analysis"), found, LexicalPaths()) == ("a.ts", "src/b.ts")
-    assert visible(load_policy("ask-always"), found, LexicalPaths()) == tuple(found)
+    assert readable_paths(load_policy("safe-analysis"), found, LexicalPaths()) == ("a.ts", "src/b.ts")
+    assert readable_paths(load_policy("ask-always"), found, LexicalPaths()) == tuple(found)
 
 
 def test_the_catalogue_says_what_the_toolsets_say() -> None:
@@ -276,7 +276,7 @@ def test_a_policy_annotates_tools_that_say_nothing_and_no_others() -> None:
     one.document.tools["world.write"] = Tool(name="world.write", roles=data)
     silent = annotate(Tool(name="fs.read"), one)
     assert silent.roles == {"path": ArgumentRoles(default=("read-path",))}
-    assert annotate(Tool(name="fs.read"), tighten(FixedPolicy(), one)).roles == silent.roles
+    assert annotate(Tool(name="fs.read"), combine(FixedPolicy(), one)).roles == silent.roles
     assert annotate(KNOWN_TOOLS["world.write"], one) == KNOWN_TOOLS["world.write"]
     assert annotate(Tool(name="fs.other"), one).roles is None
 
@@ -284,8 +284,8 @@ def test_a_policy_annotates_tools_that_say_nothing_and_no_others() -> None:
 def test_a_lower_tier_makes_no_tool_known_that_a_higher_one_denies_as_unknown() -> None:
     above = policy("  - {name: all, allow: 'fs.*'}")
     below = policy("  - {name: all, allow: 'fs.*'}", "tools: {fs.wipe: {path: none}}\n")
-    both = tighten(above, below)
+    both = combine(above, below)
     tool = annotate(Tool(name="fs.wipe"), both)
     call = Call(id=call_id(1, 1), operation="fs.wipe", arguments={"path": "/"})
     assert both.judge(Request(call=call, tool=tool)).rule == "missing-annotation"
-    assert annotate(Tool(name="fs.wipe"), tighten(below, above)).roles is not None
+    assert annotate(Tool(name="fs.wipe"), combine(below, above)).roles is not None

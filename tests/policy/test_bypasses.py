@@ -13,9 +13,9 @@ from holdfast.policy import (
     Request,
     Rule,
     RulePolicy,
+    combine,
     load_policy,
     targets_of,
-    tighten,
 )
 from holdfast.policy.document import HostTest
 from holdfast.policy.parser import parse_policy
@@ -241,22 +241,22 @@ def test_precedence_a_lower_tier_cannot_allow_what_a_higher_one_asks_about() -> 
     request = Request(
         call=Call(id=call_id(1, 1), operation="world.list", arguments={}), tool=KNOWN_TOOLS["world.list"]
     )
-    assert tighten(managed, user).judge(request).verdict == "escalate"
-    assert tighten(user, managed).judge(request).verdict == "escalate"
+    assert combine(managed, user).judge(request).verdict == "escalate"
+    assert combine(user, managed).judge(request).verdict == "escalate"
 
 
 def test_precedence_an_approved_call_of_a_staging_tier_is_still_staged() -> None:
     asking = policy("  - {name: ask, escalate: '*'}")
     staging = policy("  - {name: stage, stage: 'world.*'}")
     call = Call(id=call_id(1, 1), operation="world.list", arguments={})
-    decision = tighten(asking, staging).judge(Request(call=call, tool=KNOWN_TOOLS["world.list"]))
+    decision = combine(asking, staging).judge(Request(call=call, tool=KNOWN_TOOLS["world.list"]))
     assert (decision.verdict, decision.is_staged) == ("escalate", True)
 
 
 def test_precedence_an_empty_policy_allows_nothing() -> None:
     assert judge(policy("  []"), "world.read", {"path": "a"}).rule == "default-deny"
     with pytest.raises(ValueError, match="at least one"):
-        tighten()
+        combine()
 
 
 def test_precedence_a_test_on_an_argument_that_is_missing_is_not_passed() -> None:

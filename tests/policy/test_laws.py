@@ -16,8 +16,8 @@ from tests.policy.random_policies import (
 )
 
 from holdfast.core import STRICTNESS
-from holdfast.policy import PolicyDocument, Request, RulePolicy, lint, loosest, tighten
-from holdfast.policy.analysis.lint import Covering, covers
+from holdfast.policy import PolicyDocument, Request, RulePolicy, combine, lint, most_permissive_verdict
+from holdfast.policy.analysis.lint import Subsumption, covers
 
 CALLS_A_POLICY = 20
 
@@ -101,10 +101,10 @@ def test_reordering_neighbours_of_one_verdict_changes_no_verdict() -> None:
 def test_a_lower_tier_only_narrows() -> None:
     documents = pairs(9, 100)
     for (high, requests), (low, _) in itertools.pairwise(documents):
-        alone, both = RulePolicy(high), tighten(RulePolicy(high), RulePolicy(low))
+        alone, both = RulePolicy(high), combine(RulePolicy(high), RulePolicy(low))
         for request in requests:
             assert STRICTNESS[both.judge(request).verdict] >= STRICTNESS[alone.judge(request).verdict]
-            assert both.judge(request).verdict == tighten(RulePolicy(low), alone).judge(request).verdict
+            assert both.judge(request).verdict == combine(RulePolicy(low), alone).judge(request).verdict
 
 
 def test_one_more_target_never_allows_more() -> None:
@@ -134,7 +134,10 @@ def test_no_call_gets_further_than_its_tool_can() -> None:
         for request in requests:
             if request.tool is not None:
                 verdict = policy.judge(request).verdict
-                assert STRICTNESS[verdict] >= STRICTNESS[loosest(policy, request.tool)], (document, request)
+                assert STRICTNESS[verdict] >= STRICTNESS[most_permissive_verdict(policy, request.tool)], (
+                    document,
+                    request,
+                )
 
 
 def test_an_empty_policy_denies_everything() -> None:
@@ -146,7 +149,7 @@ def test_an_empty_policy_denies_everything() -> None:
 def test_rules_found_to_be_covered_are_those_that_an_earlier_one_covers() -> None:
     found = 0
     for document, _ in pairs(17, 400):
-        earlier = Covering()
+        earlier = Subsumption()
         for number, rule in enumerate(document.rules):
             if number:
                 earlier.add(document.rules[number - 1])

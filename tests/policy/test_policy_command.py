@@ -35,7 +35,7 @@ from holdfast.core.events import (
     SessionRewound,
 )
 from holdfast.policy import KNOWN_TOOLS, LexicalPaths, Request, load_policy, targets_of
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, SqliteStore
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +87,7 @@ def test_explain_names_the_rules_passed_over(capsys: pytest.CaptureFixture[str])
     call = '{"operation": "world.read", "arguments": {"path": "/etc/hosts"}}'
     told = said(capsys, "explain", "--policy", "project", "--call", call)
     assert told["decision"]["rule"] == "ask-about-the-rest"
-    assert "read-inside" in [over["rule"] for over in told["claims"][0]["passed_over"]]
+    assert "read-inside" in [over["rule"] for over in told["claims"][0]["skipped_rules"]]
     assert main(["policy", "explain", "--policy", "project", "--call", call]) == 0
     assert "not read-inside (project:" in capsys.readouterr().out
 
@@ -145,7 +145,7 @@ def test_backtest_without_history_says_so(capsys: pytest.CaptureFixture[str]) ->
 async def record(events: list[AnyEvent], workspace: str = "") -> None:
     home = Home.default()
     home.prepare()
-    store = await EmbeddedStore.start(home, clock=FakeClock())
+    store = await SqliteStore.start(home, clock=FakeClock())
     opened = SessionOpened(
         principal=PERSON, folder="", workspace=workspace, policy="p", policy_digest="", model=""
     )
@@ -192,7 +192,7 @@ def test_backtest_counts_a_call_once_however_many_forks_share_it_and_each_after_
     async def forked() -> str:
         home = Home.default()
         home.prepare()
-        store = await EmbeddedStore.start(home, clock=FakeClock())
+        store = await SqliteStore.start(home, clock=FakeClock())
         opened = SessionOpened(
             principal=PERSON, folder="", workspace="", policy="", policy_digest="", model=""
         )
@@ -310,7 +310,7 @@ def test_backtest_takes_paths_by_the_workspace_a_session_had_at_the_time(
     async def moved() -> None:
         home = Home.default()
         home.prepare()
-        store = await EmbeddedStore.start(home, clock=FakeClock())
+        store = await SqliteStore.start(home, clock=FakeClock())
         opened = SessionOpened(
             principal=PERSON, folder="", workspace=first, policy="", policy_digest="", model=""
         )

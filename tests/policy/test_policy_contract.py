@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.core import ArgumentRoles, Call, JsonObject, Location, PathTarget, Tool, call_id
-from holdfast.policy import FixedPolicy, LexicalPaths, Policy, Request, load_policy, targets_of, tighten
+from holdfast.policy import FixedPolicy, LexicalPaths, Policy, Request, combine, load_policy, targets_of
 
 READ = Tool(
     name="world.read",
@@ -17,7 +17,7 @@ SHELL = Tool(name="shell.run", roles={})
 MAKERS: dict[str, Callable[[], Policy]] = {
     "fixed": lambda: FixedPolicy(verdicts={"world.read": "allow"}),
     "rules": lambda: load_policy("project"),
-    "tiers": lambda: tighten(load_policy("project"), load_policy("safe-analysis")),
+    "tiers": lambda: combine(load_policy("project"), load_policy("safe-analysis")),
 }
 
 
@@ -76,8 +76,8 @@ def test_a_tool_that_may_pass_is_offered(policy: Policy) -> None:
 
 
 def test_a_tool_that_one_tier_denies_is_not_offered(policy: Policy) -> None:
-    assert not tighten(policy, FixedPolicy(default="deny")).could_allow(READ)
-    assert not tighten(FixedPolicy(default="deny"), policy).could_allow(READ)
+    assert not combine(policy, FixedPolicy(default="deny")).could_allow(READ)
+    assert not combine(FixedPolicy(default="deny"), policy).could_allow(READ)
 
 
 def test_judging_twice_gives_the_same_and_equal_policies_have_equal_digests(

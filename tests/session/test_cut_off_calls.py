@@ -5,7 +5,7 @@ from holdfast.core.events import CallIntended, CodePosted, SessionOpened
 from holdfast.guests import ScriptedEngine, script
 from holdfast.models import ScriptedModel
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.session import Parts, Session, Settings, assemble
+from holdfast.session import Session, SessionParts, Settings, build_session
 from holdfast.store import MemoryStore
 from holdfast.testing import memory_session
 from holdfast.world import MemoryWorld, StagedWorld
@@ -36,8 +36,8 @@ async def test_only_a_call_that_is_not_repeated_by_itself_is_told_of() -> None:
         begun(1, is_idempotent=True),
         begun(2, is_idempotent=False),
     )
-    session = await assemble(
-        Parts(
+    session = await build_session(
+        SessionParts(
             journal=journal,
             store=store,
             staged=StagedWorld(MemoryWorld()),

@@ -8,7 +8,7 @@ import pytest
 from holdfast.app import Runtime
 from holdfast.core import PERSON, FakeClock, FunctionToolset, Json, JsonObject, Limits, Ok, Tool
 from holdfast.core.errors import InvalidInput, ToolFailed, ToolTimeout
-from holdfast.core.events import CodePosted, Recorded, RestorePointMade, TurnEnded
+from holdfast.core.events import CodePosted, RecordedEvent, RestorePointMade, TurnEnded
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session, Settings
 from holdfast.world import FolderWorld
@@ -196,7 +196,7 @@ async def test_what_lay_in_the_folder_before_the_first_turn_is_nobodys_change(
     project.mkdir()
     (project / "old.txt").write_text("old")
     session = await runtime.create(policy=FixedPolicy(default="allow"), needs_model=False, workspace=project)
-    told: list[Recorded] = []
+    told: list[RecordedEvent] = []
     await session.execute("open('new.txt', 'w').write('new')")
     session.follow(told.append)
     points = [entry.event for entry in told if isinstance(entry.event, RestorePointMade)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Runtime
-from holdfast.app.runtime import Host
+from holdfast.app.runtime import LiveSessions
 from holdfast.core import Error, FunctionToolset, Json, JsonObject, Limits, Ok, Tool
 from holdfast.core.errors import SessionNotReady
 from holdfast.policy import FixedPolicy
@@ -67,7 +67,7 @@ async def test_a_crash_in_one_session_leaves_the_others(runtime: Runtime) -> Non
 
 
 async def test_a_host_takes_in_as_many_as_it_may_and_one_more_when_one_has_left() -> None:
-    host = Host(max_sessions=1)
+    host = LiveSessions(max_sessions=1)
     async with memory_session() as one, memory_session() as other:
         host.admit(one)
         with pytest.raises(SessionNotReady):

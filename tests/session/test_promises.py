@@ -10,7 +10,7 @@ import pytest
 from holdfast.app import Runtime
 from holdfast.core import Error, Escalation, EscalationId, FakeClock, Needs, Ok, Response
 from holdfast.core.errors import EscalationUnknown, ModelUnavailable, SessionClosed, SessionNotReady
-from holdfast.core.events import EscalationAnswered, EscalationOpened, Noted, Recorded
+from holdfast.core.events import EscalationAnswered, EscalationOpened, Noted, RecordedEvent
 from holdfast.mcp import ServerSpec
 from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
@@ -182,7 +182,7 @@ async def test_of_very_many_diagnostics_the_newest_are_at_hand_and_all_are_on_re
 
 async def test_a_question_appears_as_a_file_and_the_session_says_so(runtime: Runtime) -> None:
     session = await opened(runtime, DELETE, "Done.")
-    heard: list[Recorded] = []
+    heard: list[RecordedEvent] = []
     session.follow(heard.append)
     await session.send("Delete it.")
     request = await request_of(runtime.home.escalations(session.id))
@@ -199,7 +199,7 @@ async def test_an_answer_by_file_lets_the_turn_go_on(runtime: Runtime, decision:
     session = await opened(runtime, DELETE, "Done.")
     answered = asyncio.Event()
 
-    def hear(entry: Recorded) -> None:
+    def hear(entry: RecordedEvent) -> None:
         if isinstance(entry.event, EscalationAnswered):
             answered.set()
 

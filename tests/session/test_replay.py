@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.app import Runtime
 from holdfast.core import Escalation, FakeClock, FunctionToolset, Response, Tool
-from holdfast.core.events import AnyEvent, CallIntended, Recorded, RunEnded, RunStarted
+from holdfast.core.events import AnyEvent, CallIntended, RecordedEvent, RunEnded, RunStarted
 from holdfast.guests import python_engine
 from holdfast.models import ScriptedModel, ScriptedReply, use
 from holdfast.policy import FixedPolicy
@@ -35,7 +35,7 @@ async def approve(escalation: Escalation) -> Response:
 
 
 @pytest.fixture
-async def recorded(tmp_path: Path) -> AsyncIterator[list[Recorded]]:
+async def recorded(tmp_path: Path) -> AsyncIterator[list[RecordedEvent]]:
     runtime = await Runtime.start(home=tmp_path / "home", clock=FakeClock())
     mail = FunctionToolset({MAIL.name: (MAIL, lambda _: "sent")})
     replies: list[ScriptedReply] = [*(use("execute_code", {"code": code}) for code in CODE), "Done."]
@@ -47,7 +47,7 @@ async def recorded(tmp_path: Path) -> AsyncIterator[list[Recorded]]:
     await runtime.close()
 
 
-async def again(recorded: list[Recorded]) -> Replay:
+async def again(recorded: list[RecordedEvent]) -> Replay:
     engine = python_engine(key=b"k" * 32)
     try:
         return await replay(recorded, guest=engine.guest(), tools=(*WORLD_TOOLS, ASK_PERSON, *VIEW_TOOLS))
@@ -55,11 +55,11 @@ async def again(recorded: list[Recorded]) -> Replay:
         await engine.close()
 
 
-def changed(recorded: list[Recorded], change: Callable[[AnyEvent], AnyEvent]) -> list[Recorded]:
+def changed(recorded: list[RecordedEvent], change: Callable[[AnyEvent], AnyEvent]) -> list[RecordedEvent]:
     return [msgspec.structs.replace(entry, event=change(entry.event)) for entry in recorded]
 
 
-async def test_a_recorded_turn_runs_again_to_the_same_end(recorded: list[Recorded]) -> None:
+async def test_a_recorded_turn_runs_again_to_the_same_end(recorded: list[RecordedEvent]) -> None:
     statuses = [entry.event.status for entry in recorded if isinstance(entry.event, RunEnded)]
     assert statuses == ["ok", "ok", "ok", "ok", "error", "limit", "ok"]
     report = await again(recorded)
@@ -67,7 +67,7 @@ async def test_a_recorded_turn_runs_again_to_the_same_end(recorded: list[Recorde
     assert (report.runs, report.skipped) == (len(CODE), 0)
 
 
-async def test_other_code_is_reported_where_it_first_differs(recorded: list[Recorded]) -> None:
+async def test_other_code_is_reported_where_it_first_differs(recorded: list[RecordedEvent]) -> None:
     def another(event: AnyEvent) -> AnyEvent:
         if isinstance(event, RunStarted) and event.run == 4:
             return msgspec.structs.replace(event, code=event.code.replace("'one'", "'two'"))
@@ -78,7 +78,9 @@ async def test_other_code_is_reported_where_it_first_differs(recorded: list[Reco
     assert "mail.send" in report.divergences[0].what
 
 
-async def test_another_value_another_print_and_a_missing_call_are_reported(recorded: list[Recorded]) -> None:
+async def test_another_value_another_print_and_a_missing_call_are_reported(
+    recorded: list[RecordedEvent],
+) -> None:
     def another(event: AnyEvent) -> AnyEvent:
         if isinstance(event, RunEnded) and event.run == 1:
             return msgspec.structs.replace(event, value="another")
@@ -93,7 +95,7 @@ async def test_another_value_another_print_and_a_missing_call_are_reported(recor
     assert "calls less" in report.divergences[2].what
 
 
-async def test_runs_of_another_engine_are_counted_and_not_guessed(recorded: list[Recorded]) -> None:
+async def test_runs_of_another_engine_are_counted_and_not_guessed(recorded: list[RecordedEvent]) -> None:
     def another(event: AnyEvent) -> AnyEvent:
         if isinstance(event, RunStarted) and event.run == 1:
             return msgspec.structs.replace(event, engine="wasi")
@@ -104,7 +106,9 @@ async def test_runs_of_another_engine_are_counted_and_not_guessed(recorded: list
     assert report.divergences == ()
 
 
-async def test_nothing_is_performed_and_nothing_written(recorded: list[Recorded], tmp_path: Path) -> None:
+async def test_nothing_is_performed_and_nothing_written(
+    recorded: list[RecordedEvent], tmp_path: Path
+) -> None:
     before = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
     sent = sum(isinstance(entry.event, CallIntended) for entry in recorded)
     await again(recorded)

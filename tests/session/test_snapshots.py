@@ -18,12 +18,12 @@ from holdfast.core import (
 )
 from holdfast.core.errors import SessionExists
 from holdfast.core.events import GrantGiven
-from holdfast.core.projection import Reading
-from holdfast.gate import Grants, Inbox, RevokeGrant
+from holdfast.core.projection import ReplayedHistory
+from holdfast.gate import ControlRequests, Grants, RevokeGrant
 from holdfast.models import Prompt, Reply, ScriptedModel, ScriptedReply, say, use
 from holdfast.policy import FixedPolicy
 from holdfast.session import Session
-from holdfast.store import EmbeddedStore, import_session
+from holdfast.store import SqliteStore, import_session
 
 STAGES = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.delete": "escalate"})
 ASKS = FixedPolicy(default="escalate")
@@ -120,7 +120,7 @@ async def test_what_was_taken_back_is_so_in_a_fork_from_its_very_first_event(her
     session = await here.create(policy=ASKS, toolsets=[box], needs_model=False, approver=yes)
     await session.execute("box.put()")
     [grant] = session.grants()
-    Inbox(here.home.inbox(session.id)).put(RevokeGrant(grant=grant.id))
+    ControlRequests(here.home.inbox(session.id)).put(RevokeGrant(grant=grant.id))
     assert await session.advance() is None, "it only heeds what was asked of it"
     fork = await here.fork(session.id, at=1, policy=ASKS, toolsets=[box], needs_model=False)
     again = await here.fork(fork.id, at=1, policy=ASKS, toolsets=[box], needs_model=False)
@@ -128,7 +128,7 @@ async def test_what_was_taken_back_is_so_in_a_fork_from_its_very_first_event(her
         recorded = await here.store.read(each.id)
         first = next(place for place, entry in enumerate(recorded) if entry.session == each.id)
         assert any(isinstance(entry.event, GrantGiven) for entry in recorded[:first])
-        assert Grants(Reading(recorded[: first + 1]), clock=FakeClock()).standing() == ()
+        assert Grants(ReplayedHistory(recorded[: first + 1]), clock=FakeClock()).standing() == ()
 
 
 async def lawless(here: Runtime, file: Path) -> SessionId:
@@ -163,7 +163,7 @@ async def test_a_fork_of_what_came_in_by_a_file_goes_on_under_our_policy_too(
 ) -> None:
     await lawless(here, tmp_path / "session.zip")
     store = there.store
-    assert isinstance(store, EmbeddedStore)
+    assert isinstance(store, SqliteStore)
     session = await import_session(store, tmp_path / "session.zip", now_ms=0)
     fork = await there.fork(session, at=1, needs_model=False)
     assert fork.status.policy == there.settings.policy

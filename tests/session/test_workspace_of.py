@@ -3,7 +3,7 @@
 from itertools import count
 
 from holdfast.core import PERSON, SessionId
-from holdfast.core.events import AnyEvent, Recorded, SessionOpened, SessionReconfigured, SessionRewound
+from holdfast.core.events import AnyEvent, RecordedEvent, SessionOpened, SessionReconfigured, SessionRewound
 from holdfast.session.status import workspace_of
 
 
@@ -15,7 +15,7 @@ def opened(workspace: str) -> SessionOpened:
 
 def folder_after(*events: AnyEvent) -> str:
     return workspace_of(
-        Recorded(session=SessionId("s"), seq=seq, at_ms=0, event=event, hash=b"")
+        RecordedEvent(session=SessionId("s"), seq=seq, at_ms=0, event=event, hash=b"")
         for seq, event in zip(count(1), events, strict=False)
     )
 

@@ -44,7 +44,7 @@ from holdfast.core.ids import CallId
 from holdfast.core.messages import Usage
 from holdfast.models import Prompt, Reply, ScriptedModel, say
 from holdfast.session import last_point, plan_rewind
-from holdfast.store import EmbeddedStore, Home, prune, verify
+from holdfast.store import Home, SqliteStore, prune, verify
 from holdfast.teams.message_text import message_id
 
 HOUR_MS = 60 * 60 * 1000
@@ -54,7 +54,7 @@ HOUR_MS = 60 * 60 * 1000
 class Stage:
     """What a story plays on: a store that is open, its home, and the clock."""
 
-    store: EmbeddedStore
+    store: SqliteStore
     home: Home
     clock: FakeClock
     patch: pytest.MonkeyPatch
@@ -68,11 +68,11 @@ class Stage:
     async def listed(self) -> list[str]:
         return [str(line.id) for line in await self.store.sessions()]
 
-    async def damaged(self, sql: str) -> EmbeddedStore:
+    async def damaged(self, sql: str) -> SqliteStore:
         """The store as it starts again after somebody did this to its file."""
         await self.store.close()
         statement(self.home, sql)
-        return await EmbeddedStore.start(self.home, clock=self.clock)
+        return await SqliteStore.start(self.home, clock=self.clock)
 
     async def command(self, *words: str) -> int:
         """The command line on this home, from another loop; its exit code."""
@@ -115,7 +115,7 @@ async def a_resumed_session_is_saved_under_its_id(stage: Stage) -> None:
     id = (await stage.store.create(opened())).session
     for number in range(20):
         await stage.store.close()
-        store = await EmbeddedStore.start(stage.home, clock=stage.clock)
+        store = await SqliteStore.start(stage.home, clock=stage.clock)
         journal = await store.open(id)
         await journal.append(said(number))
         assert journal.session == id
@@ -216,7 +216,7 @@ async def a_list_that_is_corrupt_misshapen_missing_or_null_is_made_anew(stage: S
     ):
         await store.close()
         statement(stage.home, damage)
-        store = await EmbeddedStore.start(stage.home, clock=stage.clock)
+        store = await SqliteStore.start(stage.home, clock=stage.clock)
         assert [line.id for line in await store.sessions()] == ["b", "a"]
         assert len(store.notices) == 1
     await store.close()
@@ -322,7 +322,7 @@ async def a_draft_that_a_crash_left_is_collected_and_the_old_file_stays(stage: S
     await stage.store.close()
     draft = stage.home.blobs / f".{digest[:16]}-half"
     draft.write_bytes(b"half")
-    store = await EmbeddedStore.start(stage.home, clock=stage.clock)
+    store = await SqliteStore.start(stage.home, clock=stage.clock)
     assert not draft.exists()
     assert await store.blob(digest) == large
     await store.close()
@@ -348,7 +348,7 @@ async def a_thousand_messages_of_any_script_come_back_equal(stage: Stage) -> Non
     journal = await stage.store.create(opened())
     await journal.append(*(said(n, word) for n, word in enumerate(words)))
     await stage.store.close()
-    store = await EmbeddedStore.start(stage.home, clock=stage.clock)
+    store = await SqliteStore.start(stage.home, clock=stage.clock)
     assert await texts(store, journal.session) == words
     await store.close()
 
@@ -466,7 +466,7 @@ async def a_torn_end_is_dropped_and_the_rest_loads(stage: Stage) -> None:
     await asyncio.to_thread(copy, stage.home, crashed)
     log = Path(f"{crashed.database}-wal")
     os.truncate(log, log.stat().st_size - 100)
-    store = await EmbeddedStore.start(crashed, clock=stage.clock)
+    store = await SqliteStore.start(crashed, clock=stage.clock)
     assert await texts(store, SessionId("a")) == ["whole"]
     await (await store.open(SessionId("a"))).append(said(2, "next"))
     assert (await verify(store, SessionId("a"))).is_sound

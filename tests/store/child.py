@@ -12,14 +12,14 @@ from tests.store.stories import opened, said
 
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import HoldfastError, SessionHeld
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, SqliteStore
 
 
 def say(*words: object) -> None:
     print(*words, flush=True)
 
 
-async def hold(store: EmbeddedStore, session: str) -> None:
+async def hold(store: SqliteStore, session: str) -> None:
     """Hold a session, and append whenever a line comes in."""
     try:
         journal = await store.open(SessionId(session))
@@ -35,13 +35,13 @@ async def hold(store: EmbeddedStore, session: str) -> None:
             say(problem.code)
 
 
-async def create(store: EmbeddedStore, count: str) -> None:
+async def create(store: SqliteStore, count: str) -> None:
     """Create sessions."""
     for _ in range(int(count)):
         say((await store.create(opened())).session)
 
 
-async def fight(store: EmbeddedStore, session: str, me: str, count: str) -> None:
+async def fight(store: SqliteStore, session: str, me: str, count: str) -> None:
     """Take the lease, write, give it back; over and over, against others who do the same."""
     written = 0
     while written < int(count):
@@ -59,7 +59,7 @@ async def fight(store: EmbeddedStore, session: str, me: str, count: str) -> None
     say("wrote", written)
 
 
-async def write(store: EmbeddedStore, session: str) -> None:
+async def write(store: SqliteStore, session: str) -> None:
     """Append without end, and say which number is durable, until somebody ends this process."""
     journal = await store.open(SessionId(session))
     number = len(journal.recorded)
@@ -78,7 +78,7 @@ ROLES: dict[str, Callable[..., Awaitable[None]]] = {
 
 
 async def main(role: str, home: str, *rest: str) -> None:
-    store = await EmbeddedStore.start(Home(Path(home)), clock=SystemClock())
+    store = await SqliteStore.start(Home(Path(home)), clock=SystemClock())
     await ROLES[role](store, *rest)
     await store.close()
 

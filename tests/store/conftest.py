@@ -8,7 +8,7 @@ from typing import Protocol
 import pytest
 
 from holdfast.core import FakeClock
-from holdfast.store import EmbeddedStore, Home, MemoryStore, Store
+from holdfast.store import Home, MemoryStore, SqliteStore, Store
 
 
 class Door(Protocol):
@@ -26,7 +26,7 @@ async def memory(folder: Path, clock: FakeClock) -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def embedded(folder: Path, clock: FakeClock) -> AsyncIterator[Store]:
-    store = await EmbeddedStore.start(Home(folder / "home"), clock=clock)
+    store = await SqliteStore.start(Home(folder / "home"), clock=clock)
     yield store
     await store.close()
 
@@ -51,7 +51,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock
 
 
 @pytest.fixture
-async def disk(home: Home, clock: FakeClock) -> AsyncIterator[EmbeddedStore]:
-    store = await EmbeddedStore.start(home, clock=clock)
+async def disk(home: Home, clock: FakeClock) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.start(home, clock=clock)
     yield store
     await store.close()

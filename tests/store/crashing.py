@@ -17,7 +17,7 @@ import holdfast.store.sqlite.transaction as transaction
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import MessagePosted, SessionRenamed
-from holdfast.store import EmbeddedStore, Home, verify_all
+from holdfast.store import Home, SqliteStore, verify_all
 
 LARGE = b"large" * 300_000
 
@@ -28,7 +28,7 @@ async def work(home: Home, note: int) -> None:
     def acknowledged(what: str) -> None:
         NOTE(note, f"{what}\n".encode())
 
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     first = await store.create(opened(), session=SessionId("first"))
     acknowledged("first:0")
     for number in range(1, 4):
@@ -53,7 +53,7 @@ async def work(home: Home, note: int) -> None:
 
 async def look(home: Home, acknowledgements: list[str]) -> list[str]:
     """What is wrong after the crash; nothing is right."""
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     try:
         return await _wrong(store, acknowledgements)
     except JournalDamaged as problem:
@@ -62,7 +62,7 @@ async def look(home: Home, acknowledgements: list[str]) -> list[str]:
         await store.close()
 
 
-async def _wrong(store: EmbeddedStore, acknowledgements: list[str]) -> list[str]:
+async def _wrong(store: SqliteStore, acknowledgements: list[str]) -> list[str]:
     wrong = [f"{found.session} is not sound" for found in await verify_all(store) if not found.is_sound]
     lines = {str(line.id): line for line in await store.sessions()}
     for line in lines.values():

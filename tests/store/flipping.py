@@ -10,8 +10,8 @@ from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Noted
 from holdfast.store import (
-    EmbeddedStore,
     Home,
+    SqliteStore,
     export_session,
     import_session,
     search,
@@ -29,7 +29,7 @@ async def furnish(home: Home, folder: Path) -> Told:
 
     What a process that is killed now would leave is in `folder / "killed"`.
     """
-    store = await EmbeddedStore.start(home, clock=FakeClock())
+    store = await SqliteStore.start(home, clock=FakeClock())
     journals = [await store.create(opened(name=f"name-{n}")) for n in range(5)]
     for journal in journals:
         for number in (1, 2, 3):
@@ -66,7 +66,7 @@ async def look(home: Home, told: Told) -> list[str]:
     is_told = False
     for start in ("first", "second"):
         try:
-            store = await EmbeddedStore.start(home, clock=FakeClock())
+            store = await SqliteStore.start(home, clock=FakeClock())
         except HoldfastError:
             is_told = True
             continue
@@ -85,7 +85,7 @@ async def look(home: Home, told: Told) -> list[str]:
     return hidden
 
 
-async def _compare(store: EmbeddedStore, session: SessionId, hashes: list[bytes]) -> list[str]:
+async def _compare(store: SqliteStore, session: SessionId, hashes: list[bytes]) -> list[str]:
     hidden: list[str] = []
     try:
         if [record.hash for record in await store.read(session)] != hashes:

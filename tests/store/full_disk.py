@@ -9,7 +9,7 @@ from tests.store.stories import opened, said
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.events import MessagePosted
-from holdfast.store import EmbeddedStore, Home, Journal, verify_all
+from holdfast.store import Home, Journal, SqliteStore, verify_all
 
 WORDS = "w" * 20_000
 
@@ -19,10 +19,10 @@ async def main(folder: Path) -> None:
     ballast.write_bytes(bytes(1024 * 1024))
     home = Home(folder / "home")
     session = SessionId("one")
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     journal = await store.create(opened(), session=session)
     written = await _until_full(journal)
-    other = await EmbeddedStore.start(home, clock=SystemClock())
+    other = await SqliteStore.start(home, clock=SystemClock())
     assert len(await other.read(session)) == written + 1
     await other.close()
     ballast.unlink()
@@ -30,7 +30,7 @@ async def main(folder: Path) -> None:
     await journal.append(said(written + 1, f"{written + 1}:{WORDS}"))
     await store.close()
 
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     assert all(found.is_sound for found in await verify_all(store))
     texts = [one.event.text for one in await store.read(session) if isinstance(one.event, MessagePosted)]
     assert [text.partition(":")[0] for text in texts] == [str(number) for number in range(written + 2)]

@@ -10,7 +10,7 @@ from tests.store.stories import opened
 
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import InvalidId, InvalidName, SessionNotFound
-from holdfast.store import EmbeddedStore, Home, Store
+from holdfast.store import Home, SqliteStore, Store
 
 EMPTY, INVALID, RESERVED = "empty", "invalid", "reserved"
 
@@ -129,7 +129,7 @@ async def test_an_id_is_taken_as_it_is_and_missing_before(store: Store, case: st
 
 @pytest.mark.parametrize("number", STORIES)
 async def test_the_story_ends_as_it_should(
-    number: str, disk: EmbeddedStore, home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    number: str, disk: SqliteStore, home: Home, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await STORIES[number](Stage(store=disk, home=home, clock=clock, patch=monkeypatch))
 

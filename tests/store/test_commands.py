@@ -15,7 +15,7 @@ from tests.store.stories import asked, opened, replied, said, turn
 from holdfast.cli.main import main
 from holdfast.cli.views.resume import resume_notice
 from holdfast.core import SessionId, SystemClock
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, SqliteStore
 
 OURS = [
     "sessions",
@@ -54,7 +54,7 @@ def run(
 
 
 async def _seed(folder: Path) -> None:
-    store = await EmbeddedStore.start(Home(folder / "home"), clock=SystemClock())
+    store = await SqliteStore.start(Home(folder / "home"), clock=SystemClock())
     first = await store.create(opened(name="first", folder=str(folder)), session=SessionId("s-1"))
     await first.append(*turn(1, "Fix the failing test"))
     await first.append(*turn(2, "and now the docs"))
@@ -330,7 +330,7 @@ def test_every_command_has_help_with_an_example_and_its_exit_codes(run: Run, com
     assert "--json" in out
 
 
-async def test_the_resume_notice_tells_who_when_how_far_and_what_waits(disk: EmbeddedStore) -> None:
+async def test_the_resume_notice_tells_who_when_how_far_and_what_waits(disk: SqliteStore) -> None:
     journal = await disk.create(opened(name="my-session"))
     await journal.append(
         said(1, "Help me implement JWT authentication" + " please" * 20), replied(1), replied(1)

@@ -14,7 +14,7 @@ from tests.store.processes import answer, child, order
 from tests.store.stories import opened
 
 from holdfast.core import SessionId, SystemClock
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, SqliteStore
 
 SESSION = SessionId("shared")
 
@@ -22,7 +22,7 @@ SESSION = SessionId("shared")
 @pytest.fixture
 async def held(home: Home) -> AsyncIterator[Process]:
     """Another process that holds the session."""
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     await store.create(opened(), session=SESSION)
     await store.close()
     async with child("hold", home, SESSION) as process:

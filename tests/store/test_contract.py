@@ -29,18 +29,18 @@ from holdfast.core.events import (
     EscalationExpired,
     MessagePosted,
     Noted,
-    Recorded,
+    RecordedEvent,
     SessionClosed,
     SessionPaused,
     SessionPinned,
     SessionReconfigured,
     SessionRenamed,
     SessionRewound,
-    chain,
     encode_event,
+    event_hash,
 )
 from holdfast.core.ids import EscalationId
-from holdfast.core.projection import Fold
+from holdfast.core.projection import Projection
 from holdfast.store import Journal, Store
 
 
@@ -107,7 +107,7 @@ async def test_events_come_back_in_order_and_chained(store: Store, clock: FakeCl
     previous = GENESIS
     for one in recorded:
         assert one.previous == previous
-        assert one.hash == chain(previous, journal.session, one.seq, one.at_ms, encode_event(one.event))
+        assert one.hash == event_hash(previous, journal.session, one.seq, one.at_ms, encode_event(one.event))
         previous = one.hash
     assert list(journal.recorded) == list(recorded)
     assert [one.seq for one in await store.read(journal.session, after=3)] == [4]
@@ -177,7 +177,7 @@ async def test_an_event_changed_after_the_call_is_recorded_as_it_was(store: Stor
 async def test_a_follower_hears_everything_once_and_in_order(store: Store) -> None:
     journal = await store.create(opened())
     await journal.append(said(1))
-    heard: list[Recorded] = []
+    heard: list[RecordedEvent] = []
     journal.follow(heard.append)
     assert [one.seq for one in heard] == [1, 2]
     await asyncio.gather(*(journal.append(said(n)) for n in range(2, 10)))
@@ -185,13 +185,13 @@ async def test_a_follower_hears_everything_once_and_in_order(store: Store) -> No
     assert [one.seq for one in heard] == list(range(1, 11))
 
 
-class _Said(Fold[MessagePosted]):
+class _Said(Projection[MessagePosted]):
     """What was said, and counts."""
 
     def reset(self) -> None:
         self.turns: list[int] = []
 
-    def apply(self, event: MessagePosted, entry: Recorded) -> None:
+    def apply(self, event: MessagePosted, entry: RecordedEvent) -> None:
         self.turns.append(event.turn)
 
 
@@ -214,7 +214,7 @@ async def test_a_follower_that_raises_neither_stops_the_others_nor_the_append(st
     asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
     heard: list[int] = []
 
-    def broken(recorded: Recorded) -> None:
+    def broken(recorded: RecordedEvent) -> None:
         if recorded.seq > 1:
             raise ValueError("broken")
 

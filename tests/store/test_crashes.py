@@ -17,7 +17,7 @@ from tests.store.stories import opened, said
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import SessionExists, StoreError, StoreUnavailable
 from holdfast.core.events import MessagePosted
-from holdfast.store import EmbeddedStore, Home, verify
+from holdfast.store import Home, SqliteStore, verify
 
 PAGE = 4096
 
@@ -46,12 +46,12 @@ async def _suffer(home: Home, clock: FakeClock, step: int, fault: Callable[[], N
     session = SessionId("suffering")
     acknowledged: list[str] = []
     steps = Steps(step, fault, is_after=is_after)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened(), session=session)
     heard: list[int] = []
     journal.follow(lambda one: heard.append(one.seq))
     with faulty(steps):
-        other = await EmbeddedStore.start(home, clock=clock)
+        other = await SqliteStore.start(home, clock=clock)
         try:
             second = await other.create(opened(), session=SessionId("second"))
             for number in range(1, 4):
@@ -64,7 +64,7 @@ async def _suffer(home: Home, clock: FakeClock, step: int, fault: Callable[[], N
         await journal.append(said(number, str(number)))
     assert heard == [1, 2, 3]
     await store.close()
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert (await verify(store, session)).is_sound
     lines = {line.id: line for line in await store.sessions()}
     if acknowledged:
@@ -91,7 +91,7 @@ async def test_a_disk_that_fails_once_loses_and_doubles_nothing(
 
 
 async def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(home: Home, clock: FakeClock) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
 
     def always(_: object) -> None:
@@ -101,7 +101,7 @@ async def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(home: Hom
     steps.take = always  # type: ignore[method-assign, assignment]
     await journal.append(said(1, "before"))
     with faulty(steps):
-        other = await EmbeddedStore.start(home, clock=clock)
+        other = await SqliteStore.start(home, clock=clock)
         with pytest.raises(StoreUnavailable, match="disk is full"):
             await other.create(opened())
     assert len(await other.sessions()) == 1
@@ -119,7 +119,7 @@ def copy(source: Home, target: Home) -> None:
 
 
 async def _told(home: Home, clock: FakeClock) -> list[str]:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     session = SessionId("one")
     assert (await verify(store, session)).is_sound
     texts = [one.event.text for one in await store.read(session) if isinstance(one.event, MessagePosted)]
@@ -134,7 +134,7 @@ async def test_any_part_of_an_unsynced_write_may_be_on_the_disk(
 ) -> None:
     """Whatever subset of the blocks of a commit that was not acknowledged came through, the acknowledged ones stand."""
     dice = random.Random(5)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened(), session=SessionId("one"))
     for number in range(1, 4):
         await journal.append(said(number, str(number) * 3000))
@@ -169,7 +169,7 @@ async def test_any_part_of_a_checkpoint_may_be_on_the_disk(
 ) -> None:
     """While the log is moved into the database, any subset of its pages may be there; the log is still whole."""
     dice = random.Random(6)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened(), session=SessionId("one"))
     for number in range(1, 8):
         await journal.append(said(number, str(number) * 3000))
@@ -191,10 +191,10 @@ async def test_any_part_of_a_checkpoint_may_be_on_the_disk(
 
 
 async def test_an_id_that_was_taken_before_the_disk_failed_stays_taken(home: Home, clock: FakeClock) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     await (await store.create(opened(), session=SessionId("taken"))).release()
     with faulty(Steps(2, disk_broken, is_after=True)):
-        other = await EmbeddedStore.start(home, clock=clock)
+        other = await SqliteStore.start(home, clock=clock)
         with pytest.raises(SessionExists):
             await other.create(opened(), session=SessionId("taken"))
         await other.close()

@@ -24,17 +24,17 @@ from holdfast.core.events import (
     GrantRevoked,
     RestorePointMade,
     SessionRenamed,
-    chain,
     encode_event,
+    event_hash,
 )
-from holdfast.store import EmbeddedStore, Home, export_session, import_session, rebuild_index, verify
+from holdfast.store import Home, SqliteStore, export_session, import_session, rebuild_index, verify
 from holdfast.store.archive.format import Manifest, Portable, pack
 from holdfast.store.recovery.inspect import Line
 
 Forge = Callable[[dict[str, bytes]], None]
 
 
-async def exported(store: EmbeddedStore, path: Path) -> SessionId:
+async def exported(store: SqliteStore, path: Path) -> SessionId:
     """A fork with contents, in a file."""
     leaf, large = b"a leaf", b"x" * 2_000_000
     manifest = json.dumps([digest_bytes(leaf), digest_bytes(large)]).encode()
@@ -77,14 +77,12 @@ def check(path: Path, tmp_path: Path) -> int:
     return done.returncode
 
 
-async def test_a_session_comes_in_as_it_went_out(
-    disk: EmbeddedStore, clock: FakeClock, tmp_path: Path
-) -> None:
+async def test_a_session_comes_in_as_it_went_out(disk: SqliteStore, clock: FakeClock, tmp_path: Path) -> None:
     path = tmp_path / "session.zip"
     session = await exported(disk, path)
     assert path.stat().st_mode & 0o777 == 0o600
     assert check(path, tmp_path) == 0
-    other = await EmbeddedStore.start(Home(tmp_path / "other"), clock=clock)
+    other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     assert await import_session(other, path, now_ms=5) == session
     before, after = await disk.read(session), await other.read(session)
     assert list(after)[: len(before)] == list(before)
@@ -99,11 +97,11 @@ async def test_a_session_comes_in_as_it_went_out(
 
 
 async def test_what_another_allowed_does_not_hold_here(
-    disk: EmbeddedStore, clock: FakeClock, tmp_path: Path
+    disk: SqliteStore, clock: FakeClock, tmp_path: Path
 ) -> None:
     path = tmp_path / "session.zip"
     session = await exported(disk, path)
-    other = await EmbeddedStore.start(Home(tmp_path / "other"), clock=clock)
+    other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     await import_session(other, path, now_ms=5)
     revoked = [one.event for one in await other.read(session) if isinstance(one.event, GrantRevoked)]
     assert [event.grant for event in revoked] == ["g"]
@@ -111,7 +109,7 @@ async def test_what_another_allowed_does_not_hold_here(
     await other.close()
 
 
-async def test_a_file_is_not_imported_over_what_is_here(disk: EmbeddedStore, tmp_path: Path) -> None:
+async def test_a_file_is_not_imported_over_what_is_here(disk: SqliteStore, tmp_path: Path) -> None:
     path = tmp_path / "session.zip"
     session = await exported(disk, path)
     with pytest.raises(SessionExists):
@@ -121,7 +119,7 @@ async def test_a_file_is_not_imported_over_what_is_here(disk: EmbeddedStore, tmp
 
 
 async def test_a_session_that_forks_stand_on_does_not_come_back_before_they_go(
-    disk: EmbeddedStore, tmp_path: Path
+    disk: SqliteStore, tmp_path: Path
 ) -> None:
     parent = await disk.create(opened())
     fork = await disk.fork(parent.session, at=1, opened=opened())
@@ -136,11 +134,11 @@ async def test_a_session_that_forks_stand_on_does_not_come_back_before_they_go(
 
 
 async def test_two_forks_of_one_session_share_their_beginning(
-    disk: EmbeddedStore, clock: FakeClock, tmp_path: Path
+    disk: SqliteStore, clock: FakeClock, tmp_path: Path
 ) -> None:
     parent = await disk.create(opened(name="trunk"))
     await parent.append(*turn(1, "one"), *turn(2, "two"))
-    other = await EmbeddedStore.start(Home(tmp_path / "other"), clock=clock)
+    other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     for n, at in enumerate((2, 5)):
         fork = await disk.fork(parent.session, at=at, opened=opened(name="same" if n else None))
         await export_session(disk, fork.session, tmp_path / f"{n}.zip", now_ms=0)
@@ -151,10 +149,10 @@ async def test_two_forks_of_one_session_share_their_beginning(
 
 
 async def test_a_name_that_is_taken_here_stays_with_its_owner(
-    disk: EmbeddedStore, clock: FakeClock, tmp_path: Path
+    disk: SqliteStore, clock: FakeClock, tmp_path: Path
 ) -> None:
     session = await exported(disk, tmp_path / "s.zip")
-    other = await EmbeddedStore.start(Home(tmp_path / "other"), clock=clock)
+    other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     owner = await other.create(opened(name="branch"))
     await import_session(other, tmp_path / "s.zip", now_ms=5)
     assert await other.find("branch") == owner.session
@@ -206,13 +204,13 @@ TAMPERINGS: dict[str, Forge] = {
 
 @pytest.mark.parametrize("tampering", TAMPERINGS)
 async def test_a_file_that_was_tampered_with_is_refused_by_us_and_by_its_own_program(
-    disk: EmbeddedStore, clock: FakeClock, tmp_path: Path, tampering: str
+    disk: SqliteStore, clock: FakeClock, tmp_path: Path, tampering: str
 ) -> None:
     await exported(disk, tmp_path / "s.zip")
     content = entries(tmp_path / "s.zip")
     TAMPERINGS[tampering](content)
     write(tmp_path / "forged.zip", content)
-    other = await EmbeddedStore.start(Home(tmp_path / "other"), clock=clock)
+    other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     with pytest.raises(JournalDamaged):
         await import_session(other, tmp_path / "forged.zip", now_ms=5)
     assert await other.sessions() == []
@@ -224,24 +222,24 @@ async def test_a_file_that_was_tampered_with_is_refused_by_us_and_by_its_own_pro
     "name", ["../x", "/etc/passwd", "blobs/../../x", "blobs/short", "a\\b", "events.jsonl/x"]
 )
 async def test_an_entry_that_does_not_belong_is_refused(
-    disk: EmbeddedStore, clock: FakeClock, tmp_path: Path, name: str
+    disk: SqliteStore, clock: FakeClock, tmp_path: Path, name: str
 ) -> None:
     await exported(disk, tmp_path / "s.zip")
     write(tmp_path / "forged.zip", entries(tmp_path / "s.zip") | {name: b"x"})
-    other = await EmbeddedStore.start(Home(tmp_path / "other"), clock=clock)
+    other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     with pytest.raises(InvalidInput):
         await import_session(other, tmp_path / "forged.zip", now_ms=5)
     await other.close()
 
 
-async def test_a_bomb_is_refused_before_it_goes_off(disk: EmbeddedStore, tmp_path: Path) -> None:
+async def test_a_bomb_is_refused_before_it_goes_off(disk: SqliteStore, tmp_path: Path) -> None:
     write(tmp_path / "bomb.zip", {"manifest.json": b"{}", "events.jsonl": b"\0" * 80_000_000})
     with pytest.raises(InvalidInput, match="beyond all measure"):
         await import_session(disk, tmp_path / "bomb.zip", now_ms=5)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"no archive", b"PK\x05\x06" + b"\0" * 18])
-async def test_what_is_no_export_is_refused(disk: EmbeddedStore, tmp_path: Path, content: bytes) -> None:
+async def test_what_is_no_export_is_refused(disk: SqliteStore, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.zip").write_bytes(content)
     with pytest.raises(InvalidInput):
         await import_session(disk, tmp_path / "x.zip", now_ms=5)
@@ -250,12 +248,16 @@ async def test_what_is_no_export_is_refused(disk: EmbeddedStore, tmp_path: Path,
 @pytest.fixture(scope="module")
 def whole_file() -> bytes:
     """A small export."""
-    first = chain(GENESIS, "flipped", 1, 7, encode_event(opened()))
+    first = event_hash(GENESIS, "flipped", 1, 7, encode_event(opened()))
     body = encode_event(said(1, "one"))
     lines = [
         Line(session=SessionId("flipped"), seq=1, at_ms=7, hash=first, body=encode_event(opened())),
         Line(
-            session=SessionId("flipped"), seq=2, at_ms=8, hash=chain(first, "flipped", 2, 8, body), body=body
+            session=SessionId("flipped"),
+            seq=2,
+            at_ms=8,
+            hash=event_hash(first, "flipped", 2, 8, body),
+            body=body,
         ),
     ]
     manifest = Manifest(session=lines[0].session, events=2, last_hash=lines[1].hash.hex(), exported_ms=0)
@@ -299,9 +301,7 @@ def test_a_file_that_was_cut_off_anywhere_is_refused(whole_file: bytes, tmp_path
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link to a device"])
-async def test_what_is_no_plain_file_is_refused_at_once(
-    disk: EmbeddedStore, tmp_path: Path, kind: str
-) -> None:
+async def test_what_is_no_plain_file_is_refused_at_once(disk: SqliteStore, tmp_path: Path, kind: str) -> None:
     path = Path("/dev/zero") if kind == "device" else tmp_path / "x.zip"
     if kind == "pipe":
         os.mkfifo(path)
@@ -315,7 +315,7 @@ async def test_what_is_no_plain_file_is_refused_at_once(
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 async def test_a_packing_that_we_do_not_use_is_refused(
-    disk: EmbeddedStore, tmp_path: Path, packing: int
+    disk: SqliteStore, tmp_path: Path, packing: int
 ) -> None:
     await exported(disk, tmp_path / "s.zip")
     with zipfile.ZipFile(tmp_path / "other.zip", "w", packing) as archive:
@@ -331,7 +331,7 @@ def forged(path: Path, *events: AnyEvent, at_ms: int) -> None:
     previous = GENESIS
     for seq, event in enumerate((opened(), *events), start=1):
         body = encode_event(event)
-        previous = chain(previous, "forged", seq, at_ms, body)
+        previous = event_hash(previous, "forged", seq, at_ms, body)
         lines.append(Line(session=SessionId("forged"), seq=seq, at_ms=at_ms, hash=previous, body=body))
     manifest = Manifest(
         session=SessionId("forged"), events=len(lines), last_hash=previous.hex(), exported_ms=0
@@ -354,7 +354,7 @@ def forged(path: Path, *events: AnyEvent, at_ms: int) -> None:
     ids=ascii,
 )
 async def test_a_name_comes_in_as_a_name_or_not_at_all(
-    disk: EmbeddedStore, tmp_path: Path, given: str, kept: str | None
+    disk: SqliteStore, tmp_path: Path, given: str, kept: str | None
 ) -> None:
     forged(tmp_path / "forged.zip", SessionRenamed(name=given), at_ms=1)
     session = await import_session(disk, tmp_path / "forged.zip", now_ms=5)
@@ -364,7 +364,7 @@ async def test_a_name_comes_in_as_a_name_or_not_at_all(
     assert (await verify(disk, session)).is_sound
 
 
-async def test_an_export_says_what_the_session_is_called(disk: EmbeddedStore, tmp_path: Path) -> None:
+async def test_an_export_says_what_the_session_is_called(disk: SqliteStore, tmp_path: Path) -> None:
     journal = await disk.create(opened(name="first"))
     names = []
     happened: list[AnyEvent] = [said(1), SessionRenamed(name="second"), SessionRenamed(name=None)]
@@ -387,7 +387,7 @@ IMPLAUSIBLE: dict[str, tuple[AnyEvent, int]] = {
 
 @pytest.mark.parametrize("number", IMPLAUSIBLE)
 async def test_a_number_that_no_session_reaches_is_refused(
-    disk: EmbeddedStore, tmp_path: Path, number: str
+    disk: SqliteStore, tmp_path: Path, number: str
 ) -> None:
     event, at_ms = IMPLAUSIBLE[number]
     forged(tmp_path / "forged.zip", event, at_ms=at_ms)
@@ -397,7 +397,7 @@ async def test_a_number_that_no_session_reaches_is_refused(
 
 
 async def test_a_session_whose_content_is_damaged_goes_out_without_it_and_says_so(
-    disk: EmbeddedStore, home: Home, tmp_path: Path
+    disk: SqliteStore, home: Home, tmp_path: Path
 ) -> None:
     session = await exported(disk, tmp_path / "first.zip")
     large = digest_bytes(b"x" * 2_000_000)
@@ -411,7 +411,7 @@ async def test_a_session_whose_content_is_damaged_goes_out_without_it_and_says_s
 
 
 async def test_a_damaged_content_does_not_keep_other_sessions_from_being_deleted(
-    disk: EmbeddedStore, home: Home, tmp_path: Path
+    disk: SqliteStore, home: Home, tmp_path: Path
 ) -> None:
     await exported(disk, tmp_path / "s.zip")
     large = digest_bytes(b"x" * 2_000_000)
@@ -424,7 +424,7 @@ async def test_a_damaged_content_does_not_keep_other_sessions_from_being_deleted
 
 
 async def test_an_event_that_is_no_object_is_told_by_the_program_that_travels(
-    disk: EmbeddedStore, tmp_path: Path
+    disk: SqliteStore, tmp_path: Path
 ) -> None:
     await exported(disk, tmp_path / "s.zip")
     content = entries(tmp_path / "s.zip")

@@ -12,7 +12,7 @@ from tests.store.stories import opened, said
 
 from holdfast.core import FakeClock
 from holdfast.core.errors import StoreUnavailable
-from holdfast.store import EmbeddedStore, Home, search
+from holdfast.store import Home, SqliteStore, search
 
 Put = Callable[[Path], None]
 
@@ -28,7 +28,7 @@ FOREIGN: dict[str, Put] = {
 async def test_what_is_no_sign_of_a_holder_is_passed_by(home: Home, clock: FakeClock, thing: str) -> None:
     home.prepare()
     FOREIGN[thing](home.holders / "foreign")
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     assert (await store.holder(journal.session)) is not None
     await store.close()
@@ -38,7 +38,7 @@ async def test_what_is_no_sign_of_a_holder_is_passed_by(home: Home, clock: FakeC
 async def test_a_search_that_is_something_else_is_made_anew(home: Home, clock: FakeClock, thing: str) -> None:
     home.prepare()
     FOREIGN[thing](home.search)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(said(1, "needle"))
     assert len(await search(store, "needle")) == 1
@@ -52,7 +52,7 @@ async def test_a_database_that_is_something_else_is_told_and_left_alone(
     home.prepare()
     FOREIGN[thing](home.database)
     with pytest.raises(StoreUnavailable):
-        await EmbeddedStore.start(home, clock=clock)
+        await SqliteStore.start(home, clock=clock)
     assert os.path.lexists(home.database)
 
 
@@ -65,21 +65,21 @@ def test_a_key_that_is_something_else_is_told(home: Home, thing: str) -> None:
 
 
 async def test_a_database_of_a_newer_version_is_left_to_it(home: Home, clock: FakeClock) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     await store.create(opened())
     await store.close()
     content = bytearray(home.database.read_bytes())
     content[60:64] = (2).to_bytes(4, "big")  # user_version
     home.database.write_bytes(content)
     with pytest.raises(StoreUnavailable, match="newer Holdfast"):
-        await EmbeddedStore.start(home, clock=clock)
+        await SqliteStore.start(home, clock=clock)
     assert home.database.read_bytes() == content
 
 
 @pytest.mark.parametrize("now_ms", [-1, 1_001_794_860_000_000])
 async def test_a_clock_that_shows_no_time_is_told_and_nothing_is_made(home: Home, now_ms: int) -> None:
     with pytest.raises(StoreUnavailable, match="clock"):
-        await EmbeddedStore.start(home, clock=FakeClock(now_ms))
+        await SqliteStore.start(home, clock=FakeClock(now_ms))
     assert not home.root.exists()
 
 

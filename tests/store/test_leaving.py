@@ -10,11 +10,11 @@ from tests.store.stories import opened
 
 from holdfast.core import CallId, FakeClock, Json, SessionId
 from holdfast.core.errors import InvalidInput, LeaseLost, SessionExists, StoreUnavailable
-from holdfast.core.events import CallSettled, Noted, Recorded, SessionRenamed
-from holdfast.store import EmbeddedStore, Store
+from holdfast.core.events import CallSettled, Noted, RecordedEvent, SessionRenamed
+from holdfast.store import SqliteStore, Store
 
 
-def notes(recorded: Sequence[Recorded]) -> list[str]:
+def notes(recorded: Sequence[RecordedEvent]) -> list[str]:
     return [one.event.text for one in recorded if isinstance(one.event, Noted)]
 
 
@@ -37,7 +37,7 @@ async def test_it_is_recorded_in_its_place_with_what_comes_next(store: Store) ->
     assert notes(journal.recorded) == ["one", "two", "three", "four", "five"]
 
 
-async def test_it_takes_no_commit_of_its_own_when_something_follows(disk: EmbeddedStore) -> None:
+async def test_it_takes_no_commit_of_its_own_when_something_follows(disk: SqliteStore) -> None:
     journal = await disk.create(opened())
     told: list[int] = []
     journal.follow(lambda entry: told.append(entry.seq))
@@ -51,7 +51,7 @@ async def test_it_is_recorded_by_itself_when_nothing_follows(store: Store) -> No
     journal = await store.create(opened())
     heard = asyncio.Event()
 
-    def hear(entry: Recorded) -> None:
+    def hear(entry: RecordedEvent) -> None:
         if isinstance(entry.event, Noted):
             heard.set()
 
@@ -121,7 +121,7 @@ async def test_what_was_lost_fails_the_next_append(store: Store) -> None:
 
 
 async def test_what_was_lost_by_itself_fails_the_next_append_and_no_other(
-    disk: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
+    disk: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = await disk.create(opened())
 

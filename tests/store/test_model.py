@@ -26,13 +26,13 @@ from holdfast.core.errors import SessionExists
 from holdfast.core.events import (
     AnyEvent,
     MessagePosted,
-    Recorded,
+    RecordedEvent,
     SessionPinned,
     SessionRenamed,
     SessionRewound,
 )
-from holdfast.core.projection import effective
-from holdfast.store import EmbeddedStore, Home, Journal, prune, rebuild_index, verify
+from holdfast.core.projection import without_rewound
+from holdfast.store import Home, Journal, SqliteStore, prune, rebuild_index, verify
 
 NAMES = st.sampled_from(["one", "two", "three", None])
 
@@ -70,7 +70,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def start(self) -> None:
         self.home = Home(self.folder / str(self.generation))
-        self.store = self.runner.run(EmbeddedStore.start(self.home, clock=self.clock))
+        self.store = self.runner.run(SqliteStore.start(self.home, clock=self.clock))
         assert self.store.notices == ()
 
     def journal(self, session: SessionId) -> Journal:
@@ -203,8 +203,8 @@ async def _record(journal: Journal, *events: AnyEvent) -> None:
     await journal.append(*events)
 
 
-def _counted(recorded: Sequence[Recorded]) -> list[str]:
-    return [one.event.text for one in effective(recorded) if isinstance(one.event, MessagePosted)]
+def _counted(recorded: Sequence[RecordedEvent]) -> list[str]:
+    return [one.event.text for one in without_rewound(recorded) if isinstance(one.event, MessagePosted)]
 
 
 _SHORT = settings(

@@ -13,24 +13,22 @@ from tests.store.stories import opened, said
 from holdfast.core import FakeClock, SystemClock
 from holdfast.core.errors import SessionHeld
 from holdfast.core.events import MessagePosted
-from holdfast.store import EmbeddedStore, Home, open_when_free, read_along, verify
+from holdfast.store import Home, SqliteStore, open_when_released, tail, verify
 
 
 async def new_session(home: Home) -> str:
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     session = (await store.create(opened())).session
     await store.close()
     return session
 
 
-async def texts(store: EmbeddedStore, session: str) -> list[str]:
+async def texts(store: SqliteStore, session: str) -> list[str]:
     recorded = await store.read(await store.find(session))
     return [one.event.text for one in recorded if isinstance(one.event, MessagePosted)]
 
 
-async def test_the_second_process_is_told_who_holds_and_may_read_along(
-    disk: EmbeddedStore, home: Home
-) -> None:
+async def test_the_second_process_is_told_who_holds_and_may_read_along(disk: SqliteStore, home: Home) -> None:
     session = await new_session(home)
     async with child("hold", home, session) as other:
         assert await answer(other) == "held"
@@ -43,12 +41,12 @@ async def test_the_second_process_is_told_who_holds_and_may_read_along(
         assert await texts(disk, session) == ["hello"]
 
 
-async def test_who_reads_along_hears_what_the_holder_writes(disk: EmbeddedStore, home: Home) -> None:
+async def test_who_reads_along_hears_what_the_holder_writes(disk: SqliteStore, home: Home) -> None:
     session = await disk.find(await new_session(home))
     async with child("hold", home, session) as other:
         assert await answer(other) == "held"
         assert await order(other, "first") == "written"
-        along = read_along(disk, session, after=1)
+        along = tail(disk, session, after=1)
         heard = [await anext(along)]
         assert await order(other, "second") == "written"
         heard.append(await anext(along))
@@ -56,18 +54,18 @@ async def test_who_reads_along_hears_what_the_holder_writes(disk: EmbeddedStore,
     assert [one.seq for one in heard] == [2, 3]
 
 
-async def test_who_waits_gets_the_session_when_the_holder_is_gone(disk: EmbeddedStore, home: Home) -> None:
+async def test_who_waits_gets_the_session_when_the_holder_is_gone(disk: SqliteStore, home: Home) -> None:
     session = await disk.find(await new_session(home))
     async with child("hold", home, session) as other:
         assert await answer(other) == "held"
         with pytest.raises(SessionHeld):
-            await open_when_free(disk, session, timeout_seconds=0)
-        waiting = asyncio.create_task(open_when_free(disk, session, timeout_seconds=30))
+            await open_when_released(disk, session, timeout_seconds=0)
+        waiting = asyncio.create_task(open_when_released(disk, session, timeout_seconds=30))
         other.kill()
         assert (await waiting).session == session
 
 
-async def test_a_holder_that_was_killed_holds_nothing(disk: EmbeddedStore, home: Home) -> None:
+async def test_a_holder_that_was_killed_holds_nothing(disk: SqliteStore, home: Home) -> None:
     session = await new_session(home)
     async with child("hold", home, session) as other:
         assert await answer(other) == "held"
@@ -81,7 +79,7 @@ async def test_a_holder_that_was_killed_holds_nothing(disk: EmbeddedStore, home:
 
 
 async def test_a_holder_that_was_stopped_is_taken_over_and_refused_when_it_wakes(
-    disk: EmbeddedStore, home: Home
+    disk: SqliteStore, home: Home
 ) -> None:
     session = await new_session(home)
     async with child("hold", home, session) as other:
@@ -99,8 +97,8 @@ async def test_a_holder_that_was_stopped_is_taken_over_and_refused_when_it_wakes
 
 
 async def test_an_old_number_never_fits_again(home: Home, clock: FakeClock) -> None:
-    first = await EmbeddedStore.start(home, clock=clock)
-    second = await EmbeddedStore.start(home, clock=clock)
+    first = await SqliteStore.start(home, clock=clock)
+    second = await SqliteStore.start(home, clock=clock)
     journal = await first.create(opened())
     for n in range(5):
         await journal.release()
@@ -129,7 +127,7 @@ async def _fight(home: Home, *, fighters: int, rounds: int, stops: int) -> None:
     for lines in answers:
         assert f"wrote {rounds}" in lines
         assert set(lines) <= {f"wrote {rounds}", "refused lease-lost", ""}
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     assert (await verify(store, await store.find(session))).is_sound
     found = await texts(store, session)
     for n in range(fighters):
@@ -151,7 +149,7 @@ async def _create(home: Home, *, processes: int, each: int) -> None:
     async with AsyncExitStack() as stack:
         others = [await stack.enter_async_context(child("create", home, str(each))) for _ in range(processes)]
         answers = [(await other.communicate())[0].decode().split() for other in others]
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     listed = {line.id for line in await store.sessions()}
     assert listed == {id for ids in answers for id in ids}
     assert len(listed) == processes * each
@@ -184,7 +182,7 @@ async def _kill_writers(home: Home, *, times: int) -> None:
             writer.kill()
             rest = (await writer.stdout.read()).split()
             acknowledged = int(rest[-1]) if rest else acknowledged
-        store = await EmbeddedStore.start(home, clock=SystemClock())
+        store = await SqliteStore.start(home, clock=SystemClock())
         id = await store.find(session)
         found = await verify(store, id)
         assert found.is_sound

@@ -15,9 +15,9 @@ from holdfast.core import FakeClock, SessionId, digest_bytes
 from holdfast.core.errors import JournalDamaged, SessionNotFound, StoreUnavailable
 from holdfast.core.events import MessagePosted, Noted
 from holdfast.store import (
-    EmbeddedStore,
     Home,
     Problem,
+    SqliteStore,
     export_session,
     import_session,
     rebuild_index,
@@ -33,7 +33,7 @@ LONG = "long " * 3000  # runs over onto further pages
 
 async def fill(home: Home, clock: FakeClock, *, sessions: int = 20) -> dict[SessionId, list[str]]:
     """Sessions with their texts; the store is closed again."""
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     told: dict[SessionId, list[str]] = {}
     for n in range(sessions):
         journal = await store.create(opened(name=f"name-{n}"))
@@ -44,7 +44,7 @@ async def fill(home: Home, clock: FakeClock, *, sessions: int = 20) -> dict[Sess
     return told
 
 
-async def texts(store: EmbeddedStore, session: SessionId) -> list[str]:
+async def texts(store: SqliteStore, session: SessionId) -> list[str]:
     recorded = await store.read(session)
     return [one.event.text for one in recorded if isinstance(one.event, MessagePosted)]
 
@@ -68,14 +68,14 @@ def statement(home: Home, sql: str) -> None:
     ],
 )
 async def test_a_list_that_is_gone_or_wrong_is_made_anew(home: Home, clock: FakeClock, damage: str) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     first = await store.create(opened(name="first"))
     second = await store.fork(first.session, at=1, opened=opened(name="second"))
     await first.append(*turn(1))
     before = await store.sessions()
     await store.close()
     statement(home, damage)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert await store.sessions() == before
     assert await store.find("second") == second.session
     assert len(store.notices) == 1
@@ -88,7 +88,7 @@ async def test_a_derived_part_that_was_dropped_is_there_again(
 ) -> None:
     told = await fill(home, clock, sessions=2)
     statement(home, f"DROP {part}")
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     for session, expected in told.items():
         assert await texts(store, session) == expected
         await (await store.open(session)).release()
@@ -102,24 +102,24 @@ async def test_a_table_of_the_truth_that_was_dropped_is_told_and_not_made_empty(
     await fill(home, clock, sessions=1)
     statement(home, f"DROP TABLE {table}")
     with pytest.raises(StoreUnavailable, match=f"has lost {table}"):
-        await EmbeddedStore.start(home, clock=clock)
+        await SqliteStore.start(home, clock=clock)
 
 
 @pytest.mark.parametrize("value", ["'no json'", "7", "x'00'"])
 async def test_one_wrong_line_is_mended_when_it_is_met(home: Home, clock: FakeClock, value: str) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     first = await store.create(opened(name="first"))
     await store.create(opened(name="second"))
     before = await store.sessions()
     await store.close()
     statement(home, f"UPDATE session SET tally = {value} WHERE id = '{first.session}'")
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert await store.sessions() == before
     assert len(store.notices) == 1
     await store.close()
 
 
-async def test_making_the_list_anew_changes_nothing_in_a_sound_store(disk: EmbeddedStore) -> None:
+async def test_making_the_list_anew_changes_nothing_in_a_sound_store(disk: SqliteStore) -> None:
     parent = await disk.create(opened(name="a"))
     await parent.append(*turn(1))
     await disk.fork(parent.session, at=2, opened=opened(name="b"))
@@ -153,13 +153,13 @@ async def test_making_the_list_anew_changes_nothing_in_a_sound_store(disk: Embed
 async def test_what_was_changed_removed_or_moved_is_found(
     home: Home, clock: FakeClock, tampering: str, seq: int, what: str
 ) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(*turn(1))
     assert (await verify(store, journal.session)).is_sound
     await store.close()
     statement(home, tampering)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     found = await verify(store, journal.session)
     assert (seq, what) in [(problem.seq, problem.what) for problem in found.problems]
     with pytest.raises(JournalDamaged, match=f"event {seq} "):
@@ -174,12 +174,12 @@ async def test_what_was_changed_removed_or_moved_is_found(
 async def test_the_one_event_that_is_wrong_is_named_wherever_it_stands(
     home: Home, clock: FakeClock, tampering: str, seq: int
 ) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(*(said(turn, "hello") for turn in range(1, 129)))
     await store.close()
     statement(home, f"{tampering} WHERE seq = {seq}")
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     with pytest.raises(JournalDamaged, match=f"event {seq} "):
         await store.read(journal.session)
     found = await verify(store, journal.session)
@@ -191,7 +191,7 @@ async def test_the_one_event_that_is_wrong_is_named_wherever_it_stands(
 async def test_an_event_that_was_put_where_the_journal_has_none_is_found(
     home: Home, clock: FakeClock, place: str
 ) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     parent = await store.create(opened())
     await parent.append(*turn(1))
     fork = await store.fork(parent.session, at=3, opened=opened())
@@ -202,7 +202,7 @@ async def test_an_event_that_was_put_where_the_journal_has_none_is_found(
         home,
         f"INSERT INTO event (session, seq, at_ms, hash, body) SELECT '{fork.session}', {place}, {columns}",
     )
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert [problem.what for problem in (await verify(store, fork.session)).problems] == ["added"]
     assert (await verify(store, parent.session)).is_sound
     await store.close()
@@ -211,13 +211,13 @@ async def test_an_event_that_was_put_where_the_journal_has_none_is_found(
 async def test_where_a_fork_begins_behind_a_lost_event_only_that_one_is_named(
     home: Home, clock: FakeClock
 ) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     parent = await store.create(opened())
     await parent.append(*turn(1))
     fork = await store.fork(parent.session, at=3, opened=opened())
     await store.close()
     statement(home, f"DELETE FROM event WHERE session = '{parent.session}' AND seq = 3")
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert (await verify(store, fork.session)).problems == (Problem(seq=3, what="missing"),)
     await store.close()
 
@@ -229,7 +229,7 @@ async def test_an_event_that_stands_twice_is_salvaged(home: Home, clock: FakeClo
         home,
         "INSERT INTO event (session, seq, at_ms, hash, body) SELECT session, seq, at_ms, hash, body FROM event LIMIT 3",
     )
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     for session, expected in told.items():
         assert await texts(store, session) == expected
     assert len(store.notices) == 1
@@ -237,14 +237,14 @@ async def test_an_event_that_stands_twice_is_salvaged(home: Home, clock: FakeClo
 
 
 async def test_two_events_that_changed_places_are_found(home: Home, clock: FakeClock) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(said(1, "a"), said(2, "b"))
     await store.close()
     statement(home, "UPDATE event SET seq = 0 WHERE seq = 2")
     statement(home, "UPDATE event SET seq = 2 WHERE seq = 3")
     statement(home, "UPDATE event SET seq = 3 WHERE seq = 0")
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     found = await verify(store, journal.session)
     assert [problem.what for problem in found.problems] == ["changed", "changed"]
     await store.close()
@@ -254,7 +254,7 @@ async def test_a_file_that_lost_its_beginning_is_salvaged_and_set_aside(home: Ho
     told = await fill(home, clock)
     with home.database.open("r+b") as file:
         file.write(b"\0" * 8192)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert {line.id for line in await store.sessions()} == set(told)
     for session, words in told.items():
         assert await texts(store, session) == words
@@ -264,7 +264,7 @@ async def test_a_file_that_lost_its_beginning_is_salvaged_and_set_aside(home: Ho
     (aside,) = home.root.glob("damaged-*")
     assert (aside / "holdfast.db").read_bytes()[:4] == b"\0" * 4
     await store.close()
-    again = await EmbeddedStore.start(home, clock=clock)
+    again = await SqliteStore.start(home, clock=clock)
     assert again.notices == ()
     await again.close()
 
@@ -277,7 +277,7 @@ async def test_a_truncated_file_keeps_what_is_left_and_lists_the_rest_as_damaged
     size = home.database.stat().st_size
     with home.database.open("r+b") as file:
         file.truncate(int(size * keep))
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     lines = {line.id: line for line in await store.sessions()}
     assert len(store.notices) == 1
     assert lines.keys() <= told.keys()
@@ -298,7 +298,7 @@ async def test_damage_met_on_the_way_is_told_and_salvaged_at_the_next_start(
         for _ in range(6):
             file.seek(dice.randrange(4096 * 8, size - 4096) // 4096 * 4096)
             file.write(b"\xff" * 4096)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     damaged = 0
     for session in told:
         try:
@@ -307,7 +307,7 @@ async def test_damage_met_on_the_way_is_told_and_salvaged_at_the_next_start(
             damaged += 1
     await store.close()
     assert damaged
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     sound = [found for found in await verify_all(store) if found.is_sound]
     assert len(sound) >= len(told) - damaged
     await store.close()
@@ -320,12 +320,12 @@ async def test_a_file_that_is_no_database_and_holds_nothing_is_left_alone(
     noise = random.Random(1).randbytes(200_000)
     home.database.write_bytes(noise)
     with pytest.raises(JournalDamaged):
-        await EmbeddedStore.start(home, clock=clock)
+        await SqliteStore.start(home, clock=clock)
     assert home.database.read_bytes() == noise
 
 
 async def test_blobs_and_tombstones_are_salvaged_too(home: Home, clock: FakeClock) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     parent = await store.create(opened())
     large = b"large" * 400_000
     await parent.append(Noted(code="n", text="n"), blobs=[b"small", large])
@@ -337,7 +337,7 @@ async def test_blobs_and_tombstones_are_salvaged_too(home: Home, clock: FakeCloc
     await store.close()
     with home.database.open("r+b") as file:
         file.write(b"\0" * 4096)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert [line.id for line in await store.sessions()] == [fork.session]
     assert len(await store.read(fork.session)) == 3
     assert await store.blob(digest_bytes(b"small")) == b"small"
@@ -351,7 +351,7 @@ async def test_a_crash_in_the_middle_of_a_salvage_is_finished_at_the_next_start(
     told = await fill(home, clock, sessions=3)
     home.database.rename(home.root / "holdfast.db-ready")
     home.database.write_bytes(b"half a database")
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert {line.id for line in await store.sessions()} == set(told)
     await store.close()
 
@@ -361,14 +361,14 @@ async def test_a_session_that_came_back_after_its_deletion_is_salvaged(
 ) -> None:
     told = await fill(home, clock, sessions=3)
     session = next(iter(told))
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     await export_session(store, session, tmp_path / "it.zip", now_ms=0)
     await store.delete(session)
     await import_session(store, tmp_path / "it.zip", now_ms=0)
     await store.close()
     with home.database.open("r+b") as file:
         file.write(b"\0" * 4096)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert await texts(store, session) == told[session]
     assert all(found.is_sound for found in await verify_all(store))
     await store.close()
@@ -383,7 +383,7 @@ async def test_a_lost_end_and_a_lost_whole_are_listed_as_damaged_after_a_salvage
     for link in (*hashes(home, whole, 1), *hashes(home, end, 3)):
         content[content.index(link) - 30 : content.index(link)] = bytes(30)
     home.database.write_bytes(bytes(4096) + content[4096:])
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     found = {one.session: one.problems for one in await verify_all(store)}
     assert found == {
         sound: (),
@@ -411,7 +411,7 @@ async def test_a_text_that_is_no_text_any_more_is_told(home: Home, clock: FakeCl
     session, other = await fill(home, clock, sessions=2)
     content = home.database.read_bytes()
     home.database.write_bytes(content.replace(b"0 first", b"0 f\xffrst"))
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     found = await verify(store, session)
     assert [problem.what for problem in found.problems] == ["changed", "unreadable"]
     assert (await verify(store, other)).is_sound
@@ -422,7 +422,7 @@ async def test_one_wrong_line_among_many_is_mended_when_it_is_met(home: Home, cl
     told = await fill(home, clock, sessions=5)
     middle = list(told)[2]
     statement(home, f"UPDATE session SET tally = 'wrong' WHERE id = '{middle}'")
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert {line.id for line in await store.sessions()} == set(told)
     assert len(store.notices) == 1
     await store.close()
@@ -439,7 +439,7 @@ async def test_an_index_that_leads_astray_is_made_anew_by_a_check(home: Home, cl
     at = content.index(session.encode(), (page - 1) * size, page * size)
     content[at : at + 4] = b"3000"
     home.database.write_bytes(content)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert (await verify(store, session)).is_sound
     assert await texts(store, session) == told[session]
     assert len(await store.sessions()) == 2
@@ -449,7 +449,7 @@ async def test_an_index_that_leads_astray_is_made_anew_by_a_check(home: Home, cl
 async def test_commits_behind_a_damaged_place_in_the_log_are_saved_and_told(
     home: Home, clock: FakeClock, tmp_path: Path
 ) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     for number in range(20):
         await journal.append(said(number, f"text {number}"))
@@ -459,7 +459,7 @@ async def test_commits_behind_a_damaged_place_in_the_log_are_saved_and_told(
     content = bytearray(log.read_bytes())
     content[content.index(b"text 10")] ^= 1
     log.write_bytes(content)
-    store = await EmbeddedStore.start(Home(killed), clock=clock)
+    store = await SqliteStore.start(Home(killed), clock=clock)
     (notice,) = store.notices
     assert "1 session saved" in notice
     assert await texts(store, journal.session) == [f"text {number}" for number in range(20)]
@@ -476,13 +476,13 @@ GONE: dict[str, Callable[[Path], None]] = {
 async def test_commits_in_the_log_outlive_the_file_beside_it(
     home: Home, clock: FakeClock, tmp_path: Path, way: str
 ) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(said(1, "acknowledged"))
     killed = shutil.copytree(home.root, tmp_path / "killed", ignore=shutil.ignore_patterns("holders"))
     await store.close()
     GONE[way](killed / "holdfast.db")
-    store = await EmbeddedStore.start(Home(killed), clock=clock)
+    store = await SqliteStore.start(Home(killed), clock=clock)
     assert "the database was gone: 1 session saved, 0 damaged" in store.notices[0]
     assert await texts(store, journal.session) == ["acknowledged"]
     assert (await verify(store, journal.session)).is_sound
@@ -498,7 +498,7 @@ async def test_sessions_of_which_only_the_folder_is_left_are_listed_as_damaged(
         home.prepare_session(session)
     (home.root / "sessions" / "index").mkdir()
     GONE[way](home.database)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert "the database was gone: 0 sessions saved, 2 damaged" in store.notices[0]
     await rebuild_index(store)
     assert {(line.id, line.is_damaged) for line in await store.sessions()} == {(id, True) for id in told}
@@ -506,7 +506,7 @@ async def test_sessions_of_which_only_the_folder_is_left_are_listed_as_damaged(
     for session in told:
         await store.delete(session)
     await store.close()
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert (list(await store.sessions()), store.notices) == ([], ())
     await store.close()
 
@@ -517,14 +517,14 @@ async def test_no_new_database_takes_the_place_of_one_that_somebody_still_writes
     told = await fill(home, clock, sessions=1)
     for session in told:
         home.prepare_session(session)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     aside = home.database.rename(home.root / "aside.db")
     with pytest.raises(StoreUnavailable, match="taken away"):
-        await EmbeddedStore.start(home, clock=clock)
+        await SqliteStore.start(home, clock=clock)
     assert not home.database.exists()
     aside.rename(home.database)
     await store.close()
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert ([line.id for line in await store.sessions()], store.notices) == (list(told), ())
     await store.close()
 
@@ -537,7 +537,7 @@ async def test_a_link_to_a_disk_that_is_not_there_is_no_database_that_is_gone(
     home.database.unlink()
     home.database.symlink_to("/not/mounted/holdfast.db")
     with pytest.raises(StoreUnavailable):
-        await EmbeddedStore.start(home, clock=clock)
+        await SqliteStore.start(home, clock=clock)
     assert home.database.is_symlink()
 
 
@@ -548,7 +548,7 @@ async def test_what_nothing_can_be_read_of_is_left_and_no_draft_beside_it(
     garbage = random.Random(7).randbytes(100_000)
     home.database.write_bytes(garbage)
     with pytest.raises(JournalDamaged):
-        await EmbeddedStore.start(home, clock=clock)
+        await SqliteStore.start(home, clock=clock)
     assert home.database.read_bytes() == garbage
     assert list(home.root.glob("holdfast.db-*")) == []
 
@@ -561,7 +561,7 @@ async def test_a_column_whose_name_was_damaged_is_salvaged(
     content = home.database.read_bytes()
     assert content.count(column) == 1
     home.database.write_bytes(content.replace(column, column.replace(column[1:2], b"3", 1)))
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert "damaged" in store.notices[0]
     assert {session: await texts(store, session) for session in told} == told
     await store.close()
@@ -582,7 +582,7 @@ async def test_a_schema_that_cannot_even_be_quoted_is_salvaged(home: Home, clock
     told = await fill(home, clock, sessions=2)
     content = home.database.read_bytes()
     home.database.write_bytes(content.replace(b"CREATE TABLE event", b"CREATE TABL\xa0 event", 1))
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert {line.id for line in await store.sessions()} == set(told)
     assert len(store.notices) == 1
     await store.close()
@@ -595,7 +595,7 @@ async def test_a_session_that_the_list_has_lost_is_found_all_the_same(
     told = await fill(home, clock, sessions=3)
     lost = next(iter(told))
     statement(home, f"DELETE FROM session WHERE id = '{lost}'")
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     match way:
         case "find":
             assert await store.find(lost) == lost
@@ -615,7 +615,7 @@ async def test_a_line_about_another_session_is_mended_when_it_is_met(home: Home,
         home,
         f"UPDATE session SET tally = replace(CAST(tally AS TEXT), '{session}', 'another') WHERE id = '{session}'",
     )
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.open(session)
     assert len(journal.recorded) == 4
     assert {line.id for line in await store.sessions()} == set(told)
@@ -623,7 +623,7 @@ async def test_a_line_about_another_session_is_mended_when_it_is_met(home: Home,
     await store.close()
 
 
-class Traced(EmbeddedStore):
+class Traced(SqliteStore):
     """Notes what is asked of the database while it is read."""
 
     statements: list[str]

@@ -13,7 +13,7 @@ from tests.store.stories import ended, opened, replied, said, turn
 from holdfast.core import FakeClock, Ok, SessionId, digest_bytes
 from holdfast.core.errors import InvalidInput, JournalDamaged, SessionNotFound
 from holdfast.core.events import MessagePosted, Noted, RestorePointMade, SessionPinned, TurnEnded
-from holdfast.store import EmbeddedStore, Home, Redactor, prune, search
+from holdfast.store import Home, Redactor, SqliteStore, prune, search
 from holdfast.store.sqlite.rows import encode_entry
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -26,7 +26,7 @@ def everything_at_rest(home: Home) -> bytes:
 # -- search
 
 
-async def test_words_are_found_in_what_was_said_and_answered(disk: EmbeddedStore) -> None:
+async def test_words_are_found_in_what_was_said_and_answered(disk: SqliteStore) -> None:
     one = await disk.create(opened())
     await one.append(said(1, "Fix the failing test"), replied(1, "The café is Open"), ended(1))
     await one.append(said(2, "日本語 の テスト"))
@@ -47,26 +47,26 @@ async def test_words_are_found_in_what_was_said_and_answered(disk: EmbeddedStore
 
 
 @pytest.mark.parametrize("text", ["", "  ", '"', "* - !", "((("])
-async def test_a_search_for_no_word_is_refused(disk: EmbeddedStore, text: str) -> None:
+async def test_a_search_for_no_word_is_refused(disk: SqliteStore, text: str) -> None:
     with pytest.raises(InvalidInput):
         await search(disk, text)
 
 
 @pytest.mark.parametrize("text", ['a" OR "c', "NEAR(a b)", "a NOT c", "a AND b", "text:a", "a^2"])
-async def test_no_text_is_a_query_of_its_own(disk: EmbeddedStore, text: str) -> None:
+async def test_no_text_is_a_query_of_its_own(disk: SqliteStore, text: str) -> None:
     journal = await disk.create(opened())
     await journal.append(said(1, "a b"))
     assert not await search(disk, text), "every word counts as a word, and not all of these were said"
 
 
 @pytest.mark.parametrize("text", ["{a}", "a*b", "(b) a", 'a" "b'])
-async def test_signs_between_words_mean_nothing(disk: EmbeddedStore, text: str) -> None:
+async def test_signs_between_words_mean_nothing(disk: SqliteStore, text: str) -> None:
     journal = await disk.create(opened())
     await journal.append(said(1, "a b"))
     assert [hit.session for hit in await search(disk, text)] == [journal.session]
 
 
-async def test_an_answer_that_is_the_outcome_too_is_found_once(disk: EmbeddedStore) -> None:
+async def test_an_answer_that_is_the_outcome_too_is_found_once(disk: SqliteStore) -> None:
     journal = await disk.create(opened())
     for number in (1, 2):
         ending = TurnEnded(turn=number, outcome=Ok(value="it was the comma"))
@@ -78,7 +78,7 @@ async def test_an_answer_that_is_the_outcome_too_is_found_once(disk: EmbeddedSto
 async def test_a_missing_or_damaged_search_is_made_anew(
     home: Home, clock: FakeClock, damage: bytes | None
 ) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(said(1, "needle"))
     assert len(await search(store, "needle")) == 1
@@ -91,19 +91,19 @@ async def test_a_missing_or_damaged_search_is_made_anew(
 
 
 async def test_a_search_made_of_another_database_is_made_anew(home: Home, clock: FakeClock) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     await (await store.create(opened())).append(said(1, "old"))
     assert len(await search(store, "old")) == 1
     await store.close()
     home.database.unlink()
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     await (await store.create(opened())).append(said(1, "new"))
     assert await search(store, "old") == []
     assert len(await search(store, "new")) == 1
     await store.close()
 
 
-async def test_what_a_deleted_session_left_to_its_forks_is_found_in_one_of_them(disk: EmbeddedStore) -> None:
+async def test_what_a_deleted_session_left_to_its_forks_is_found_in_one_of_them(disk: SqliteStore) -> None:
     parent = await disk.create(opened())
     await parent.append(said(1, "needle"), said(2, "thread"))
     fork = await disk.fork(parent.session, at=2, opened=opened())
@@ -120,7 +120,7 @@ async def test_what_a_deleted_session_left_to_its_forks_is_found_in_one_of_them(
 
 
 async def test_what_is_deleted_is_nowhere_at_rest(home: Home, clock: FakeClock) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     inner, large = b"inner-canary", b"large-canary" * 200_000
     outer = f'["{digest_bytes(inner)}", "{digest_bytes(large)}"]'.encode()
     doomed = await store.create(opened())
@@ -143,7 +143,7 @@ async def test_what_is_deleted_is_nowhere_at_rest(home: Home, clock: FakeClock) 
 
 
 async def test_a_content_that_was_just_put_again_is_not_swept_away(
-    disk: EmbeddedStore, clock: FakeClock
+    disk: SqliteStore, clock: FakeClock
 ) -> None:
     content = b"put twice"
     doomed = await disk.create(opened())
@@ -154,9 +154,7 @@ async def test_a_content_that_was_just_put_again_is_not_swept_away(
     assert await disk.blob(digest_bytes(content)) == content
 
 
-async def test_pruning_sweeps_contents_that_were_never_mentioned(
-    disk: EmbeddedStore, clock: FakeClock
-) -> None:
+async def test_pruning_sweeps_contents_that_were_never_mentioned(disk: SqliteStore, clock: FakeClock) -> None:
     old, mentioned, fresh = b"old", b"mentioned", b"fresh"
     for content in (old, mentioned):
         await disk.put_blob(content)
@@ -171,7 +169,7 @@ async def test_pruning_sweeps_contents_that_were_never_mentioned(
     assert await disk.blob(digest_bytes(fresh)) == fresh
 
 
-class Sweeping(EmbeddedStore):
+class Sweeping(SqliteStore):
     """Counts how often everything that is left is looked through."""
 
     sweeps = 0
@@ -201,7 +199,7 @@ async def test_pruning_looks_through_what_is_left_once_however_many_sessions_go(
 
 
 async def test_pruning_removes_files_of_contents_that_a_killed_process_never_wrote_down(
-    disk: EmbeddedStore, home: Home, clock: FakeClock
+    disk: SqliteStore, home: Home, clock: FakeClock
 ) -> None:
     large = b"x" * 2_000_000
     known = await disk.put_blob(large)
@@ -225,13 +223,13 @@ async def test_what_a_crash_left_half_written_is_collected_at_the_next_start(
     left = [home.blobs / ".abc-1", home.root / ".key-1", home.holders / ".1-abc"]
     for path in left:
         path.write_bytes(b"half")
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     assert [path for path in left if path.exists()] == []
     await store.close()
 
 
 async def test_the_last_fork_takes_the_hidden_beginning_with_it(home: Home, clock: FakeClock) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     parent = await store.create(opened(), session=SessionId("parent"))
     await parent.append(said(1, "canary-1"), said(2, "canary-2"))
     first = await store.fork(parent.session, at=2, opened=opened())
@@ -252,7 +250,7 @@ async def test_the_last_fork_takes_the_hidden_beginning_with_it(home: Home, cloc
 # -- pruning
 
 
-async def _aged(store: EmbeddedStore, clock: FakeClock, count: int) -> list[SessionId]:
+async def _aged(store: SqliteStore, clock: FakeClock, count: int) -> list[SessionId]:
     """Sessions a day apart, oldest first, none of them open."""
     ids = []
     for _ in range(count):
@@ -263,11 +261,11 @@ async def _aged(store: EmbeddedStore, clock: FakeClock, count: int) -> list[Sess
     return ids
 
 
-async def listed(store: EmbeddedStore) -> list[SessionId]:
+async def listed(store: SqliteStore) -> list[SessionId]:
     return [line.id for line in await store.sessions()][::-1]
 
 
-async def test_pruning_keeps_the_newest(disk: EmbeddedStore, clock: FakeClock) -> None:
+async def test_pruning_keeps_the_newest(disk: SqliteStore, clock: FakeClock) -> None:
     ids = await _aged(disk, clock, 4)
     report = await prune(disk, now_ms=clock.now_ms(), keep=2)
     assert {one.session for one in report.pruned} == set(ids[:2])
@@ -277,7 +275,7 @@ async def test_pruning_keeps_the_newest(disk: EmbeddedStore, clock: FakeClock) -
     assert len((await prune(disk, now_ms=clock.now_ms(), keep=0)).pruned) == 2
 
 
-async def test_pruning_by_age(disk: EmbeddedStore, clock: FakeClock) -> None:
+async def test_pruning_by_age(disk: SqliteStore, clock: FakeClock) -> None:
     ids = await _aged(disk, clock, 4)
     report = await prune(disk, now_ms=clock.now_ms(), older_than_ms=int(2.5 * DAY_MS))
     assert {one.session for one in report.pruned} == set(ids[:2])
@@ -285,7 +283,7 @@ async def test_pruning_by_age(disk: EmbeddedStore, clock: FakeClock) -> None:
     assert both.pruned == ()
 
 
-async def test_a_dry_run_says_the_same_and_does_nothing(disk: EmbeddedStore, clock: FakeClock) -> None:
+async def test_a_dry_run_says_the_same_and_does_nothing(disk: SqliteStore, clock: FakeClock) -> None:
     ids = await _aged(disk, clock, 3)
     dry = await prune(disk, now_ms=clock.now_ms(), keep=1, is_dry_run=True)
     assert await listed(disk) == ids
@@ -294,7 +292,7 @@ async def test_a_dry_run_says_the_same_and_does_nothing(disk: EmbeddedStore, clo
 
 
 async def test_live_pinned_and_named_sessions_are_spared_unless_told(
-    disk: EmbeddedStore, clock: FakeClock
+    disk: SqliteStore, clock: FakeClock
 ) -> None:
     live = await disk.create(opened())
     pinned = await disk.create(opened())
@@ -315,7 +313,7 @@ async def test_live_pinned_and_named_sessions_are_spared_unless_told(
 
 @pytest.mark.parametrize(("keep", "older"), [(None, None), (-1, None), (None, -1)])
 async def test_pruning_without_a_measure_is_refused(
-    disk: EmbeddedStore, clock: FakeClock, keep: int | None, older: int | None
+    disk: SqliteStore, clock: FakeClock, keep: int | None, older: int | None
 ) -> None:
     await _aged(disk, clock, 2)
     with pytest.raises(InvalidInput):
@@ -324,7 +322,7 @@ async def test_pruning_without_a_measure_is_refused(
 
 
 async def test_with_the_clock_set_back_the_newest_is_not_the_one_pruned(
-    disk: EmbeddedStore, clock: FakeClock
+    disk: SqliteStore, clock: FakeClock
 ) -> None:
     ids = await _aged(disk, clock, 3)
     clock.set_back(30 * 24 * 60 * 60)
@@ -338,7 +336,7 @@ async def test_with_the_clock_set_back_the_newest_is_not_the_one_pruned(
 
 
 async def test_a_pruned_session_leaves_a_tombstone(home: Home, clock: FakeClock) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     (id,) = await _aged(store, clock, 1)
     await prune(store, now_ms=clock.now_ms(), keep=0)
     with pytest.raises(SessionNotFound):
@@ -360,7 +358,7 @@ SECRETS = ["sk-canary-123456", 'quo"ted\\canary', "line\ncanary", "ünïcanary"]
 @pytest.mark.parametrize("secret", SECRETS)
 async def test_a_known_secret_is_in_no_file(home: Home, clock: FakeClock, secret: str) -> None:
     redactor = Redactor()
-    store = await EmbeddedStore.start(home, clock=clock, redact=redactor)
+    store = await SqliteStore.start(home, clock=clock, redact=redactor)
     redactor.add(secret)
     journal = await store.create(opened(name="named"))
     inside = f'a tool said {{"key": "{secret}"}}'
@@ -390,7 +388,7 @@ def test_what_is_recorded_does_not_hold_the_secret(secret: str, around: str) -> 
 async def test_a_secret_that_events_are_made_of_keeps_them_from_being_written(
     home: Home, clock: FakeClock
 ) -> None:
-    store = await EmbeddedStore.start(home, clock=clock, redact=Redactor("message-posted"))
+    store = await SqliteStore.start(home, clock=clock, redact=Redactor("message-posted"))
     journal = await store.create(opened())
     with pytest.raises(InvalidInput):
         await journal.append(said(1))
@@ -409,7 +407,7 @@ async def test_files_are_for_the_owner_alone_whatever_the_umask(
     home = Home(tmp_path / "home")
     before = os.umask(umask)
     try:
-        store = await EmbeddedStore.start(home, clock=clock)
+        store = await SqliteStore.start(home, clock=clock)
         journal = await store.create(opened())
         await journal.append(*turn(1), blobs=[b"small", b"large" * 400_000])
         await search(store, "hello")
@@ -425,7 +423,7 @@ async def test_files_are_for_the_owner_alone_whatever_the_umask(
 
 async def test_a_closed_store_leaves_no_thread_and_no_sign(home: Home, clock: FakeClock) -> None:
     before = set(threading.enumerate())
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     await store.create(opened())
     await store.close()
     assert set(threading.enumerate()) <= before

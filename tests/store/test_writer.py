@@ -12,7 +12,7 @@ from tests.store.stories import opened, said
 
 import holdfast.store.sqlite.transaction as transaction
 from holdfast.core.errors import HoldfastError, StoreUnavailable
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, SqliteStore
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.sqlite.writer import Writer
 
@@ -229,7 +229,7 @@ def test_an_interrupt_in_the_middle_of_a_commit_loses_nothing(writer: Writer) ->
     loop.close()
 
 
-async def test_what_was_handed_in_before_the_end_is_done(home: Home, disk: EmbeddedStore) -> None:
+async def test_what_was_handed_in_before_the_end_is_done(home: Home, disk: SqliteStore) -> None:
     journal = await disk.create(opened())
     await journal.append(said(0))
     waiting = [journal.append(said(number)) for number in range(1, 30)]

@@ -14,7 +14,7 @@ import holdfast.store.sqlite.wal_prealloc as wal_prealloc
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.events import MessagePosted
-from holdfast.store import EmbeddedStore, Home, verify
+from holdfast.store import Home, SqliteStore, verify
 from holdfast.store.sqlite.database import PAGE_BYTES, connect
 from holdfast.store.sqlite.transaction import Transaction
 
@@ -23,7 +23,7 @@ def pages_of(log: Path) -> int:
     return log.stat().st_size // (PAGE_BYTES + 24)
 
 
-async def test_a_turn_of_the_newest_session_writes_few_pages(disk: EmbeddedStore, home: Home) -> None:
+async def test_a_turn_of_the_newest_session_writes_few_pages(disk: SqliteStore, home: Home) -> None:
     journal = await disk.create(opened())
     log = Path(f"{home.database}-wal")
     await journal.append(*turn(1))
@@ -37,7 +37,7 @@ async def test_a_turn_of_the_newest_session_writes_few_pages(disk: EmbeddedStore
     assert [line.id for line in await disk.sessions()] == [journal.session, other.session]
 
 
-async def test_a_session_that_stays_the_newest_goes_down_when_another_comes(disk: EmbeddedStore) -> None:
+async def test_a_session_that_stays_the_newest_goes_down_when_another_comes(disk: SqliteStore) -> None:
     one, two = await disk.create(opened()), await disk.create(opened())
     order = [two, one]
     for number, (who, *together) in enumerate([[one], [one], [two], [two, one], [one], [one], [two]]):
@@ -52,7 +52,7 @@ async def test_room_in_the_log_changes_nothing_that_is_recorded(
 ) -> None:
     monkeypatch.setattr(wal_prealloc, "LOOK_EVERY", 1)
     monkeypatch.setattr(wal_prealloc, "SPARE_BYTES", 0)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened(), session=SessionId("one"))
     log = Path(f"{home.database}-wal")
     for number in range(30):
@@ -63,14 +63,14 @@ async def test_room_in_the_log_changes_nothing_that_is_recorded(
     for place in (home, crashed):
         if place is home:
             await store.close()
-        store = await EmbeddedStore.start(place, clock=clock)
+        store = await SqliteStore.start(place, clock=clock)
         assert (await verify(store, SessionId("one"))).is_sound
         assert len(await store.read(SessionId("one"))) == 31
         await store.close()
 
 
 async def test_nothing_is_taken_ahead_on_a_disk_with_little_room(
-    disk: EmbeddedStore, home: Home, monkeypatch: pytest.MonkeyPatch
+    disk: SqliteStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wal_prealloc, "LOOK_EVERY", 1)
     monkeypatch.setattr(wal_prealloc, "SPARE_BYTES", 2**62)
@@ -81,10 +81,10 @@ async def test_nothing_is_taken_ahead_on_a_disk_with_little_room(
 
 
 async def test_no_room_is_made_while_another_writes(
-    disk: EmbeddedStore, home: Home, monkeypatch: pytest.MonkeyPatch
+    disk: SqliteStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wal_prealloc, "LOOK_EVERY", 1)
-    make_room, mine = wal_prealloc.LogRoom(home.database), connect(home.database, timeout_seconds=0)
+    make_room, mine = wal_prealloc.WalPreallocator(home.database), connect(home.database, timeout_seconds=0)
     theirs = connect(home.database)
     theirs.execute("BEGIN IMMEDIATE")
     before = Path(f"{home.database}-wal").stat().st_size
@@ -96,7 +96,7 @@ async def test_no_room_is_made_while_another_writes(
 
 
 async def test_who_waits_for_a_stopped_process_is_told_at_once_with_all_the_others(
-    disk: EmbeddedStore, home: Home, monkeypatch: pytest.MonkeyPatch
+    disk: SqliteStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "LOCK_TIMEOUT_SECONDS", 0.01)
     journal = await disk.create(opened())
@@ -112,7 +112,7 @@ async def test_who_waits_for_a_stopped_process_is_told_at_once_with_all_the_othe
     assert [one.event.text for one in journal.recorded if isinstance(one.event, MessagePosted)] == ["after"]
 
 
-async def test_a_file_that_cannot_be_removed_has_nothing_done_twice(disk: EmbeddedStore) -> None:
+async def test_a_file_that_cannot_be_removed_has_nothing_done_twice(disk: SqliteStore) -> None:
     journal = await disk.create(opened())
 
     def fails() -> None:
@@ -127,7 +127,7 @@ async def test_a_file_that_cannot_be_removed_has_nothing_done_twice(disk: Embedd
 
 
 async def test_what_a_crash_left_of_a_deleted_session_goes_with_the_next_pruning(
-    disk: EmbeddedStore, home: Home
+    disk: SqliteStore, home: Home
 ) -> None:
     doomed = await disk.create(opened(), session=SessionId("doomed"))
     alive = await disk.create(opened(), session=SessionId("alive"))
@@ -144,7 +144,7 @@ async def test_what_a_crash_left_of_a_deleted_session_goes_with_the_next_pruning
 async def test_what_goes_into_a_file_that_was_taken_away_is_not_acknowledged(
     home: Home, clock: FakeClock, is_replaced: bool
 ) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(said(1, "kept"))
     home.database.rename(home.root / "elsewhere")
@@ -160,7 +160,7 @@ async def test_what_goes_into_a_file_that_was_taken_away_is_not_acknowledged(
 
 
 async def test_no_empty_database_is_begun_where_one_was_taken_away(home: Home, clock: FakeClock) -> None:
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     home.database.rename(home.root / "elsewhere")
     for _ in range(2):
@@ -175,7 +175,7 @@ async def test_no_empty_database_is_begun_where_one_was_taken_away(home: Home, c
 
 
 async def test_an_opening_that_was_cancelled_in_the_commit_of_its_lease_holds_nothing(
-    disk: EmbeddedStore,
+    disk: SqliteStore,
 ) -> None:
     created = await disk.create(opened())
     await created.release()

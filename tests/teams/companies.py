@@ -12,9 +12,9 @@ from holdfast.models import Reply as ModelReply
 from holdfast.models import ScriptedModel, say
 from holdfast.models.contract import OnText, Prompt
 from holdfast.policy import FixedPolicy, LexicalPaths
-from holdfast.session import Parts, Session, Settings, assemble
+from holdfast.session import Session, SessionParts, Settings, build_session
 from holdfast.store import Home, MemoryStore, Store
-from holdfast.teams import CompanySettings, Roster, ScriptedProgram, Staff, Switchboard, Team
+from holdfast.teams import Broker, MemberFactory, Roster, ScriptedProgram, Team, TeamsSettings
 from holdfast.teams.members.factory import Introduce
 from holdfast.world import MemoryWorld, StagedWorld
 
@@ -22,7 +22,7 @@ from holdfast.world import MemoryWorld, StagedWorld
 def roster(*names: str, project: str, settings: Mapping[str, Any] | None = None, **team: Any) -> Roster:
     """A roster of teams that differ in nothing but their names."""
     return Roster(
-        settings=CompanySettings(**(settings or {})),
+        settings=TeamsSettings(**(settings or {})),
         teams={
             name: Team(**({"name": name, "project": project, "member": "scripted"} | team)) for name in names
         },
@@ -43,7 +43,7 @@ async def company(
     home: Path | None = None,
     hanging: asyncio.Event | None = None,
     model: Callable[[Prompt], ModelReply] | None = None,
-) -> AsyncIterator[Switchboard]:
+) -> AsyncIterator[Broker]:
     """A switchboard over these parts; hand in the store and the program to keep them across two of them."""
     clock = clock or FakeClock()
     kept = store or MemoryStore(clock=clock)
@@ -51,8 +51,8 @@ async def company(
     engine = ScriptedEngine()
 
     async def open_session(session: SessionId, team: Team, toolsets: Sequence[Toolset]) -> Session:
-        return await assemble(
-            Parts(
+        return await build_session(
+            SessionParts(
                 journal=await kept.open(session),
                 store=kept,
                 staged=StagedWorld(MemoryWorld()),
@@ -66,7 +66,7 @@ async def company(
             )
         )
 
-    staff = Staff(
+    staff = MemberFactory(
         roster=on,
         folder=tmp_path / "teams",
         home=Home(home or tmp_path / "home"),
@@ -79,7 +79,7 @@ async def company(
     )
     if introduce is not None:
         staff.introduce = introduce
-    board = Switchboard(roster=on, folder=tmp_path / "teams", store=kept, staff=staff, clock=clock)
+    board = Broker(roster=on, folder=tmp_path / "teams", store=kept, staff=staff, clock=clock)
     async with board:
         yield board
     await engine.close()

@@ -12,7 +12,7 @@ from tests.teams.companies import company, roster
 
 from holdfast.core import Error, Ok, SystemClock, Verdict
 from holdfast.store import MemoryStore
-from holdfast.teams import Reply, Roster
+from holdfast.teams import Roster, TeamReply
 
 PROGRAM = Path(__file__).with_name("acp_agent.py")
 
@@ -25,12 +25,12 @@ def of_parrots(project: Path, *flags: str, settings: Mapping[str, Any] | None = 
 
 async def ask(
     tmp_path: Path, on: Roster, *texts: str, verdicts: Mapping[str, Verdict] | None = None
-) -> list[Reply]:
+) -> list[TeamReply]:
     async with company(tmp_path, on, clock=SystemClock(), verdicts=verdicts) as board:
         return [await board.ask("alpha", "beta", text) for text in texts]
 
 
-def code(reply: Reply) -> str:
+def code(reply: TeamReply) -> str:
     return reply.outcome.code if isinstance(reply.outcome, Error) else "ok"
 
 

@@ -16,7 +16,7 @@ from tests.teams.companies import company, roster
 from tests.teams.installed import claude_program
 
 from holdfast.core import Error, SystemClock
-from holdfast.core.events import MemberBound, MessagePosted, SessionOpened
+from holdfast.core.events import MemberAttached, MessagePosted, SessionOpened
 from holdfast.store import MemoryStore
 from holdfast.teams import Caller, Callers, Roster, serving_http
 
@@ -303,7 +303,7 @@ async def test_an_answer_that_a_crash_kept_from_the_record_is_not_asked_for_twic
     opened, *rest = [entry.event for entry in await whole.read(line.id)]
     assert isinstance(opened, SessionOpened)
     journal = await cut.create(opened, session=line.id)
-    await journal.append(*(event for event in rest if isinstance(event, MemberBound | MessagePosted)))
+    await journal.append(*(event for event in rest if isinstance(event, MemberAttached | MessagePosted)))
     await journal.release()
     asked = len(stub.requests)
     async with company(tmp_path, on, store=cut, clock=clock, environ=environ(stub)) as board:

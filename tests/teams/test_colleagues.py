@@ -11,8 +11,8 @@ from holdfast.guests import script
 from holdfast.models import Prompt, say, use
 from holdfast.models import Reply as ModelReply
 from holdfast.store import MemoryStore
-from holdfast.teams import AskRefused, Letter, OnCall, Roster, ScriptedProgram, Switchboard
-from holdfast.teams.toolset import Colleagues
+from holdfast.teams import AskRefused, Broker, OnCall, Roster, ScriptedProgram, TeamMessage
+from holdfast.teams.toolset import TeamsToolset
 
 
 def chain(prompt: Prompt) -> ModelReply:
@@ -97,14 +97,14 @@ async def test_a_question_has_the_same_id_when_its_call_is_made_again(tmp_path: 
     on = own(tmp_path)
     asked: list[Performed] = []
 
-    async def twice(letter: Letter, heard: object, on_call: OnCall) -> str:
-        tools = Colleagues(boards[0], team="a", within=boards[0].key(on.pair("external", "a")))
+    async def twice(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
+        tools = TeamsToolset(boards[0], team="a", within=boards[0].key(on.pair("external", "a")))
         call = Call(id=call_id(1, 1), operation="teams.ask", arguments={"team": "b", "question": "once"})
         for _ in range(2):
             asked.append(await tools.perform(call, is_staged=False))
         return "done"
 
-    boards: list[Switchboard] = []
+    boards: list[Broker] = []
     scripted = roster("a", project=str(tmp_path)).teams["a"]
     on = Roster(settings=on.settings, teams=on.teams | {"a": scripted})
     async with company(tmp_path, on, model=chain, program=ScriptedProgram(twice)) as board:

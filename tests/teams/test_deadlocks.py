@@ -9,10 +9,10 @@ import pytest
 from tests.teams.companies import company, roster
 
 from holdfast.core import Error, FakeClock
-from holdfast.teams import OUTSIDE, Letter, OnCall, Pair, Reply, ScriptedProgram, Switchboard
+from holdfast.teams import OUTSIDE, Broker, OnCall, Pair, ScriptedProgram, TeamMessage, TeamReply
 
 
-def code(reply: Reply) -> str:
+def code(reply: TeamReply) -> str:
     return reply.outcome.code if isinstance(reply.outcome, Error) else "ok"
 
 
@@ -20,11 +20,11 @@ class Chatty:
     """Members that hand questions on: `text` is the way still to go, as names with spaces between."""
 
     def __init__(self) -> None:
-        self.board: Switchboard | None = None
+        self.board: Broker | None = None
         self.program = ScriptedProgram(self.answer)
         self.receivers: dict[str, str] = {}
 
-    async def answer(self, letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def answer(self, letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         assert self.board is not None
         here, *way = letter.text.split(" ")
         if not way:
@@ -42,7 +42,7 @@ class Chatty:
         return f"{there}: {code(reply)} {reply.text}"
 
 
-async def start(chatty: Chatty, board: Switchboard, way: str) -> Reply:
+async def start(chatty: Chatty, board: Broker, way: str) -> TeamReply:
     chatty.board = board
     return await board.ask(OUTSIDE, way.split(" ")[0], way)
 
@@ -75,7 +75,7 @@ async def test_a_question_is_not_handed_on_for_ever(tmp_path: Path) -> None:
 async def test_a_full_pool_in_which_one_still_works_is_waited_for(tmp_path: Path) -> None:
     chatty, begun, may_end = Chatty(), asyncio.Event(), asyncio.Event()
 
-    async def answer(letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def answer(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         if letter.text != "long":
             return await chatty.answer(letter, heard, on_call)
         begun.set()
@@ -148,8 +148,8 @@ async def simulate(
         async with asyncio.timeout(seconds):  # an undetected deadlock would wait far longer
             replies = await asyncio.gather(*asking, return_exceptions=True)
         assert not board.pool.busy()
-    answered = [reply for reply in replies if isinstance(reply, Reply)]
-    assert {type(reply) for reply in replies} <= {Reply, asyncio.CancelledError}
+    answered = [reply for reply in replies if isinstance(reply, TeamReply)]
+    assert {type(reply) for reply in replies} <= {TeamReply, asyncio.CancelledError}
     assert Counter(code(reply) for reply in answered) == {"ok": len(answered)}
     inside = " ".join(reply.text for reply in answered)
     assert "timeout" not in inside

@@ -16,10 +16,10 @@ from holdfast.teams import (
     Caller,
     Callers,
     Introduction,
-    Letter,
     OnCall,
     Roster,
     ScriptedProgram,
+    TeamMessage,
     UnknownTeam,
 )
 
@@ -104,7 +104,7 @@ async def test_m10_after_a_restart_everybody_is_asleep(tmp_path: Path) -> None:
 async def test_m11_m12_a_busy_pair_is_seen_so_and_others_do_not_touch_it(tmp_path: Path) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slow(letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def slow(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         if letter.sender == "a":
             begun.set()
             await go_on.wait()
@@ -190,7 +190,7 @@ async def test_the_busiest_pairs_are_awake_at_the_start_where_the_roster_says_so
 async def test_all_teams_spend_from_one_purse_calls_included_also_after_a_restart(tmp_path: Path) -> None:
     told: list[object] = []
 
-    async def reader(letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def reader(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         told.append(await on_call("Read", {"file_path": str(tmp_path / letter.text)}))
         return "done"
 

@@ -16,7 +16,7 @@ from tests.teams.test_claude import environ, of_claude
 
 from holdfast.core import Error, Ok, SystemClock
 from holdfast.store import MemoryStore
-from holdfast.teams import Letter, OnCall, Roster, ScriptedProgram, Switchboard, echo
+from holdfast.teams import Broker, OnCall, Roster, ScriptedProgram, TeamMessage, echo
 
 KINDS = ("scripted", "holdfast", "claude", "acp", "goose")
 MESSAGE = "550e8400-e29b-41d4-a716-446655440000"
@@ -35,7 +35,7 @@ class Firm:
         self._is_hanging = asyncio.Event()
         self._roster = self._made(kind, tmp_path / "p")
 
-    def open(self) -> AbstractAsyncContextManager[Switchboard]:
+    def open(self) -> AbstractAsyncContextManager[Broker]:
         return company(
             self._folder,
             self._roster,
@@ -59,7 +59,7 @@ class Firm:
         while not list((self._folder / "teams").glob("pairs/*/home/hanging")):  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.01)
 
-    async def _answer(self, letter: Letter, heard: Sequence[str], on_call: OnCall) -> str:
+    async def _answer(self, letter: TeamMessage, heard: Sequence[str], on_call: OnCall) -> str:
         if letter.text == "hang":
             self._is_hanging.set()
             await asyncio.get_running_loop().create_future()

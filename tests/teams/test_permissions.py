@@ -11,7 +11,7 @@ from tests.teams.companies import company, roster
 from tests.teams.test_acp import of_parrots
 
 from holdfast.core import Refused, Returned, SystemClock, Verdict
-from holdfast.teams import Letter, OnCall, ScriptedProgram, Switchboard
+from holdfast.teams import Broker, OnCall, ScriptedProgram, TeamMessage
 
 
 class Clerk:
@@ -22,7 +22,7 @@ class Clerk:
         self.heard: list[Returned | Refused] = []
         self.program = ScriptedProgram(self.answer, kind="claude")
 
-    async def answer(self, letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def answer(self, letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         wish = {"file_path": str(self._folder / "a.txt"), "old_string": "", "new_string": letter.text}
         told = await on_call("Edit", wish)  # type: ignore[arg-type]
         self.heard.append(told)
@@ -32,7 +32,7 @@ class Clerk:
 @asynccontextmanager
 async def office(
     tmp_path: Path, verdict: Verdict, *, seconds: float = 60.0
-) -> AsyncIterator[tuple[Switchboard, Clerk]]:
+) -> AsyncIterator[tuple[Broker, Clerk]]:
     clerk = Clerk(tmp_path)
     on = roster("alpha", "beta", project=str(tmp_path), settings={"approval_seconds": seconds})
     async with company(

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from holdfast.core import FakeClock, SessionId
-from holdfast.teams import Letter, Pool, PoolFull, Reply
+from holdfast.teams import Pool, PoolFull, TeamMessage, TeamReply
 
 KEYS = [SessionId(f"s{n}") for n in range(9)]
 
@@ -23,7 +23,7 @@ class Sleeper:
         Sleeper.awake += 1
         Sleeper.most_awake = max(Sleeper.most_awake, Sleeper.awake)
 
-    async def ask(self, letter: Letter) -> Reply:
+    async def ask(self, letter: TeamMessage) -> TeamReply:
         raise AssertionError("nobody asks it")
 
     async def compact(self, *, above_tokens: int) -> bool:

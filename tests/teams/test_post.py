@@ -8,9 +8,9 @@ from tests.teams.companies import company, roster
 
 from holdfast.core import Error, FakeClock, Nonconverged, SystemClock
 from holdfast.core.errors import InvalidInput
-from holdfast.store import EmbeddedStore, Home, MemoryStore
-from holdfast.teams import FlightReport, Letter, OnCall, Pair, Roster, ScriptedProgram, Switchboard, echo
-from holdfast.teams.pair_log import Outbox, Postbox
+from holdfast.store import Home, MemoryStore, SqliteStore
+from holdfast.teams import Broker, MessageStatus, OnCall, Pair, Roster, ScriptedProgram, TeamMessage, echo
+from holdfast.teams.pair_log import PairLog, QueuedMessages
 
 MESSAGE = "550e8400-e29b-41d4-a716-446655440000"
 
@@ -19,7 +19,7 @@ def teams(tmp_path: Path, **settings: object) -> Roster:
     return roster("alpha", "beta", "gamma", project=str(tmp_path), settings=settings)
 
 
-async def settled(board: Switchboard, sender: str = "alpha") -> list[FlightReport]:
+async def settled(board: Broker, sender: str = "alpha") -> list[MessageStatus]:
     """The letters to beta once all have their receipt."""
     async with asyncio.timeout(50):
         while any(each.state in ("queued", "working") for each in await board.report(sender, "beta")):  # noqa: ASYNC110
@@ -27,7 +27,7 @@ async def settled(board: Switchboard, sender: str = "alpha") -> list[FlightRepor
     return await board.report(sender, "beta")
 
 
-async def stuck(letter: Letter, heard: object, on_call: OnCall) -> str:
+async def stuck(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
     await asyncio.get_running_loop().create_future()
     return ""
 
@@ -36,10 +36,10 @@ async def test_a_letter_that_was_acknowledged_is_delivered_by_the_next_process(t
     home = Home(tmp_path / "home")
     home.prepare()
     clock, on = SystemClock(), teams(tmp_path)
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     begun = asyncio.Event()
 
-    async def begin(letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def begin(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         begun.set()
         return await stuck(letter, heard, on_call)
 
@@ -49,7 +49,7 @@ async def test_a_letter_that_was_acknowledged_is_delivered_by_the_next_process(t
             assert (await board.send("alpha", "beta", text)).state == "queued"
         await begun.wait()
     await store.close()
-    store = await EmbeddedStore.start(home, clock=clock)
+    store = await SqliteStore.start(home, clock=clock)
     program.answer = echo
     async with company(tmp_path, on, store=store, clock=clock, program=program) as board:
         assert [each.state for each in await board.report("alpha", "beta")] == ["queued", "queued"]
@@ -132,9 +132,9 @@ async def test_while_another_process_holds_the_session_a_letter_waits(tmp_path: 
 async def test_a_letter_keeps_its_count_of_hops_over_a_restart(tmp_path: Path) -> None:
     clock = FakeClock()
     store, on = MemoryStore(clock=clock), teams(tmp_path)
-    boards: list[Switchboard] = []
+    boards: list[Broker] = []
 
-    async def hand_on(letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def hand_on(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         if letter.text == "hand on":
             within = boards[0].key(boards[0].roster.pair("alpha", "gamma"))
             await boards[0].send("gamma", "beta", "handed", within=within)
@@ -171,7 +171,7 @@ async def test_word_that_was_left_is_too_old_after_its_time_and_no_sooner(tmp_pa
     clock = FakeClock()
     heard: list[tuple[str, ...]] = []
 
-    async def listen(letter: Letter, before: object, on_call: OnCall) -> str:
+    async def listen(letter: TeamMessage, before: object, on_call: OnCall) -> str:
         heard.append(letter.notices)
         return "heard"
 
@@ -195,7 +195,7 @@ async def test_the_first_words_under_an_id_are_the_letter(tmp_path: Path) -> Non
     async with company(tmp_path, teams(tmp_path), store=store, clock=clock, program=program) as board:
         await board.send("alpha", "beta", "pay one", message=MESSAGE)
         await board.send("alpha", "beta", "pay a thousand", message=MESSAGE)
-    box = Postbox(Pair(sender="alpha", receiver="beta"), store=store, folder=str(tmp_path / "teams"))
-    (left,) = await Outbox(box).letters()
+    box = PairLog(Pair(sender="alpha", receiver="beta"), store=store, folder=str(tmp_path / "teams"))
+    (left,) = await QueuedMessages(box).letters()
     assert left.letter.text == "pay one"
     await store.close()

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core import JsonObject
 from holdfast.teams import MemberFailed, MemberLost
-from holdfast.teams.members.line_process import LineProcess, Patience
+from holdfast.teams.members.line_process import LineProcess, SilenceTimeout
 
 
 class Program:
@@ -72,7 +72,7 @@ async def test_l15_a_line_without_end_is_cut_off_and_the_program_with_it(
 
 async def test_l5_the_end_of_the_program_is_an_error_to_its_waiter_at_once(tmp_path: Path) -> None:
     program = await run(tmp_path, "sys.stdin.readline(); sys.exit('out of kelp')")
-    patience = Patience(program.process, name="parrot", silence_seconds=600)
+    patience = SilenceTimeout(program.process, name="parrot", silence_seconds=600)
     waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     await program.process.write({})
     with pytest.raises(MemberLost, match="parrot ended with code 1: out of kelp"):
@@ -82,7 +82,7 @@ async def test_l5_the_end_of_the_program_is_an_error_to_its_waiter_at_once(tmp_p
 
 async def test_l6_a_program_that_says_nothing_is_ended_and_its_waiter_told(tmp_path: Path) -> None:
     program = await run(tmp_path, "time.sleep(600)")
-    patience = Patience(program.process, name="parrot", silence_seconds=0.05)
+    patience = SilenceTimeout(program.process, name="parrot", silence_seconds=0.05)
     waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     with pytest.raises(MemberLost, match=r"said nothing for 0\.05 seconds"):
         await patience.until(waiting)
@@ -92,7 +92,7 @@ async def test_l6_a_program_that_says_nothing_is_ended_and_its_waiter_told(tmp_p
 
 async def test_l7_no_timer_of_an_ended_wait_ends_the_program_later(tmp_path: Path) -> None:
     program = await run(tmp_path, "sys.stdin.readline(); say(b'{}\\n'); sys.stdin.read()")
-    patience = Patience(program.process, name="parrot", silence_seconds=0.05)
+    patience = SilenceTimeout(program.process, name="parrot", silence_seconds=0.05)
     refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     refused.set_exception(ValueError("busy"))
     with pytest.raises(ValueError, match="busy"):

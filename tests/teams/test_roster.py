@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.core import Limits
 from holdfast.core.errors import InvalidConfig
-from holdfast.teams import CompanySettings, load_roster
+from holdfast.teams import TeamsSettings, load_roster
 
 
 def write(tmp_path: Path, text: str, name: str = "teams.yaml") -> Path:
@@ -41,7 +41,7 @@ teams:
 """,
         )
     )
-    assert roster.settings == CompanySettings(
+    assert roster.settings == TeamsSettings(
         max_processes=3, idle_seconds=1.5, budget=Limits(tokens=1000, cost_usd=Decimal("0.1"))
     )
     assert roster.team("frontend").member == "claude"
@@ -77,7 +77,7 @@ def test_the_older_teams_json_is_read_with_its_own_names(tmp_path: Path) -> None
 }
 """
     roster = load_roster(write(tmp_path, text, "teams.json"))
-    assert roster.settings == CompanySettings(idle_seconds=300, max_processes=10, health_seconds=30)
+    assert roster.settings == TeamsSettings(idle_seconds=300, max_processes=10, health_seconds=30)
     assert roster.team("frontend").project == str(tmp_path / "backend")
 
 

@@ -13,11 +13,11 @@ from holdfast.store import MemoryStore
 from holdfast.teams import (
     OUTSIDE,
     AskRefused,
-    Letter,
     MemberLost,
     OnCall,
     Pair,
     ScriptedProgram,
+    TeamMessage,
     UnknownTeam,
 )
 from holdfast.teams.members.scripted import ScriptedAgent
@@ -110,7 +110,7 @@ async def test_who_may_ask_whom_is_on_the_roster(tmp_path: Path) -> None:
 
 
 async def test_nobody_may_ask_for_more_time_than_the_roster_gives(tmp_path: Path) -> None:
-    async def never(letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def never(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         await asyncio.get_running_loop().create_future()
         return ""
 
@@ -122,7 +122,7 @@ async def test_nobody_may_ask_for_more_time_than_the_roster_gives(tmp_path: Path
 
 
 async def test_a_time_that_is_up_interrupts_the_turn_and_the_next_answer_is_its_own(tmp_path: Path) -> None:
-    async def slow(letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def slow(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         if letter.text == "slow":
             await asyncio.get_running_loop().create_future()
         return f"answer to {letter.text}"
@@ -140,7 +140,7 @@ async def test_a_time_that_is_up_interrupts_the_turn_and_the_next_answer_is_its_
 async def test_a_fault_in_a_member_is_told_as_what_it_is_and_ends_the_turn(
     tmp_path: Path, fault: Exception
 ) -> None:
-    async def broken(letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def broken(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         if letter.text == "break":
             raise fault
         return "whole"
@@ -187,7 +187,7 @@ async def test_a_member_that_dies_in_mid_turn_is_an_error_at_once_and_is_taken_u
 ) -> None:
     program = ScriptedProgram()
 
-    async def dying(letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def dying(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         if letter.text == "die":
             next(iter(program.running)).die()
             await asyncio.get_running_loop().create_future()
@@ -205,7 +205,7 @@ async def test_a_member_that_dies_in_mid_turn_is_an_error_at_once_and_is_taken_u
 async def test_an_operator_cancels_one_pair_and_no_other(tmp_path: Path) -> None:
     working = asyncio.Event()
 
-    async def waiting(letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def waiting(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         working.set()
         if letter.sender == "alpha":
             await asyncio.get_running_loop().create_future()
@@ -240,9 +240,9 @@ async def test_word_that_was_left_goes_with_the_next_letter_and_has_a_receipt(tm
 
 
 async def test_word_that_went_with_a_letter_that_failed_goes_again_with_the_next(tmp_path: Path) -> None:
-    letters: list[Letter] = []
+    letters: list[TeamMessage] = []
 
-    async def fail_once(letter: Letter, heard: Sequence[str], on_call: OnCall) -> str:
+    async def fail_once(letter: TeamMessage, heard: Sequence[str], on_call: OnCall) -> str:
         letters.append(letter)
         if len(letters) == 1:
             raise MemberLost("died in the middle")
@@ -287,7 +287,7 @@ async def test_a_send_without_waiting_is_found_in_the_report(tmp_path: Path) -> 
 
 
 async def test_the_gate_judges_what_a_foreign_member_wants_to_do(tmp_path: Path) -> None:
-    async def writer(letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def writer(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         wish: JsonObject = {"file_path": str(tmp_path / "a.txt")}
         answer = await on_call(letter.text, wish)
         return answer.reason if isinstance(answer, Refused) else "allowed"
@@ -306,7 +306,7 @@ async def test_the_gate_judges_what_a_foreign_member_wants_to_do(tmp_path: Path)
 async def test_a_tool_that_sounds_like_the_desk_is_judged_like_any_other(tmp_path: Path, tool: str) -> None:
     told: list[object] = []
 
-    async def sly(letter: Letter, heard: object, on_call: OnCall) -> str:
+    async def sly(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
         told.append(await on_call(tool, {}))
         return "done"
 

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core import SessionId
 from holdfast.teams import WouldDeadlock
-from holdfast.teams.deadlock import Waits
+from holdfast.teams.deadlock import WaitGraph
 
 ONE, OTHER = SessionId("one"), SessionId("other")
 
@@ -14,7 +14,7 @@ def nobody_starves(_: set[SessionId]) -> bool:
 
 
 def test_of_two_questions_to_the_same_the_second_still_waits_when_the_first_is_answered() -> None:
-    waits = Waits()
+    waits = WaitGraph()
     with waits.added(ONE, OTHER, is_starved=nobody_starves):
         with waits.added(ONE, OTHER, is_starved=nobody_starves):
             pass

@@ -18,13 +18,13 @@ from holdfast.core.events import (
     MessagePosted,
     ProposalsCommitted,
     ProposalsRejected,
-    Recorded,
+    RecordedEvent,
     RestorePointMade,
     SessionOpened,
     SessionRewound,
     TurnEnded,
 )
-from holdfast.store import EmbeddedStore, Home, Journal
+from holdfast.store import Home, Journal, SqliteStore
 from holdfast.world import MemoryWorld, RestorePoints, StagedWorld
 
 
@@ -44,8 +44,8 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-async def opened(home: Home, project: Path) -> tuple[EmbeddedStore, Journal]:
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+async def opened(home: Home, project: Path) -> tuple[SqliteStore, Journal]:
+    store = await SqliteStore.start(home, clock=SystemClock())
     journal = await store.create(
         SessionOpened(
             principal=PERSON,
@@ -77,8 +77,8 @@ async def command(module: object, *words: str) -> int:
     return await module.run(parser.parse_args(words))  # type: ignore[attr-defined,no-any-return]
 
 
-async def read_events(home: Home) -> list[Recorded]:
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+async def read_events(home: Home) -> list[RecordedEvent]:
+    store = await SqliteStore.start(home, clock=SystemClock())
     try:
         return list(await store.read(await store.find("work")))
     finally:

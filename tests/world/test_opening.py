@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.core.errors import InvalidInput
 from holdfast.world import open_folder
-from holdfast.world.folder.open_folder import is_of_the_system
+from holdfast.world.folder.open_folder import is_system_folder
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_folder_that_holds_our_own_home_is_refused(person: Path, tmp_path: Pat
     ],
 )
 def test_a_folder_of_the_system_is_none_to_work_in(real: str) -> None:
-    assert is_of_the_system(real)
+    assert is_system_folder(real)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_folder_of_the_system_is_none_to_work_in(real: str) -> None:
     ],
 )
 def test_a_project_may_lie_beside_or_in_what_everybody_shares(real: str) -> None:
-    assert not is_of_the_system(real)
+    assert not is_system_folder(real)
 
 
 @pytest.mark.parametrize("given", ["{place}", "{place}/inner", "{link}"])

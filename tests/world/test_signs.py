@@ -4,39 +4,39 @@ import os
 from pathlib import Path
 
 from holdfast.world.restore_points.manifest import Entry
-from holdfast.world.restore_points.scan import Look, Signs
+from holdfast.world.restore_points.scan import ScanEntry, StatCache
 
 SIGN = (1, 2, 3, 4, 0o100644)
 ENTRY = Entry(path="a", kind="file", mode=0o644, size=2, fingerprint="f")
 
 
 def test_a_file_is_vouched_for_as_long_as_sign_and_content_are_what_was_read() -> None:
-    signs = Signs()
-    settled = Look("a", SIGN, is_settled=True)
+    signs = StatCache()
+    settled = ScanEntry("a", SIGN, is_settled=True)
     assert not signs.vouch_for(settled, ENTRY), "it was never read"
     signs.note(settled, ENTRY)
     assert signs.vouch_for(settled, ENTRY)
-    assert not signs.vouch_for(Look("a", (1, 2, 3, 5, 0o100644), is_settled=True), ENTRY)
+    assert not signs.vouch_for(ScanEntry("a", (1, 2, 3, 5, 0o100644), is_settled=True), ENTRY)
     assert not signs.vouch_for(settled, Entry(path="a", kind="file", mode=0o644, size=2, fingerprint="g"))
 
 
 def test_a_file_that_changed_right_before_it_was_read_is_read_again() -> None:
-    signs = Signs()
-    signs.note(Look("a", SIGN, is_settled=True), ENTRY)
-    signs.note(Look("a", SIGN, is_settled=False), ENTRY)
-    assert not signs.vouch_for(Look("a", SIGN, is_settled=True), ENTRY)
+    signs = StatCache()
+    signs.note(ScanEntry("a", SIGN, is_settled=True), ENTRY)
+    signs.note(ScanEntry("a", SIGN, is_settled=False), ENTRY)
+    assert not signs.vouch_for(ScanEntry("a", SIGN, is_settled=True), ENTRY)
 
 
 def test_what_was_read_is_remembered_for_the_next_process_and_for_nobody_else(tmp_path: Path) -> None:
-    file, look = tmp_path / "signs" / "s", Look("a", SIGN, is_settled=True)
-    signs = Signs(file)
+    file, look = tmp_path / "signs" / "s", ScanEntry("a", SIGN, is_settled=True)
+    signs = StatCache(file)
     signs.note(look, ENTRY)
     before = os.umask(0)
     try:
         signs.save()
     finally:
         os.umask(before)
-    assert Signs(file).vouch_for(look, ENTRY)
+    assert StatCache(file).vouch_for(look, ENTRY)
     assert (file.parent.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
 
 
@@ -44,7 +44,7 @@ def test_a_disk_that_takes_nothing_more_costs_only_what_was_remembered(tmp_path:
     (tmp_path / "no folder").touch()
     (tmp_path / "taken").mkdir()
     for file in (tmp_path / "no folder" / "s", tmp_path / "taken"):
-        signs = Signs(file)
-        signs.note(Look("a", SIGN, is_settled=True), ENTRY)
+        signs = StatCache(file)
+        signs.note(ScanEntry("a", SIGN, is_settled=True), ENTRY)
         signs.save()
     assert {path.name for path in tmp_path.iterdir()} == {"no folder", "taken"}

@@ -5,14 +5,14 @@ import threading
 
 import pytest
 
-from holdfast.world.restore_points.save import in_threads
+from holdfast.world.restore_points.save import map_in_threads
 
 MANY = range(10_000)
 
 
 async def test_every_thing_is_done_once() -> None:
-    assert sorted(await in_threads(MANY, lambda number: number + 1)) == [(n, n + 1) for n in MANY]
-    assert await in_threads([], lambda number: number) == []
+    assert sorted(await map_in_threads(MANY, lambda number: number + 1)) == [(n, n + 1) for n in MANY]
+    assert await map_in_threads([], lambda number: number) == []
 
 
 async def test_after_an_error_nothing_goes_on() -> None:
@@ -24,7 +24,7 @@ async def test_after_an_error_nothing_goes_on() -> None:
         done.append(number)
 
     with pytest.raises(OSError, match="20"):
-        await in_threads(MANY, work)
+        await map_in_threads(MANY, work)
     before = len(done)
     await asyncio.sleep(0)
     assert len(done) == before < len(MANY)
@@ -41,7 +41,7 @@ async def test_a_cancellation_comes_through_only_when_nothing_works_any_more() -
         may_go_on.wait()
         at_work -= 1
 
-    task = asyncio.create_task(in_threads([1], work))
+    task = asyncio.create_task(map_in_threads([1], work))
     await asyncio.to_thread(has_begun.wait)
     task.cancel()
     await asyncio.sleep(0)

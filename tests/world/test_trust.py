@@ -11,7 +11,7 @@ import pytest
 from tests.cli.terminals import prepared, terminal
 
 from holdfast.core.errors import InvalidConfig
-from holdfast.world import TrustBook
+from holdfast.world import TrustedFolders
 
 QUESTION = "Do you trust this folder? [y/N] "
 REPLY = {"message": {"role": "model", "parts": [{"kind": "text", "text": "done here"}]}, "usage": {}}
@@ -110,7 +110,7 @@ def test_trust_is_in_the_real_folder_and_in_none_beside_below_or_above_it(tmp_pa
     (project / "inner").mkdir(parents=True)
     (tmp_path / "link").symlink_to(project)
     (tmp_path / "home").mkdir()
-    book = TrustBook(tmp_path / "home" / "trusted")
+    book = TrustedFolders(tmp_path / "home" / "trusted")
     book.add(tmp_path / "link")
     assert book.trusts(project)
     assert book.trusts(tmp_path / "link")
@@ -125,4 +125,4 @@ def test_trust_is_in_the_real_folder_and_in_none_beside_below_or_above_it(tmp_pa
 def test_a_damaged_book_trusts_nothing_and_says_so(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "trusted").write_bytes(content)
     with pytest.raises(InvalidConfig):
-        TrustBook(tmp_path / "trusted").trusts(Path("/"))
+        TrustedFolders(tmp_path / "trusted").trusts(Path("/"))

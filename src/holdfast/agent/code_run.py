@@ -10,7 +10,7 @@ import base64
 from collections.abc import Awaitable, Callable, Iterable
 
 from holdfast.agent.conversation import Conversation
-from holdfast.agent.tool_replies import explained, within_budget
+from holdfast.agent.tool_replies import explain_refusal, raise_if_over_budget
 from holdfast.core import (
     Answer,
     Call,
@@ -149,8 +149,8 @@ class CodeRun:
         assert started is not None, "go_on is only called while a run is open"
         if parked is None or parked.snapshot is None:
             return await self._run(started)
-        answer = explained(
-            within_budget(await self._gate.submit(self._waiting_call(parked.call), is_followed=True))
+        answer = explain_refusal(
+            raise_if_over_budget(await self._gate.submit(self._waiting_call(parked.call), is_followed=True))
         )
         if isinstance(answer, Parked):
             return None
@@ -246,14 +246,14 @@ class CodeRun:
                 # The guest is put down as if it waited; once there is more budget it is run again up to this call.
                 self._too_much = answer
                 return Parked(escalation=EscalationId(""))
-            return explained(answer)
+            return explain_refusal(answer)
 
         return on_call
 
     def _check_budget(self) -> None:
         refused, self._too_much = self._too_much, None
         if refused is not None:
-            within_budget(refused)
+            raise_if_over_budget(refused)
 
     def _waiting_call(self, id: CallId) -> Call:
         call = self._gate.escalations.call(id)

@@ -17,7 +17,7 @@ from holdfast.core.events import (
     HistoryCompacted,
     MessagePosted,
     ModelReplied,
-    Recorded,
+    RecordedEvent,
     RunEnded,
     RunParked,
     RunStarted,
@@ -25,7 +25,7 @@ from holdfast.core.events import (
     TurnEnded,
     TurnReopened,
 )
-from holdfast.core.projection import Fold
+from holdfast.core.projection import Projection
 
 
 class Transcript(Sequence[Message]):
@@ -87,7 +87,7 @@ _Heeded = (
 )
 
 
-class Conversation(Fold[_Heeded]):
+class Conversation(Projection[_Heeded]):
     """Messages as the model sees them, and how far the running turn has come."""
 
     def reset(self) -> None:
@@ -110,7 +110,7 @@ class Conversation(Fold[_Heeded]):
         self._messages: list[Message] = []
         self._turns: list[int] = []
 
-    def apply(self, event: _Heeded, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
         match event:
             case MessagePosted():
                 self._begin(event.turn)

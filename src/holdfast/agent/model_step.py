@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import chain
 
 from holdfast.agent.conversation import Conversation
-from holdfast.agent.prompt import LOOP_WARNING, Briefing, Mode, brief
-from holdfast.core import Message, ModelMessage, Tool, ToolMessage, UserMessage, counted
+from holdfast.agent.prompt import LOOP_WARNING, Mode, PromptTemplate, build_prompt
+from holdfast.core import Message, ModelMessage, Tool, ToolMessage, UserMessage, pluralize
 from holdfast.core.errors import ContextExceeded, InvalidInput, ModelMissing
 from holdfast.core.events import HistoryCompacted
 from holdfast.gate import Gate
@@ -30,7 +30,7 @@ async def compact(
     older = conversation.messages_through(through)
     if not older:
         raise InvalidInput(
-            f"there is nothing older than the last {counted(keep_turns, 'turn')} to summarise",
+            f"there is nothing older than the last {pluralize(keep_turns, 'turn')} to summarise",
             hint="start a new session, or fork an earlier turn",
         )
     transcript = "\n\n".join(filter(None, map(_told, older)))
@@ -56,7 +56,7 @@ def _told(message: Message) -> str:
             return "\n".join(f"TOOL {each.tool}: {each.content[:_MAX_RETURN]}" for each in message.returns)
 
 
-class Asking:
+class ModelStep:
     """Puts the conversation before the model; the gate records what it says."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Asking:
         self._max_tokens = max_tokens
         self._is_compacted_when_full = is_compacted_when_full
         self._max_history_messages = max_history_messages
-        self._briefing: Briefing | None = None
+        self._briefing: PromptTemplate | None = None
 
     @property
     def model(self) -> Model:
@@ -120,10 +120,10 @@ class Asking:
             max_tokens=self._max_tokens,
         )
 
-    def _brief(self, tools: tuple[Tool, ...]) -> Briefing:
+    def _brief(self, tools: tuple[Tool, ...]) -> PromptTemplate:
         """Written once for as long as the tools are the same: typed stubs take longer to write than to send."""
         if self._briefing is None or self._briefing.tools != tools:
-            self._briefing = brief(tools, self._mode)
+            self._briefing = build_prompt(tools, self._mode)
         return self._briefing
 
 

@@ -47,7 +47,7 @@ LOOP_WARNING = (
 )
 
 
-class Briefing(Value):
+class PromptTemplate(Value):
     """What a model is told of the house and offered, for these tools."""
 
     tools: tuple[Tool, ...]
@@ -55,12 +55,12 @@ class Briefing(Value):
     offers: tuple[ToolOffer, ...]
 
 
-def brief(tools: tuple[Tool, ...], mode: Mode) -> Briefing:
+def build_prompt(tools: tuple[Tool, ...], mode: Mode) -> PromptTemplate:
     """In code mode the tools are typed Python and the one offer runs it; else every tool is offered for itself."""
     if mode == "tools":
-        return Briefing(tools=tools, system=_TOOL_RULES, offers=tuple(map(_offer, tools)))
+        return PromptTemplate(tools=tools, system=_TOOL_RULES, offers=tuple(map(_offer, tools)))
     stubs = f"\nTools your code can call:\n```python\n{render_stubs(tools)}\n```\n"
-    return Briefing(tools=tools, system=_CODE_RULES + stubs, offers=(_EXECUTE_CODE,))
+    return PromptTemplate(tools=tools, system=_CODE_RULES + stubs, offers=(_EXECUTE_CODE,))
 
 
 def _offer(tool: Tool) -> ToolOffer:

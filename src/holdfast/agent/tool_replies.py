@@ -32,7 +32,7 @@ from holdfast.core.events import Noted, RunEnded, ToolReturned
 MAX_RETURN_CHARACTERS = 20_000
 
 
-def told(ended: RunEnded) -> tuple[str, bool]:
+def run_text(ended: RunEnded) -> tuple[str, bool]:
     """Of a run: what it printed, the value of its last line, or the error; and whether that is an error."""
     parts = [ended.printed.rstrip()] if ended.printed.strip() else []
     if ended.status != "ok":
@@ -44,25 +44,25 @@ def told(ended: RunEnded) -> tuple[str, bool]:
 
 def run_returned(turn: int, part: ToolCallPart, ended: RunEnded) -> ToolReturned:
     """What came of the code that the model wrote."""
-    content, is_error = told(ended)
-    return returned(turn, part, content, is_error=is_error)
+    content, is_error = run_text(ended)
+    return tool_return(turn, part, content, is_error=is_error)
 
 
 def call_returned(turn: int, part: ToolCallPart, answer: Returned | Refused | Failed) -> ToolReturned:
     """What came of a single call."""
     is_error = not isinstance(answer, Returned)
     content = _shown(answer.value) if isinstance(answer, Returned) else answer.reason
-    return returned(turn, part, _cut(content), is_error=is_error)
+    return tool_return(turn, part, _cut(content), is_error=is_error)
 
 
 def call_left_out(turn: int, part: ToolCallPart, number: int, *, most: int) -> ToolReturned:
     """That a call was not made, since its reply had too many."""
     # With its number: many times the same words would look like an agent that goes round in circles.
     content = f"Not carried out: this is call {number}, and only the first {most} of a reply are. Ask again."
-    return returned(turn, part, content, is_error=True)
+    return tool_return(turn, part, content, is_error=True)
 
 
-def returned(turn: int, part: ToolCallPart, content: str, *, is_error: bool) -> ToolReturned:
+def tool_return(turn: int, part: ToolCallPart, content: str, *, is_error: bool) -> ToolReturned:
     """The answer to one tool call of the model."""
     return ToolReturned(turn=turn, tool_call=part.id, tool=part.tool, content=content, is_error=is_error)
 
@@ -81,7 +81,7 @@ def _cut(text: str) -> str:
 _DEFAULT_WAY = "Do not try it another way: do without it, or tell the person what you need."
 
 
-def explained(answer: Answer) -> Answer:
+def explain_refusal(answer: Answer) -> Answer:
     """The answer as code and model are told it: a refusal names its rule and a way on, all else stays as it is."""
     if not isinstance(answer, Refused):
         return answer
@@ -90,7 +90,7 @@ def explained(answer: Answer) -> Answer:
     )
 
 
-def within_budget(answer: Answer) -> Answer:
+def raise_if_over_budget(answer: Answer) -> Answer:
     """The answer, unless the budget ran out: that ends the turn, which can go on once there is more."""
     if isinstance(answer, Refused) and answer.ran_out is not None:
         raise BudgetExceeded(answer.reason, dimension=answer.ran_out)
@@ -109,7 +109,7 @@ def done(value: Json, proposals: tuple[str, ...]) -> Outcome:
     return Proposed(value=value, proposals=proposals) if proposals else Ok(value=value)
 
 
-def waits_for(waiting: Sequence[Escalation]) -> Needs:
+def needs_approval(waiting: Sequence[Escalation]) -> Needs:
     """It waits for a person: for an answer where all that waits are questions, else for approval."""
     context: list[Json] = [str(each.id) for each in waiting]
     if all(each.decision.rule == "ask-person" for each in waiting):

@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 
 from holdfast.agent.code_run import CodeRun, Ended
 from holdfast.agent.conversation import Conversation
-from holdfast.agent.model_step import Asking
+from holdfast.agent.model_step import ModelStep
 from holdfast.agent.prompt import EXECUTE_CODE, operation_name
 from holdfast.agent.tool_replies import (
     call_left_out,
     call_returned,
     done,
     ended_by,
-    explained,
-    returned,
+    explain_refusal,
+    needs_approval,
+    raise_if_over_budget,
     run_returned,
+    tool_return,
     trace_of,
-    waits_for,
-    within_budget,
 )
 from holdfast.core import (
     Call,
@@ -33,9 +33,9 @@ from holdfast.core import (
     call_id,
     read_outcome,
 )
-from holdfast.core.errors import EngineUnready, HoldfastError, StoreError
+from holdfast.core.errors import EngineNotBuilt, HoldfastError, StoreError
 from holdfast.core.events import Noted, TurnEnded, TurnParked
-from holdfast.gate import Gate, within_time
+from holdfast.gate import Gate, time_limit
 from holdfast.models import OnText
 from holdfast.store import Journal
 
@@ -52,7 +52,7 @@ class Turn:
         journal: Journal,
         conversation: Conversation,
         gate: Gate,
-        asking: Asking,
+        asking: ModelStep,
         code: CodeRun,
         clock: Clock,
         proposals: Callable[[], tuple[str, ...]],
@@ -122,11 +122,11 @@ class Turn:
         self._begun = self._clock.monotonic()
         self._gate.budget.check()
         try:
-            async with within_time(self._gate.budget):
+            async with time_limit(self._gate.budget):
                 while (outcome := await self._next(on_text)) is None:
                     pass
                 return outcome
-        except EngineUnready as unready:
+        except EngineNotBuilt as unready:
             # Not the turn's own time: whoever comes next will not need it.
             await self.put_aside()
             await self._journal.append(Noted(code=unready.code, text=str(unready)))
@@ -144,7 +144,7 @@ class Turn:
             operation=operation_name(part.tool),
             arguments=part.arguments,
         )
-        answer = explained(within_budget(await self._gate.submit(call, is_followed=True)))
+        answer = explain_refusal(raise_if_over_budget(await self._gate.submit(call, is_followed=True)))
         if isinstance(answer, Parked):
             return self._waits()
         await self._journal.append(call_returned(state.turn, part, answer))
@@ -166,7 +166,7 @@ class Turn:
         source = part.arguments.get("code")
         if not isinstance(source, str):
             text = "execute_code takes one argument: code, a string"
-            await self._journal.append(returned(state.turn, part, text, is_error=True))
+            await self._journal.append(tool_return(state.turn, part, text, is_error=True))
             return None
         if state.ended is not None and state.ended_for == part.id:
             await self._journal.append(run_returned(state.turn, part, state.ended))
@@ -201,7 +201,7 @@ class Turn:
     def _waits(self) -> Needs | None:
         """What the turn waits for; None where that was answered before the turn could lie down, and it goes on."""
         waiting = self._gate.escalations.waiting()
-        return waits_for(waiting) if waiting else None
+        return needs_approval(waiting) if waiting else None
 
     def _last_words(self) -> str | None:
         return self._conversation.reply.text if self._conversation.reply else None

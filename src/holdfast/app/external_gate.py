@@ -6,21 +6,21 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
-from holdfast.app.resources import Ground, handed_out
+from holdfast.app.resources import SharedResources, known_secrets
 from holdfast.core import EXTERNAL, check_session_id
 from holdfast.core.errors import InvalidInput, SessionExists
 from holdfast.core.events import SessionOpened
-from holdfast.gate import Gate, GateSettings, Inbox, Rendezvous, Results
+from holdfast.gate import ApprovalFiles, ControlRequests, Gate, GateSettings, OutputFilter
 from holdfast.policy import narrowed_by_project
-from holdfast.session import Gatekeeper, Terms
+from holdfast.session import ExternalAgentSession, ResolvedOptions
 from holdfast.store import Journal, chosen_name
 from holdfast.world import WorldPaths
 
 
 @asynccontextmanager
-async def guarded(
-    ground: Ground,
-    terms: Terms,
+async def open_external_gate(
+    ground: SharedResources,
+    terms: ResolvedOptions,
     *,
     folder: Path,
     transport: str,
@@ -30,7 +30,7 @@ async def guarded(
     settings: GateSettings | None,
     secrets: Sequence[str],
     escalations: Path | None,
-) -> AsyncIterator[Gatekeeper]:
+) -> AsyncIterator[ExternalAgentSession]:
     """The gate over a journal of its own, answered by files; `Runtime.gate` says what the arguments mean."""
     opened = SessionOpened(
         principal=EXTERNAL,
@@ -53,15 +53,17 @@ async def guarded(
             toolsets=terms.toolsets,
             paths=WorldPaths(folder, protected=(ground.home.root,), guest_root=None),
             clock=ground.clock,
-            inbox=Inbox(ground.home.inbox(journal.session)),
+            inbox=ControlRequests(ground.home.inbox(journal.session)),
             settings=settings,
-            results=Results(secrets=(*handed_out(ground.servers, ground.settings.asking), *secrets)),
+            results=OutputFilter(secrets=(*known_secrets(ground.servers, ground.settings.asking), *secrets)),
         )
-        keeper = Gatekeeper(gate, journal, clock=ground.clock, description=description, transport=transport)
+        keeper = ExternalAgentSession(
+            gate, journal, clock=ground.clock, description=description, transport=transport
+        )
         if escalations is None:
             ground.home.prepare_session(journal.session)
         place = escalations or ground.home.escalations(journal.session)
-        rendezvous = Rendezvous(place, gate=gate, journal=journal)
+        rendezvous = ApprovalFiles(place, gate=gate, journal=journal)
         await rendezvous.open()
         stack.push_async_callback(rendezvous.close)
         yield keeper
@@ -85,7 +87,7 @@ def _alone_in(place: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-async def _take(ground: Ground, opened: SessionOpened, session: str | None) -> Journal:
+async def _take(ground: SharedResources, opened: SessionOpened, session: str | None) -> Journal:
     """The journal of the session, begun where it is not there yet."""
     if session is None:
         return await ground.store.create(opened)

@@ -9,7 +9,7 @@ from holdfast.core import Limits, Toolset
 from holdfast.core.errors import InvalidInput
 from holdfast.models import Model
 from holdfast.policy import Policy
-from holdfast.session import Approver, Choices, Session
+from holdfast.session import Approver, Session, SessionOptions
 
 
 @asynccontextmanager
@@ -30,7 +30,7 @@ async def open(
         raise InvalidInput(
             "a resumed session keeps its workspace, name and limits", hint="leave them out with resume="
         )
-    choices: Choices = {"model": model, "policy": policy, "toolsets": toolsets, "approver": approver}
+    choices: SessionOptions = {"model": model, "policy": policy, "toolsets": toolsets, "approver": approver}
     runtime = await Runtime.start(home=home)
     try:
         if resume is not None:

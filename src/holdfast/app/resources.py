@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.core import Clock, SessionId
-from holdfast.gate import Tree
+from holdfast.gate import TreeBudget
 from holdfast.guests import Engines
-from holdfast.mcp import McpToolset, ServerSpec, Shelf, secrets_of
-from holdfast.models import Model, ModelSettings, key_of, key_variables, secrets
+from holdfast.mcp import McpFiles, McpToolset, ServerSpec, secrets_of
+from holdfast.models import Model, ModelSettings, api_key_of, key_variables, secrets
 from holdfast.policy import narrowed_by_project
-from holdfast.session import Parts, Place, Settings, Terms, workspace_of
+from holdfast.session import ResolvedOptions, SessionParts, SessionPaths, Settings, workspace_of
 from holdfast.store import SHORTEST_SECRET, Home, Journal, Redactor, Store, private_folder
 from holdfast.world import (
     FolderWorld,
@@ -27,7 +27,7 @@ from holdfast.world import (
 )
 
 
-def handed_out(
+def known_secrets(
     servers: Sequence[ServerSpec], asking: ModelSettings, model: Model | None = None
 ) -> tuple[str, ...]:
     """Every secret we hand out ourselves, the key of an open model included: it may come from a keyring."""
@@ -37,7 +37,7 @@ def handed_out(
 
 def redactor(servers: Sequence[ServerSpec], asking: ModelSettings) -> Redactor:
     """Takes them out of whatever is written."""
-    return Redactor(*(secret for secret in handed_out(servers, asking) if len(secret) >= SHORTEST_SECRET))
+    return Redactor(*(secret for secret in known_secrets(servers, asking) if len(secret) >= SHORTEST_SECRET))
 
 
 def learn_key(redact: Redactor, model: Model | None) -> None:
@@ -47,12 +47,12 @@ def learn_key(redact: Redactor, model: Model | None) -> None:
 
 
 def _key(model: Model | None) -> tuple[str, ...]:
-    key = key_of(model) or ""
+    key = api_key_of(model) or ""
     return (key,) if len(key) >= SHORTEST_SECRET else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class SharedResources:
     """What the sessions of one home share. It is handed on, never looked up."""
 
     home: Home
@@ -67,11 +67,11 @@ class Ground:
     def parts(
         self,
         journal: Journal,
-        terms: Terms,
+        terms: ResolvedOptions,
         *,
         on_close: Callable[[SessionId], None],
-        tree: Tree | None = None,
-    ) -> tuple[Parts, tuple[McpToolset, ...]]:
+        tree: TreeBudget | None = None,
+    ) -> tuple[SessionParts, tuple[McpToolset, ...]]:
         """What a session is joined from, and the servers among it, which are not started yet."""
         own = self.home.prepare_session(journal.session)
         root = reopen_folder(Path(workspace_of(journal.recorded) or self.home.workspace(journal.session)))
@@ -85,7 +85,7 @@ class Ground:
         servers = self._toolsets(root, paths)
         policy = narrowed_by_project(terms.policy, root)
         sandbox = terms.sandbox_under(policy)
-        parts = Parts(
+        parts = SessionParts(
             journal=journal,
             store=self.store,
             staged=staged,
@@ -97,11 +97,11 @@ class Ground:
             clock=self.clock,
             toolsets=[*terms.toolsets, *servers],
             language=self.engines.toolsets(sandbox),
-            secrets=handed_out(self.servers, self.settings.asking, terms.model),
+            secrets=known_secrets(self.servers, self.settings.asking, terms.model),
             tree=tree,
             approver=terms.approver,
             can_ask=terms.can_ask,
-            place=Place(home=self.home, root=root, view=FolderWorld(view)),
+            place=SessionPaths(home=self.home, root=root, view=FolderWorld(view)),
             closers=[*terms.closers, *(server.close for server in servers)],
             on_close=on_close,
         )
@@ -117,7 +117,7 @@ class Ground:
     def _toolsets(self, root: Path, paths: WorldPaths) -> tuple[McpToolset, ...]:
         if not self.servers:
             return ()
-        shelf = Shelf(self.home.root)
+        shelf = McpFiles(self.home.root)
         roles = shelf.annotations()
         return tuple(
             McpToolset(

@@ -11,34 +11,34 @@ from typing import Unpack
 
 import msgspec
 
-from holdfast.app.external_gate import guarded
-from holdfast.app.resources import Ground, learn_key, redactor
-from holdfast.core import PERSON, Clock, Limits, SessionId, SystemClock, Toolset, check_session_id, counted
+from holdfast.app.external_gate import open_external_gate
+from holdfast.app.resources import SharedResources, learn_key, redactor
+from holdfast.core import PERSON, Clock, Limits, SessionId, SystemClock, Toolset, check_session_id, pluralize
 from holdfast.core.errors import InvalidInput, SessionNotReady
 from holdfast.core.events import RestorePointMade, SessionOpened
-from holdfast.core.projection import Reading
-from holdfast.gate import GateSettings, purse_of
+from holdfast.core.projection import ReplayedHistory
+from holdfast.gate import GateSettings, open_tree_budget
 from holdfast.guests import Engines, Sandbox
 from holdfast.mcp import ServerSpec, start_servers
 from holdfast.policy import Policy
 from holdfast.session import (
-    Choices,
-    Gatekeeper,
+    ExternalAgentSession,
+    ResolvedOptions,
     Session,
+    SessionOptions,
     Settings,
     Status,
-    Terms,
-    assemble,
+    build_session,
     last_point,
     plan_fork,
     record_changes,
-    settle,
+    resolve_options,
 )
-from holdfast.store import EmbeddedStore, Home, Journal, Store, chosen_name, export_session, import_session
+from holdfast.store import Home, Journal, SqliteStore, Store, chosen_name, export_session, import_session
 from holdfast.world import open_folder
 
 
-class Host:
+class LiveSessions:
     """A registry of live sessions. Sessions share nothing through it."""
 
     def __init__(self, *, max_sessions: int = 10_000) -> None:
@@ -49,7 +49,7 @@ class Host:
         """Take a session in. Raises SessionNotReady where there is no room."""
         if len(self._sessions) >= self._max_sessions:
             raise SessionNotReady(
-                f"no more than {counted(self._max_sessions, 'session')} may be live at once",
+                f"no more than {pluralize(self._max_sessions, 'session')} may be live at once",
                 hint="close one first",
             )
         self._sessions[session.id] = session
@@ -71,12 +71,12 @@ class Host:
 class Runtime:
     """A store, an engine and the sessions that live on them. One a process is enough."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: SharedResources) -> None:
         self._ground = ground
         self.home = ground.home
         self.settings = ground.settings
         self.store = ground.store
-        self.host = Host()
+        self.host = LiveSessions()
 
     @classmethod
     async def start(
@@ -96,10 +96,10 @@ class Runtime:
         settings = settings or Settings()
         redact = redactor(servers, settings.asking)
         return cls(
-            Ground(
+            SharedResources(
                 home=place,
                 settings=settings,
-                store=store or await EmbeddedStore.start(place, clock=clock, redact=redact),
+                store=store or await SqliteStore.start(place, clock=clock, redact=redact),
                 engines=engines or Engines(key=place.key(), cache=place.cache),
                 clock=clock,
                 servers=tuple(servers),
@@ -120,7 +120,7 @@ class Runtime:
         name: str | None = None,
         limits: Limits | None = None,
         session: str | None = None,
-        **choices: Unpack[Choices],
+        **choices: Unpack[SessionOptions],
     ) -> Session:
         """A new session. Without a workspace it gets a folder of its own."""
         folder = open_folder(Path(workspace), self.home.root) if workspace is not None else None
@@ -140,11 +140,11 @@ class Runtime:
         )
         return await self._open(journal, terms)
 
-    async def resume(self, reference: str, **choices: Unpack[Choices]) -> Session:
+    async def resume(self, reference: str, **choices: Unpack[SessionOptions]) -> Session:
         """Take up a session by id, prefix or name, with the policy and the model it had unless others are given."""
         journal = await self.store.open(await self.store.find(reference))
         try:
-            status = Status(Reading(journal.recorded))
+            status = Status(ReplayedHistory(journal.recorded))
             # A turn that ran out may be gone on with, or left for something else, elsewhere.
             goes_on = status.has_open_turn or (status.can_go_on and choices.get("sandbox") is None)
             terms = self._settle(
@@ -169,7 +169,12 @@ class Runtime:
         return await self.create(session=session, sandbox=sandbox, policy=policy, needs_model=False)
 
     async def fork(
-        self, reference: str, *, at: int | None = None, name: str | None = None, **choices: Unpack[Choices]
+        self,
+        reference: str,
+        *,
+        at: int | None = None,
+        name: str | None = None,
+        **choices: Unpack[SessionOptions],
     ) -> Session:
         """A new session that goes on from the end of a turn of another: its chat, files, staged changes, budget and grants.
 
@@ -203,7 +208,7 @@ class Runtime:
             await live.keep_files()
         await export_session(self._embedded(), session, Path(path), now_ms=self._ground.clock.now_ms())
 
-    async def restore(self, path: str | Path, **choices: Unpack[Choices]) -> Session:
+    async def restore(self, path: str | Path, **choices: Unpack[SessionOptions]) -> Session:
         """Take up a session from a snapshot of another home, in a folder of its own.
 
         Grants given there do not hold here, and its policy is the one of this home unless another is chosen.
@@ -226,7 +231,7 @@ class Runtime:
         settings: GateSettings | None = None,
         secrets: Sequence[str] = (),
         escalations: Path | None = None,
-    ) -> AbstractAsyncContextManager[Gatekeeper]:
+    ) -> AbstractAsyncContextManager[ExternalAgentSession]:
         """The gate for an agent that is not ours: no model and no guest, and whatever it does is in a session like any other.
 
         The session is new, or the one of this id; `SessionHeld` is raised while another process has it. A turn begins
@@ -234,7 +239,7 @@ class Runtime:
         holds it. `secrets` are taken out of results. Calls that wait for a person are answered by files
         in the session's folder, or in `escalations`.
         """
-        return guarded(
+        return open_external_gate(
             self._ground,
             self._settle({"policy": policy, "toolsets": toolsets, "needs_model": False}),
             folder=workspace,
@@ -248,9 +253,14 @@ class Runtime:
         )
 
     def _settle(
-        self, choices: Choices, *, policy_before: str = "", model_before: str = "", running_in: str = ""
-    ) -> Terms:
-        terms = settle(
+        self,
+        choices: SessionOptions,
+        *,
+        policy_before: str = "",
+        model_before: str = "",
+        running_in: str = "",
+    ) -> ResolvedOptions:
+        terms = resolve_options(
             choices,
             self.settings,
             policies=self.home.policies,
@@ -262,12 +272,12 @@ class Runtime:
         learn_key(self._ground.redact, terms.model)
         return terms
 
-    async def _open(self, journal: Journal, terms: Terms) -> Session:
+    async def _open(self, journal: Journal, terms: ResolvedOptions) -> Session:
         """One live session; where it cannot be joined, nothing stays open."""
         try:
-            purse = await purse_of(journal, home=self.home, store=self.store)
+            purse = await open_tree_budget(journal, home=self.home, store=self.store)
             parts, servers = self._ground.parts(journal, terms, on_close=self.host.dismiss, tree=purse)
-            session = await assemble(parts)
+            session = await build_session(parts)
         except BaseException:
             for close in (*terms.closers, journal.release):
                 await close()
@@ -279,7 +289,7 @@ class Runtime:
             await session.note("server-failed", f"{name} did not start and its tools are missing: {error}")
         return session
 
-    def _embedded(self) -> EmbeddedStore:
-        if not isinstance(self.store, EmbeddedStore):
+    def _embedded(self) -> SqliteStore:
+        if not isinstance(self.store, SqliteStore):
             raise InvalidInput("only a store on disk writes and reads snapshots")
         return self.store

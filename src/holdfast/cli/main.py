@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.cli.command_list import COMMANDS, GROUPS
 from holdfast.cli.exit_codes import ERROR, INTERRUPTED, NO_MODEL, OK, USAGE
-from holdfast.cli.std_streams import let_go_of_output, make_whole
+from holdfast.cli.std_streams import discard_output, repair_std_streams
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import Progress
 
@@ -47,7 +47,7 @@ _CLOSE_ENOUGH = 0.75
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    make_whole()
+    repair_std_streams()
     try:
         try:
             return _obey(list(sys.argv[1:] if argv is None else argv))
@@ -57,10 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         Console().say("stopped")
         return INTERRUPTED
     except BrokenPipeError:
-        let_go_of_output()  # whoever read has gone
+        discard_output()  # whoever read has gone
         return OK
     except OSError as error:
-        let_go_of_output()
+        discard_output()
         Console().say(f"holdfast: {error}", "bad", folds=True)
         Console().say("hint: the system refused that; holdfast doctor looks at the disk and at what is whose")
         return ERROR

@@ -11,36 +11,36 @@ from pathlib import Path
 import msgspec
 
 from holdfast.cli import exit_codes
-from holdfast.cli.prompts import says_yes
+from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import Progress
 from holdfast.config import load_config
-from holdfast.core import Tool, UserMessage, counted, visible
+from holdfast.core import Tool, UserMessage, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelError
 from holdfast.mcp import (
     Annotations,
     Definition,
+    McpFiles,
     McpToolset,
-    Proposal,
+    RoleSuggestion,
     ServerSpec,
-    Shelf,
     ToolRoles,
     ask_model,
+    health_problems,
     load_servers,
-    problems_of,
     propose_roles,
 )
 from holdfast.models import key_variables
 from holdfast.store import Home
 
 
-class ServerDesk:
+class McpAdmin:
     """The verbs of `holdfast mcp`, at one home."""
 
     def __init__(self, home: Home, console: Console) -> None:
         self._home = home
         self._console = console
-        self._shelf = Shelf(home.root)
+        self._shelf = McpFiles(home.root)
         self._pins = self._shelf.pins
 
     def list_servers(self, *, as_json: bool) -> int:
@@ -57,10 +57,10 @@ class ServerDesk:
             state = (
                 "never started"
                 if known is None
-                else f"{counted(len(known.tools), 'tool')}, {len(known.held)} held"
+                else f"{pluralize(len(known.tools), 'tool')}, {len(known.held)} held"
             )
             self._console.print(
-                f"{spec.name}  {visible(spec.url or ' '.join((spec.command, *spec.args)))}  ({state})"
+                f"{spec.name}  {escape_invisible(spec.url or ' '.join((spec.command, *spec.args)))}  ({state})"
             )
             if spec.sandbox is not None:
                 self._console.print("  confined: see 'sandbox' in its entry")
@@ -172,7 +172,7 @@ class ServerDesk:
         for spec in specs:
             try:
                 async with self._running(spec) as toolset:
-                    problems = problems_of(toolset, self._pins)
+                    problems = health_problems(toolset, self._pins)
             except HoldfastError as error:
                 problems = (f"does not start: {error}" + (f" (hint: {error.hint})" if error.hint else ""),)
             is_well = is_well and not problems
@@ -182,12 +182,12 @@ class ServerDesk:
         return exit_codes.OK if is_well else exit_codes.ERROR
 
     async def _asked(
-        self, name: str, definitions: list[Definition], proposals: list[Proposal]
-    ) -> list[Proposal]:
+        self, name: str, definitions: list[Definition], proposals: list[RoleSuggestion]
+    ) -> list[RoleSuggestion]:
         """The proposals with what a model adds; without it where the model does not answer."""
-        from holdfast.models import Prompt, open_model
+        from holdfast.models import Prompt, create_model
 
-        model = open_model(name, weights=self._home.models)
+        model = create_model(name, weights=self._home.models)
 
         async def ask(question: str) -> str:
             prompt = Prompt(
@@ -205,7 +205,7 @@ class ServerDesk:
             await model.close()
 
     def _show_tool(self, tool: Tool) -> None:
-        lines = visible(tool.description).strip().splitlines() or [""]
+        lines = escape_invisible(tool.description).strip().splitlines() or [""]
         self._console.print(f"  {tool.name}  {lines[0][:100]}")
         for name, roles in (tool.roles or {}).items():
             if roles.default != ("none",):
@@ -215,17 +215,17 @@ class ServerDesk:
                 f"    denied: its arguments have no roles; holdfast mcp annotate {tool.group}"
             )
 
-    def _show_proposal(self, server: str, proposal: Proposal) -> None:
+    def _show_proposal(self, server: str, proposal: RoleSuggestion) -> None:
         self._console.print(f"{server}.{proposal.tool}")
         for name, roles in proposal.roles.items():
             doubt = "   (unsure: look)" if name in proposal.unsure else ""
-            self._console.print(f"  {visible(name)}: {', '.join(roles.default)}{doubt}")
+            self._console.print(f"  {escape_invisible(name)}: {', '.join(roles.default)}{doubt}")
 
     async def _agrees(self, question: str) -> bool:
         if not self._console.is_interactive:
             self._console.say("there is nobody to ask here; --yes takes it as it is", "ask")
             return False
-        return await says_yes(question, self._console)
+        return await confirm(question, self._console)
 
     def _document(self) -> dict[str, object]:
         if not self._shelf.servers_file.exists():

@@ -3,19 +3,19 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from holdfast.cli.redaction import Secrecy
-from holdfast.cli.terminal.console import Console, Teller
+from holdfast.cli.redaction import LazyRedactor
+from holdfast.cli.terminal.console import Console, Output
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import SessionNotFound
-from holdfast.store import EmbeddedStore, Home, Store
+from holdfast.store import Home, SqliteStore, Store
 
 
 @asynccontextmanager
-async def opened_store() -> AsyncIterator[tuple[Home, EmbeddedStore]]:
+async def open_store() -> AsyncIterator[tuple[Home, SqliteStore]]:
     """The home and its store, closed again at the end of the block; what was mended is said once."""
     home = Home.default()
     home.prepare()
-    store = await EmbeddedStore.start(home, clock=SystemClock(), redact=Secrecy(home.root))
+    store = await SqliteStore.start(home, clock=SystemClock(), redact=LazyRedactor(home.root))
     console = Console()
     told = say_notices(store, console)
     try:
@@ -25,15 +25,15 @@ async def opened_store() -> AsyncIterator[tuple[Home, EmbeddedStore]]:
         await store.close()
 
 
-def say_notices(store: Store, teller: Teller, *, after: int = 0) -> int:
+def say_notices(store: Store, teller: Output, *, after: int = 0) -> int:
     """Tell the person what the store had to make anew or to save, a line each; how many there are so far."""
-    notices = store.notices if isinstance(store, EmbeddedStore) else ()
+    notices = store.notices if isinstance(store, SqliteStore) else ()
     for notice in notices[after:]:
         teller.say(f"note: {notice}", "ask")
     return len(notices)
 
 
-async def chosen_session(store: EmbeddedStore, reference: str | None) -> SessionId:
+async def chosen_session(store: SqliteStore, reference: str | None) -> SessionId:
     """The session a person means: by id, prefix or name, else the newest."""
     if reference is not None:
         return await store.find(reference)

@@ -16,11 +16,11 @@ from holdfast.session import Session
 from holdfast.store import Home
 from holdfast.teams import (
     OUTSIDE,
+    Broker,
     Caller,
     Callers,
+    MemberFactory,
     Roster,
-    Staff,
-    Switchboard,
     Team,
     serve_stdio,
     serving_http,
@@ -28,7 +28,7 @@ from holdfast.teams import (
 
 
 @asynccontextmanager
-async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Switchboard, Staff]]:
+async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Broker, MemberFactory]]:
     """The switchboard of a roster, and its staff."""
     clock = SystemClock()
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
@@ -42,7 +42,7 @@ async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[
                 session, model=team.model or None, policy=team.policy, toolsets=toolsets
             )
 
-        staff = Staff(
+        staff = MemberFactory(
             roster=roster,
             folder=folder,
             home=home,
@@ -52,7 +52,7 @@ async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[
             open_session=open_session,
             environ=os.environ,
         )
-        board = Switchboard(roster=roster, folder=folder, store=runtime.store, staff=staff, clock=clock)
+        board = Broker(roster=roster, folder=folder, store=runtime.store, staff=staff, clock=clock)
         async with board:
             yield board, staff
     finally:
@@ -60,7 +60,7 @@ async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[
 
 
 async def serve_board(
-    board: Switchboard, staff: Staff, console: Console, *, caller: Caller, port: int | None
+    board: Broker, staff: MemberFactory, console: Console, *, caller: Caller, port: int | None
 ) -> None:
     """Serve until the client leaves, or over HTTP until we are ended. What was lost is told, and what waits is delivered, first."""
     if caller.team != OUTSIDE:

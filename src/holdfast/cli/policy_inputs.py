@@ -17,12 +17,12 @@ from holdfast.core.events import (
     CallIntended,
     CallRefused,
     EscalationOpened,
-    Recorded,
+    RecordedEvent,
     SessionOpened,
     SessionReconfigured,
     SessionRewound,
 )
-from holdfast.mcp import Shelf, kind_of
+from holdfast.mcp import McpFiles, kind_of
 from holdfast.policy import LexicalPaths, RecordedCall, Request, Resolver, RulePolicy, annotate, tool_for
 from holdfast.store import Home
 from holdfast.world import WorldPaths
@@ -30,7 +30,7 @@ from holdfast.world import WorldPaths
 
 def known_tools(home: Home) -> dict[str, Tool]:
     """By operation. Raises InvalidConfig where a file of the home cannot be read."""
-    shelf = Shelf(home.root)
+    shelf = McpFiles(home.root)
     annotations = shelf.annotations()
     found = {tool.name: tool for tool in annotations.tools()}
     for spec in shelf.servers():
@@ -117,7 +117,7 @@ class RecordedCalls:
         self._ends: dict[SessionId, int] = {}
         """How far the events that a session wrote are known. Whoever has some of them has all before."""
 
-    def find(self, recorded: Iterable[Recorded]) -> Iterator[RecordedCall]:
+    def find(self, recorded: Iterable[RecordedEvent]) -> Iterator[RecordedCall]:
         """Each call with the first word of the policy: an escalation was one though it was answered, or nobody could be asked.
 
         What the gate itself refused, for its shape or for want of budget, no policy was asked about.

@@ -13,10 +13,10 @@ from holdfast.cli.terminal.keyboard import LineKeyboard
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import local_servers
 from holdfast.store import Home
-from holdfast.world import TrustBook, open_folder
+from holdfast.world import TrustedFolders, open_folder
 
 
-async def says_yes(question: str, console: Console) -> bool:
+async def confirm(question: str, console: Console) -> bool:
     """Whether the person says yes. Ask only where somebody is there: `console.is_interactive`."""
     keyboard = LineKeyboard(write=lambda text: console.say(text, "ask", end=""))
     keyboard.open()
@@ -27,7 +27,7 @@ async def says_yes(question: str, console: Console) -> bool:
     return answer is not None and answer.lower() in ("y", "yes")
 
 
-async def offered_model(missing: ModelMissing, console: Console) -> str:
+async def offer_local_model(missing: ModelMissing, console: Console) -> str:
     """The model of a local server, if the person says yes to it.
 
     Raises ModelMissing where there is none, where the person says no, and where nobody can be asked; its hint then is
@@ -43,12 +43,12 @@ async def offered_model(missing: ModelMissing, console: Console) -> str:
     others = f" (and {len(found) - 1} more: holdfast model list)" if len(found) > 1 else ""
     console.say(f"  model   {title} on this machine has {model}{others}", "ask")
     console.say("          There is no key of a provider here. What you write would not leave this machine.")
-    if not await says_yes("Use it for this session?", console):
+    if not await confirm("Use it for this session?", console):
         raise declined
     return model
 
 
-async def is_trusted(workspace: str | None, home: Home, console: Console, *, is_given: bool) -> bool:
+async def ensure_trusted(workspace: str | None, home: Home, console: Console, *, is_given: bool) -> bool:
     """Whether the folder may be opened; a folder of the session's own always may.
 
     `is_given` is a yes on the command line. Where nobody can be asked it takes that, or a yes of an earlier time.
@@ -57,7 +57,7 @@ async def is_trusted(workspace: str | None, home: Home, console: Console, *, is_
     if workspace is None:
         return True
     folder = open_folder(Path(workspace), home.root)
-    book = TrustBook(home.trusted_folders)
+    book = TrustedFolders(home.trusted_folders)
     if book.trusts(folder):
         return True
     if not is_given and not console.is_interactive:
@@ -80,4 +80,4 @@ async def _asked(folder: Path, console: Console) -> bool:
         "configuration and policy are taken up. You are asked this once.",
         folds=True,
     )
-    return await says_yes("Do you trust this folder?", console)
+    return await confirm("Do you trust this folder?", console)

@@ -21,12 +21,12 @@ def known_secrets(root: Path) -> "Redactor":
 def who_has_keys(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]":
     """The servers of this home and how its models are asked, as far as that can be read."""
     from holdfast.config import load_config
-    from holdfast.mcp import Shelf
+    from holdfast.mcp import McpFiles
     from holdfast.models import ModelSettings
     from holdfast.store import Home
 
     try:
-        servers = Shelf(root).servers()
+        servers = McpFiles(root).servers()
     except (OSError, HoldfastError):
         servers = ()  # what is wrong with them is told elsewhere
     try:
@@ -36,7 +36,7 @@ def who_has_keys(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]":
     return servers, asking
 
 
-class Secrecy:
+class LazyRedactor:
     """Looks the secrets up when the first thing is written: most commands only read, and should not wait for it."""
 
     def __init__(self, root: Path) -> None:

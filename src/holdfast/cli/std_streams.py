@@ -7,7 +7,7 @@ import sys
 from typing import TextIO
 
 
-def make_whole() -> None:
+def repair_std_streams() -> None:
     """Put nothing in the place of a stream that was closed, and let no byte and no letter stop a command.
 
     A closed stream also leaves its number to the next file that is opened, which may be the journal; so the numbers are
@@ -21,7 +21,7 @@ def make_whole() -> None:
     sys.stderr = _whole(sys.stderr, 2, "w", "backslashreplace")
 
 
-def let_go_of_output() -> None:
+def discard_output() -> None:
     """Drop what could not be written: it must not be tried again when Python ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

@@ -32,7 +32,7 @@ def strictest(decisions: list[Decision]) -> Decision:
 
 Scope = Literal["once", "turn", "times", "minutes", "session", "always"]
 """How long a yes holds."""
-Reach = Literal["exact", "folder", "host"]
+GrantReach = Literal["exact", "folder", "host"]
 """How far a standing yes goes: the very same targets, all in the same folder, or all of the same host."""
 
 
@@ -41,7 +41,7 @@ class Response(Value):
 
     verdict: Literal["approve", "deny"]
     scope: Scope = "once"
-    reach: Reach = "exact"
+    reach: GrantReach = "exact"
     amount: int | None = None
     reason: str | None = None
     arguments: JsonObject | None = None
@@ -65,7 +65,7 @@ class Escalation(Value):
     """The arguments that are mere content."""
 
 
-class Fixed(Value):
+class FixedArgument(Value):
     """An argument that a standing yes holds to one value: its digest, and as much of it as there is room to show."""
 
     argument: str
@@ -81,8 +81,8 @@ class Grant(Value):
     rule: str
     targets: tuple[Target, ...]
     """Every target of a later call has to lie within one of these, as far as `reach` goes."""
-    reach: Reach = "exact"
-    fixed: tuple[Fixed, ...] = ()
+    reach: GrantReach = "exact"
+    fixed: tuple[FixedArgument, ...] = ()
     """The arguments that refer to nothing: a later call has these, with these values."""
     contents: tuple[str, ...] = ()
     """The arguments whose value is left open; none where there is no target to hold the call to."""

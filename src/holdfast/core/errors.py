@@ -219,7 +219,7 @@ class EngineMissing(GuestError):
     code = "engine-missing"
 
 
-class EngineUnready(GuestError):
+class EngineNotBuilt(GuestError):
     """The sandbox engine has to be built first; `make_ready` does it, whenever the caller has the time."""
 
     code = "engine-unready"

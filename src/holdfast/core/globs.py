@@ -31,7 +31,7 @@ class Glob:
     def __init__(self, pattern: str, *, is_wide: bool = False) -> None:
         self.pattern = pattern
         self.is_wide = is_wide
-        segments = _segments(fold(pattern) if is_wide else pattern)
+        segments = _segments(casefold_path(pattern) if is_wide else pattern)
         self.literal = "/".join(_literal_prefix(segments))
         """The leading segments without any wildcard; everything that matches lies at or below them."""
         if is_wide:
@@ -46,7 +46,7 @@ class Glob:
         if segments is None:
             return False
         if self.is_wide:
-            segments = [fold(segment) for segment in segments]
+            segments = [casefold_path(segment) for segment in segments]
         position = 0
         *middle, last = self._runs
         for number, run in enumerate(middle):
@@ -100,7 +100,7 @@ def match_glob(pattern: str, path: str, *, is_wide: bool = False) -> bool:
     return compiled_glob(pattern, is_wide).matches(path)
 
 
-def fold(text: str) -> str:
+def casefold_path(text: str) -> str:
     """The form in which names that some file system takes for one compare equal."""
     if text.isascii():
         return text.lower()

@@ -6,7 +6,7 @@ Numbers of things in words.
 import unicodedata
 
 
-def counted(number: float, noun: str, plural: str = "") -> str:
+def pluralize(number: float, noun: str, plural: str = "") -> str:
     """A number of things, in the plural where it is not one: `1 turn`, `3 turns`, `2.5 seconds`, `2 replies`."""
     shown = f"{number:,}" if isinstance(number, int) else f"{number:g}"
     return f"{shown} {noun if number == 1 else plural or f'{noun}s'}"
@@ -15,19 +15,19 @@ def counted(number: float, noun: str, plural: str = "") -> str:
 _PLAIN = frozenset("\n\t ")
 
 
-def visible(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """The text with everything a person would not see written out: `a\\u200bb` becomes `a<U+200B>b`."""
     return "".join(
         char if char in _PLAIN or not _is_hidden(char) else f"<U+{ord(char):04X}>" for char in text
     )
 
 
-def on_one_line(text: str) -> str:
+def escape_to_one_line(text: str) -> str:
     """The same with its line ends written out too, so that what others chose cannot pass for a line of ours."""
-    return visible(text).replace("\n", "<U+000A>")
+    return escape_invisible(text).replace("\n", "<U+000A>")
 
 
-def has_hidden(text: str) -> bool:
+def has_invisible(text: str) -> bool:
     """Whether some of the text would not be seen."""
     return any(char not in _PLAIN and _is_hidden(char) for char in text)
 

@@ -123,7 +123,7 @@ class Toolset(Protocol):
 
 
 @runtime_checkable
-class Estimating(Protocol):
+class CostEstimator(Protocol):
     """A toolset that can say beforehand what a call costs at most, so that the gate can hold room for it."""
 
     def most(self, call: Call) -> Amount:

@@ -1,57 +1,69 @@
 """The gate: judge, ask, record, charge, perform, record. Escalations, grants, budget and the audit view live here."""
 
-from holdfast.gate.approval_files import MOST_AMOUNT, ForeignRequest, Rendezvous, answer_foreign, requests_in
+from holdfast.gate.approval_files import (
+    MAX_AMOUNT,
+    ApprovalFiles,
+    ExternalRequest,
+    answer_foreign,
+    requests_in,
+)
 from holdfast.gate.audit import AuditEntry, AuditFile, AuditStats, audit_stats, audit_view
 from holdfast.gate.budget import Budget, Reservation, Spending, cost_of
-from holdfast.gate.call_index import Calls
-from holdfast.gate.control_requests import Inbox, RaiseBudget, RevokeGrant
-from holdfast.gate.deadlines import within_time
+from holdfast.gate.call_index import CallIndex
+from holdfast.gate.control_requests import ControlRequests, RaiseBudget, RevokeGrant
+from holdfast.gate.deadlines import time_limit
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.gate import Gate, GateSettings
-from holdfast.gate.grants import Grants, covers, describe_grant, grant_for, standing_rule
-from holdfast.gate.loop_detector import Loops
-from holdfast.gate.output_filter import Results
-from holdfast.gate.saved_grants import GrantBook
-from holdfast.gate.tree_budget import Tree, TreeBudget
-from holdfast.gate.tree_budget_file import Purse, Share, limits_of_tree, purse_of, share_of
+from holdfast.gate.grants import Grants, covers, describe_grant, grant_description, grant_for
+from holdfast.gate.loop_detector import LoopDetector
+from holdfast.gate.output_filter import OutputFilter
+from holdfast.gate.saved_grants import SavedGrants
+from holdfast.gate.tree_budget import InMemoryTreeBudget, TreeBudget
+from holdfast.gate.tree_budget_file import (
+    SessionShare,
+    TreeBudgetFile,
+    limits_of_tree,
+    open_tree_budget,
+    share_of,
+)
 
 __all__ = [
-    "MOST_AMOUNT",
+    "MAX_AMOUNT",
+    "ApprovalFiles",
     "AuditEntry",
     "AuditFile",
     "AuditStats",
     "Budget",
-    "Calls",
+    "CallIndex",
+    "ControlRequests",
     "Escalations",
-    "ForeignRequest",
+    "ExternalRequest",
     "Gate",
     "GateSettings",
-    "GrantBook",
     "Grants",
-    "Inbox",
-    "Loops",
-    "Purse",
+    "InMemoryTreeBudget",
+    "LoopDetector",
+    "OutputFilter",
     "RaiseBudget",
-    "Rendezvous",
     "Reservation",
-    "Results",
     "RevokeGrant",
     "Ruling",
-    "Share",
+    "SavedGrants",
+    "SessionShare",
     "Spending",
-    "Tree",
     "TreeBudget",
+    "TreeBudgetFile",
     "answer_foreign",
     "audit_stats",
     "audit_view",
     "cost_of",
     "covers",
     "describe_grant",
+    "grant_description",
     "grant_for",
     "limits_of_tree",
-    "purse_of",
+    "open_tree_budget",
     "requests_in",
     "share_of",
-    "standing_rule",
-    "within_time",
+    "time_limit",
 ]

@@ -22,16 +22,16 @@ import msgspec
 
 from holdfast.core import PERSON, Escalation, EscalationId, JsonObject, Response, Scope, Value, encode
 from holdfast.core.errors import EscalationUnknown
-from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Noted, Recorded
+from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, Noted, RecordedEvent
 from holdfast.gate.file_watch import Watch
 from holdfast.gate.gate import Gate
-from holdfast.gate.grants import standing_rule
+from holdfast.gate.grants import grant_description
 from holdfast.store import Journal, read_own, remove, replace_private
 
 SCOPES: tuple[Scope, ...] = ("once", "turn", "times", "minutes", "session")
 """What may be answered by file; `always` is given only where its rule was shown."""
 
-MOST_AMOUNT = 1_000_000
+MAX_AMOUNT = 1_000_000
 """Of times or minutes: nearly two years of minutes."""
 
 
@@ -53,11 +53,11 @@ class _Answer(Value, forbid_unknown_fields=True):
     decision: Literal["approved", "denied"]
     digest: str | None = None
     scope: Scope = "once"
-    amount: Annotated[int, msgspec.Meta(ge=1, le=MOST_AMOUNT)] | None = None
+    amount: Annotated[int, msgspec.Meta(ge=1, le=MAX_AMOUNT)] | None = None
     reason: str | None = None
 
 
-class Rendezvous:
+class ApprovalFiles:
     """One session's folder of requests and responses."""
 
     transport = "file"
@@ -95,7 +95,7 @@ class Rendezvous:
             for path in self._folder.glob("request-*.json"):
                 remove(path)
 
-    def _hear(self, entry: Recorded) -> None:
+    def _hear(self, entry: RecordedEvent) -> None:
         if not self._is_live:
             return
         match event := entry.event:
@@ -119,7 +119,7 @@ class Rendezvous:
             rule=escalation.decision.rule,
             expires_at=escalation.expires_ms,
             scopes=_scopes(escalation),
-            standing=standing_rule(escalation),
+            standing=grant_description(escalation),
         )
         if self._watching is None or self._watching.done():
             # The watch stands before the request does, so no answer can come unheard.
@@ -197,7 +197,7 @@ def _each_once(pairs: list[tuple[str, object]]) -> None:
 
 
 def _scopes(escalation: Escalation) -> tuple[Scope, ...]:
-    return SCOPES if standing_rule(escalation) else ("once",)
+    return SCOPES if grant_description(escalation) else ("once",)
 
 
 def _parse(name: str) -> tuple[str, EscalationId | None]:
@@ -210,7 +210,7 @@ def _parse(name: str) -> tuple[str, EscalationId | None]:
 _NAME = re.compile(r"request-([A-Za-z0-9-]{1,64})\.json")
 
 
-class ForeignRequest(Value, rename="camel"):
+class ExternalRequest(Value, rename="camel"):
     """A call of another program that waits for a person."""
 
     escalation_id: EscalationId
@@ -220,7 +220,7 @@ class ForeignRequest(Value, rename="camel"):
     reason: str
 
 
-def requests_in(folder: Path) -> list[ForeignRequest]:
+def requests_in(folder: Path) -> list[ExternalRequest]:
     """Every request in a folder that can be read and is what its name says, oldest name first."""
     found = []
     for path in sorted(folder.glob("request-*.json")):
@@ -229,7 +229,7 @@ def requests_in(folder: Path) -> list[ForeignRequest]:
         if name is None or not content:
             continue
         try:
-            request = msgspec.json.decode(content, type=ForeignRequest)
+            request = msgspec.json.decode(content, type=ExternalRequest)
         except (ValueError, RecursionError):  # no JSON, or no UTF-8 in it
             continue
         if request.escalation_id == name[1]:
@@ -237,7 +237,7 @@ def requests_in(folder: Path) -> list[ForeignRequest]:
     return found
 
 
-def answer_foreign(folder: Path, request: ForeignRequest, *, is_approved: bool) -> None:
+def answer_foreign(folder: Path, request: ExternalRequest, *, is_approved: bool) -> None:
     """Answer a request. Raises EscalationUnknown where it no longer waits."""
     if request not in requests_in(folder):
         raise EscalationUnknown(f"{request.escalation_id!r} no longer waits there, or it was changed")

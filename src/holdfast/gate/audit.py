@@ -34,11 +34,11 @@ from holdfast.core.events import (
     HistoryCompacted,
     ModelFailed,
     ModelReplied,
-    Recorded,
+    RecordedEvent,
     SessionRewound,
     TurnEnded,
 )
-from holdfast.core.projection import effective
+from holdfast.core.projection import without_rewound
 from holdfast.store import Journal, read_plain, remove, replace_private
 
 Result = Literal["ok", "refused", "error", "timeout", "cancelled", "unknown", "waiting", "begun"]
@@ -91,7 +91,7 @@ class AuditTrail:
         self._call_of: dict[EscalationId, CallId] = {}
         self._givers: dict[GrantId, Principal] = {}
 
-    def take(self, entry: Recorded) -> tuple[AuditEntry, ...]:
+    def take(self, entry: RecordedEvent) -> tuple[AuditEntry, ...]:
         """Take in one event; the calls it ended."""
         match event := entry.event:
             case EscalationOpened():
@@ -190,7 +190,7 @@ class AuditTrail:
 
 
 def audit_view(
-    recorded: Iterable[Recorded], *, turn: int | None = None, operation: str | None = None
+    recorded: Iterable[RecordedEvent], *, turn: int | None = None, operation: str | None = None
 ) -> list[AuditEntry]:
     """Every call of a journal in the order it was first asked for, refusals included."""
     return [
@@ -200,14 +200,14 @@ def audit_view(
     ]
 
 
-def audit_stats(recorded: Iterable[Recorded]) -> AuditStats:
+def audit_stats(recorded: Iterable[RecordedEvent]) -> AuditStats:
     """How much happened in a journal."""
     return _trail(recorded).stats()
 
 
-def _trail(recorded: Iterable[Recorded]) -> AuditTrail:
+def _trail(recorded: Iterable[RecordedEvent]) -> AuditTrail:
     trail = AuditTrail()
-    for entry in effective(recorded):
+    for entry in without_rewound(recorded):
         trail.take(entry)
     return trail
 
@@ -244,7 +244,7 @@ class AuditFile:
         except OSError:
             return None
 
-    def __call__(self, entry: Recorded) -> None:
+    def __call__(self, entry: RecordedEvent) -> None:
         """Take in one event. Trouble with the file is no trouble of the session: the journal has it all."""
         if isinstance(entry.event, SessionRewound):
             # What was taken back still happened, and its lines stay in the file.

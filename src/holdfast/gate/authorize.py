@@ -22,17 +22,17 @@ from holdfast.core import (
 )
 from holdfast.gate.escalations import Escalations, Ruling
 from holdfast.gate.grants import Grants
-from holdfast.gate.judge import Judge, Judged, Offer
-from holdfast.gate.provenance import Origins
+from holdfast.gate.judge import Judge, Judgement, RegisteredTool
+from holdfast.gate.provenance import Provenance
 from holdfast.policy import contents_of
 
 
-class Cleared(NamedTuple):
+class Authorized(NamedTuple):
     """A call that may be made: by policy, by a grant or by a person."""
 
     call: Call
     decision: Decision
-    offer: Offer
+    offer: RegisteredTool
     targets: tuple[Target, ...]
     digest: str
     policy_digest: str
@@ -40,7 +40,7 @@ class Cleared(NamedTuple):
     grant: GrantId | None = None
 
 
-class Clearance:
+class Authorizer:
     """Judge, ask, judge again."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Clearance:
         *,
         judge: Judge,
         escalations: Escalations,
-        origins: Origins,
+        origins: Provenance,
         grants: Grants,
         clock: Clock,
         escalation_seconds: float,
@@ -62,7 +62,7 @@ class Clearance:
         self._escalation_seconds = escalation_seconds
         self._can_ask = can_ask
 
-    async def clear(self, call: Call, digest: str) -> Cleared | Decision | Parked:
+    async def clear(self, call: Call, digest: str) -> Authorized | Decision | Parked:
         """May this be made now? A decision is a no, parked is a wait."""
         judged = await self._judge.judge(call, digest)
         decision, offer = judged.decision, judged.offer
@@ -81,7 +81,7 @@ class Clearance:
             return _no(decision, "no-handler", "it needs a person's yes and nobody can be asked here")
         return await self._ask(judged, offer)
 
-    async def _ask(self, judged: Judged, offer: Offer) -> Parked:
+    async def _ask(self, judged: Judgement, offer: RegisteredTool) -> Parked:
         call = judged.request.call
         origins, now_ms = await self._origins.of(call), self._clock.now_ms()
         escalation = Escalation(
@@ -99,7 +99,9 @@ class Clearance:
         await self._escalations.open(escalation)
         return Parked(escalation=escalation.id)
 
-    async def _follow(self, ruling: Ruling, judged: Judged, offer: Offer) -> Cleared | Decision:
+    async def _follow(
+        self, ruling: Ruling, judged: Judgement, offer: RegisteredTool
+    ) -> Authorized | Decision:
         """Act on a person's answer, if what they saw is still what would happen."""
         asked, call, decision = ruling.escalation, judged.request.call, judged.decision
         if ruling.verdict != "approve":
@@ -117,7 +119,7 @@ class Clearance:
 
     async def _edited(
         self, call: Call, arguments: JsonObject, escalation: EscalationId
-    ) -> Cleared | Decision:
+    ) -> Authorized | Decision:
         """A person changed the arguments: judged again, and only a deny stands against their word."""
         edited = Call(
             id=call.id,
@@ -133,13 +135,13 @@ class Clearance:
 
     def _cleared(
         self,
-        judged: Judged,
-        offer: Offer,
+        judged: Judgement,
+        offer: RegisteredTool,
         *,
         escalation: EscalationId | None = None,
         grant: GrantId | None = None,
-    ) -> Cleared:
-        return Cleared(
+    ) -> Authorized:
+        return Authorized(
             judged.request.call,
             judged.decision,
             offer,

@@ -19,13 +19,13 @@ from holdfast.core.events import (
     MessagePosted,
     ModelFailed,
     ModelReplied,
-    Recorded,
+    RecordedEvent,
     SessionOpened,
     TurnEnded,
     TurnParked,
 )
-from holdfast.core.projection import Fold, Followed
-from holdfast.gate.tree_budget import BothTrees, Tree, check_spent, exact, left, plain
+from holdfast.core.projection import EventSource, Projection
+from holdfast.gate.tree_budget import CombinedTreeBudget, TreeBudget, check_spent, exact, left, plain
 
 WARN_AT = 0.8
 
@@ -55,12 +55,12 @@ _TURN_ENDS = (TurnEnded, TurnParked)
 _Heeded = Spending | SessionOpened | BudgetRaised | BudgetWarned
 
 
-class Budget(Fold[_Heeded]):
+class Budget(Projection[_Heeded]):
     """What a session and its running turn have spent, folded from the journal; reservations are on top of it."""
 
-    def __init__(self, journal: Followed, *, turn_limits: Limits, tree: Tree | None = None) -> None:
+    def __init__(self, journal: EventSource, *, turn_limits: Limits, tree: TreeBudget | None = None) -> None:
         self._configured = turn_limits
-        self._tree: Tree | None = None
+        self._tree: TreeBudget | None = None
         self._last_charged = 0
         super().__init__(journal)
         # From here on: what the journal holds already was charged when it happened.
@@ -84,7 +84,7 @@ class Budget(Fold[_Heeded]):
         self._warned: set[Dimension] = set()
         self._find_bounds()
 
-    def apply(self, event: _Heeded, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
         match event:
             case CallSettled():
                 self._noted.pop(event.call, None)
@@ -115,7 +115,7 @@ class Budget(Fold[_Heeded]):
             while self._time:
                 self.release(self._time.pop())
 
-    def _tell_tree(self, event: AnyEvent, entry: Recorded, amount: Amount | None) -> None:
+    def _tell_tree(self, event: AnyEvent, entry: RecordedEvent, amount: Amount | None) -> None:
         """Pass on what is new; a rewind brings a session back, not what the tree has spent."""
         if entry.seq <= self._last_charged:
             return
@@ -135,9 +135,9 @@ class Budget(Fold[_Heeded]):
         """What the last turn has spent."""
         return self._turn_spent.amount()
 
-    def join(self, tree: Tree) -> None:
+    def join(self, tree: TreeBudget) -> None:
         """Spend from this purse as well, from here on."""
-        self._tree = tree if self._tree is None else BothTrees(self._tree, tree)
+        self._tree = tree if self._tree is None else CombinedTreeBudget(self._tree, tree)
 
     def check(self) -> None:
         """Raise BudgetExceeded where a limit is passed already, as by a turn too many, or the time is up."""

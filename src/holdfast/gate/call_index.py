@@ -9,15 +9,15 @@ from holdfast.core.events import (
     CallRefused,
     CallSettled,
     EscalationOpened,
-    Recorded,
+    RecordedEvent,
 )
-from holdfast.core.projection import Fold
+from holdfast.core.projection import Projection
 from holdfast.gate.refusals import ran_out
 
 _Heeded = CallRefused | CallIntended | CallSettled | EscalationOpened
 
 
-class Calls(Fold[_Heeded]):
+class CallIndex(Projection[_Heeded]):
     """What became of every call. A call asked again under its id gets the answer it got before."""
 
     def reset(self) -> None:
@@ -27,7 +27,7 @@ class Calls(Fold[_Heeded]):
         self._same: dict[tuple[int, str], dict[CallId, int]] = {}
         """The calls of a turn that are one and the same, each with how many came before it."""
 
-    def apply(self, event: _Heeded, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
         match event:
             case CallRefused():
                 # Out of budget is for now and not for good: once there is more, the call is judged anew.

@@ -18,35 +18,35 @@ from holdfast.gate.budget import Budget
 from holdfast.store import Journal, private_folder, read_own, remove, replace_private
 
 
-class Errand(Value, tag_field="do", forbid_unknown_fields=True):
+class ControlRequest(Value, tag_field="do", forbid_unknown_fields=True):
     """Something asked of the holder of a session."""
 
 
-class RaiseBudget(Errand, tag="raise-budget"):
+class RaiseBudget(ControlRequest, tag="raise-budget"):
     """Put this on top of the limits of the session, of its turn at hand and of its tree."""
 
     added: Limits
     principal: Principal = PERSON
 
 
-class RevokeGrant(Errand, tag="revoke-grant"):
+class RevokeGrant(ControlRequest, tag="revoke-grant"):
     """Take a standing yes of the session back."""
 
     grant: GrantId
 
 
-AnyErrand = RaiseBudget | RevokeGrant
-_DECODER: msgspec.json.Decoder[AnyErrand] = msgspec.json.Decoder(AnyErrand)
+AnyControlRequest = RaiseBudget | RevokeGrant
+_DECODER: msgspec.json.Decoder[AnyControlRequest] = msgspec.json.Decoder(AnyControlRequest)
 
 
-class Inbox:
+class ControlRequests:
     """The folder of a session's requests. It is there only while a request is."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._heeding = asyncio.Lock()
 
-    def put(self, errand: AnyErrand) -> None:
+    def put(self, errand: AnyControlRequest) -> None:
         """Ask for something; on disk when it returns."""
         name = f"{new_token()}.json"
         private_folder(self._folder.parent)

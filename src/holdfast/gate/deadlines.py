@@ -17,11 +17,11 @@ from holdfast.gate.budget import Budget
 Result = TypeVar("Result")
 
 
-class OutOfPatience(Exception):
+class DeadlineExceeded(Exception):
     """It took too long; a time limit of its own that it ran into is another matter."""
 
 
-class Patience:
+class DeadlineWatcher:
     """Waits for each call as many seconds, and no longer."""
 
     def __init__(self, seconds: float) -> None:
@@ -42,7 +42,7 @@ class Patience:
                 return await work
         except TimeoutError:
             if limit.expired():
-                raise OutOfPatience from None
+                raise DeadlineExceeded from None
             raise
         finally:
             self._until.pop(limit, None)
@@ -59,7 +59,7 @@ class Patience:
 
 
 @asynccontextmanager
-async def within_time(budget: Budget) -> AsyncIterator[None]:
+async def time_limit(budget: Budget) -> AsyncIterator[None]:
     """Work for as long as the budget has time. Raises BudgetExceeded in the middle of it when the time is up.
 
     What was held is given back by the event that says how long the turn took.

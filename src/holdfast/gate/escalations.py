@@ -9,10 +9,10 @@ from holdfast.core.events import (
     EscalationAnswered,
     EscalationExpired,
     EscalationOpened,
-    Recorded,
+    RecordedEvent,
     SessionOpened,
 )
-from holdfast.core.projection import Fold
+from holdfast.core.projection import Projection
 from holdfast.store import Journal
 
 
@@ -29,7 +29,7 @@ class Ruling(Value):
 _Heeded = EscalationOpened | EscalationAnswered | EscalationExpired | SessionOpened
 
 
-class Escalations(Fold[_Heeded]):
+class Escalations(Projection[_Heeded]):
     """What waits, and what was answered. First valid answer wins; a later one is told so."""
 
     def __init__(self, journal: Journal, *, clock: Clock) -> None:
@@ -47,7 +47,7 @@ class Escalations(Fold[_Heeded]):
         self._of_call: dict[str, EscalationId] = {}
         self._changed = asyncio.Event()
 
-    def apply(self, event: _Heeded, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
         match event:
             case EscalationOpened():
                 escalation = event.escalation

@@ -7,15 +7,15 @@ import msgspec
 from holdfast.core import Amount, CallStatus, Clock, Paths, Performed
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.core.events import CallSettled
-from holdfast.gate.authorize import Cleared
-from holdfast.gate.deadlines import OutOfPatience, Patience
+from holdfast.gate.authorize import Authorized
+from holdfast.gate.deadlines import DeadlineExceeded, DeadlineWatcher
 from holdfast.gate.judge import Judge
-from holdfast.gate.output_filter import Results
-from holdfast.policy import in_sight
+from holdfast.gate.output_filter import OutputFilter
+from holdfast.policy import hide_unreadable_paths
 from holdfast.store import Journal
 
 
-class Performance:
+class Executor:
     """Hands a cleared call to its tool. What cannot be counted is charged as it was reserved."""
 
     def __init__(
@@ -25,7 +25,7 @@ class Performance:
         judge: Judge,
         paths: Paths,
         clock: Clock,
-        results: Results,
+        results: OutputFilter,
         call_seconds: float,
     ) -> None:
         self._journal = journal
@@ -33,9 +33,9 @@ class Performance:
         self._paths = paths
         self._clock = clock
         self._results = results
-        self._patience = Patience(call_seconds)
+        self._patience = DeadlineWatcher(call_seconds)
 
-    async def of(self, cleared: Cleared, reserved: Amount) -> CallSettled:
+    async def of(self, cleared: Authorized, reserved: Amount) -> CallSettled:
         """Carry it out. Cancelled, it is on record as that before the cancellation goes on."""
         call = cleared.call
         begun = self._clock.monotonic()
@@ -44,9 +44,9 @@ class Performance:
         status: CallStatus = "ok"
         try:
             performed = await self._patience.wait(self._dispatch(cleared))
-            seen = in_sight(call.operation, performed.result, self._judge.policy, self._paths)
+            seen = hide_unreadable_paths(call.operation, performed.result, self._judge.policy, self._paths)
             result = self._results.clean(seen)
-        except (OutOfPatience, ToolTimeout):
+        except (DeadlineExceeded, ToolTimeout):
             status, error = "timeout", f"no answer within {self._patience.seconds:g} seconds"
             performed = Performed(amount=at_most(reserved))
         except asyncio.CancelledError:
@@ -74,11 +74,11 @@ class Performance:
             duration_ms=round((self._clock.monotonic() - begun) * 1000, 3),
         )
 
-    async def _dispatch(self, cleared: Cleared) -> Performed:
+    async def _dispatch(self, cleared: Authorized) -> Performed:
         """Hand the very call that was judged to the very tool that was judged."""
         decision = cleared.decision
         # Writing the intent took time, and arguments, policy, tools and links may be changed by others meanwhile.
-        drift = self._judge.drift(
+        drift = self._judge.changed_since_judged(
             cleared.call,
             cleared.offer,
             cleared.digest,

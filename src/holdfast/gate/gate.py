@@ -36,21 +36,21 @@ from holdfast.core.events import (
     GrantGiven,
     GrantRevoked,
 )
-from holdfast.gate.authorize import Clearance, Cleared
+from holdfast.gate.authorize import Authorized, Authorizer
 from holdfast.gate.budget import Budget, cost_of
-from holdfast.gate.call_index import Calls, answer_of
-from holdfast.gate.control_requests import Inbox
+from holdfast.gate.call_index import CallIndex, answer_of
+from holdfast.gate.control_requests import ControlRequests
 from holdfast.gate.escalations import Escalations, Ruling
-from holdfast.gate.execute import Performance, at_most
+from holdfast.gate.execute import Executor, at_most
 from holdfast.gate.grants import Grants, grant_for
-from holdfast.gate.judge import Judge, Offers, recordable
-from holdfast.gate.loop_detector import Loops
-from holdfast.gate.model_calls import Consultation, Summary
-from holdfast.gate.output_filter import Results
-from holdfast.gate.provenance import Origins
+from holdfast.gate.judge import Judge, ToolRegistry, sanitize_call
+from holdfast.gate.loop_detector import LoopDetector
+from holdfast.gate.model_calls import ModelCalls, Summary
+from holdfast.gate.output_filter import OutputFilter
+from holdfast.gate.provenance import Provenance
 from holdfast.gate.refusals import deny, over_budget, ran_out
-from holdfast.gate.saved_grants import GrantBook
-from holdfast.gate.tree_budget import Tree
+from holdfast.gate.saved_grants import SavedGrants
+from holdfast.gate.tree_budget import TreeBudget
 from holdfast.models import Model, OnText, Prompt, Reply
 from holdfast.policy import Policy
 from holdfast.store import Journal
@@ -79,11 +79,11 @@ class Gate:
         paths: Paths,
         clock: Clock,
         turn_limits: Limits | None = None,
-        tree: Tree | None = None,
-        book: GrantBook | None = None,
-        inbox: Inbox | None = None,
+        tree: TreeBudget | None = None,
+        book: SavedGrants | None = None,
+        inbox: ControlRequests | None = None,
         settings: GateSettings | None = None,
-        results: Results | None = None,
+        results: OutputFilter | None = None,
     ) -> None:
         self._journal = journal
         self._clock = clock
@@ -92,12 +92,12 @@ class Gate:
         self._inbox = inbox
         self._under_way: dict[CallId, asyncio.Event] = {}
         """So that a call which is asked for twice at the same time is made once: each with its end."""
-        self._offers = Offers(toolsets, policy=policy)
-        self.calls = Calls(journal)
+        self._offers = ToolRegistry(toolsets, policy=policy)
+        self.calls = CallIndex(journal)
         self.budget = Budget(journal, turn_limits=turn_limits or Limits(), tree=tree)
         self.escalations = Escalations(journal, clock=clock)
         self.grants = Grants(journal, clock=clock, book=book.standing if book is not None else None)
-        self.loops = Loops(journal)
+        self.loops = LoopDetector(journal)
         self._judge = Judge(
             policy=policy,
             offers=self._offers,
@@ -105,24 +105,24 @@ class Gate:
             calls=self.calls,
             repeats=self._settings.repeats,
         )
-        self._clearance = Clearance(
+        self._clearance = Authorizer(
             judge=self._judge,
             escalations=self.escalations,
-            origins=Origins(journal),
+            origins=Provenance(journal),
             grants=self.grants,
             clock=clock,
             escalation_seconds=self._settings.escalation_seconds,
             can_ask=self._settings.can_ask,
         )
-        self._performance = Performance(
+        self._performance = Executor(
             journal=journal,
             judge=self._judge,
             paths=paths,
             clock=clock,
-            results=results or Results(),
+            results=results or OutputFilter(),
             call_seconds=self._settings.call_seconds,
         )
-        self._consultation = Consultation(journal=journal, budget=self.budget)
+        self._consultation = ModelCalls(journal=journal, budget=self.budget)
 
     @property
     def policy(self) -> Policy:
@@ -159,7 +159,7 @@ class Gate:
             ended.set()
 
     async def _submit(self, call: Call, is_followed: bool) -> Answer:
-        call, digest, problem = recordable(call)
+        call, digest, problem = sanitize_call(call)
         recorded = self.calls.answer(call)
         if recorded is not None:
             return recorded
@@ -277,7 +277,7 @@ class Gate:
             await self._journal.append(BudgetWarned(dimension=dimension, spent=spent, limit=limit))
 
 
-def _most(cleared: Cleared) -> Amount:
+def _most(cleared: Authorized) -> Amount:
     """What the call can spend at most, as far as its toolset can say."""
     estimator = cleared.offer.estimator
     return _ONE_CALL if estimator is None else estimator.most(cleared.call).plus(_ONE_CALL)

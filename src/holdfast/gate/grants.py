@@ -14,7 +14,7 @@ from holdfast.core import (
     CallId,
     Clock,
     Escalation,
-    Fixed,
+    FixedArgument,
     Grant,
     GrantId,
     Json,
@@ -23,19 +23,19 @@ from holdfast.core import (
     Response,
     Target,
     UrlTarget,
-    counted,
     digest,
     encode,
     new_token,
+    pluralize,
 )
 from holdfast.core.events import (
     CallIntended,
     GrantGiven,
     GrantRevoked,
-    Recorded,
+    RecordedEvent,
     SessionOpened,
 )
-from holdfast.core.projection import Fold, Followed
+from holdfast.core.projection import EventSource, Projection
 from holdfast.policy import Request
 
 MOST_SHOWN = 120
@@ -45,11 +45,11 @@ MOST_SHOWN = 120
 _Heeded = GrantGiven | GrantRevoked | SessionOpened | CallIntended
 
 
-class Grants(Fold[_Heeded]):
+class Grants(Projection[_Heeded]):
     """The grants that stand now: this session's, folded from its journal, and those kept for always."""
 
     def __init__(
-        self, journal: Followed, *, clock: Clock, book: Callable[[], Sequence[Grant]] | None = None
+        self, journal: EventSource, *, clock: Clock, book: Callable[[], Sequence[Grant]] | None = None
     ) -> None:
         self._clock = clock
         self._book = book
@@ -62,7 +62,7 @@ class Grants(Fold[_Heeded]):
     def reset(self) -> None:
         self._grants: dict[GrantId, Grant] = {}
 
-    def apply(self, event: _Heeded, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
         match event:
             case GrantGiven():
                 # What stands for always stands in the book, as long as nobody takes it out there.
@@ -152,10 +152,11 @@ def covers(grant: Grant, call: Call, targets: Sequence[Target]) -> bool:
     )
 
 
-def _fixed(call: Call, targets: Sequence[Target], contents: Sequence[str]) -> tuple[Fixed, ...]:
+def _fixed(call: Call, targets: Sequence[Target], contents: Sequence[str]) -> tuple[FixedArgument, ...]:
     held = _digests(call, targets, contents)
     return tuple(
-        Fixed(argument=name, digest=held[name], shown=_shown(call.arguments[name])) for name in sorted(held)
+        FixedArgument(argument=name, digest=held[name], shown=_shown(call.arguments[name]))
+        for name in sorted(held)
     )
 
 
@@ -221,7 +222,7 @@ def describe_grant(grant: Grant) -> str:
         case "turn":
             until = f"in turn {grant.turn}"
         case "times":
-            until = counted(grant.uses_left or 0, "more time")
+            until = pluralize(grant.uses_left or 0, "more time")
         case "minutes":
             until = (
                 f"for {((grant.expires_ms or 0) - grant.given_ms) / 60_000:g} minutes from when it was given"
@@ -247,7 +248,7 @@ def describe_rule(grant: Grant) -> str:
     return " ".join([grant.operation, *(said or ["without arguments"])])
 
 
-def standing_rule(escalation: Escalation) -> str:
+def grant_description(escalation: Escalation) -> str:
     """What a standing yes to this very question would cover, however long; empty where none can be given."""
     response = Response(verdict="approve", scope="always")
     grant = grant_for(escalation, response, principal=PERSON, now_ms=escalation.opened_ms)

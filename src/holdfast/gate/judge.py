@@ -6,8 +6,8 @@ from typing import NamedTuple
 from holdfast.core import (
     MAX_DEPTH,
     Call,
+    CostEstimator,
     Decision,
-    Estimating,
     Paths,
     PathTarget,
     Target,
@@ -15,21 +15,21 @@ from holdfast.core import (
     Toolset,
     is_too_deep,
 )
-from holdfast.gate.call_index import Calls
+from holdfast.gate.call_index import CallIndex
 from holdfast.gate.refusals import deny
 from holdfast.policy import Policy, Request, Resolver, annotate, validate_arguments
 
 
-class Offer(NamedTuple):
+class RegisteredTool(NamedTuple):
     """A tool, who carries it out, the digest of its definition, and who can say beforehand what a call costs at most."""
 
     tool: Tool
     toolset: Toolset
     digest: str
-    estimator: Estimating | None
+    estimator: CostEstimator | None
 
 
-class Offers:
+class ToolRegistry:
     """Who offers what now. Toolsets hand out what they handed out before until something changes, so this is a look and no more.
 
     A tool without roles gets those that the policy's own annotations give it.
@@ -39,13 +39,13 @@ class Offers:
         self._toolsets = tuple(toolsets)
         self._policy = policy
         self._seen: list[tuple[Tool, ...]] = []
-        self._offers: dict[str, Offer] = {}
+        self._offers: dict[str, RegisteredTool] = {}
 
     def adopt(self, policy: Policy) -> None:
         """Take the annotations of another policy."""
         self._policy, self._seen = policy, []
 
-    def get(self, operation: str) -> Offer | None:
+    def get(self, operation: str) -> RegisteredTool | None:
         """The offer of an operation, None where nobody has it."""
         return self._current().get(operation)
 
@@ -53,26 +53,26 @@ class Offers:
         """Every tool on offer."""
         return tuple(offer.tool for offer in self._current().values())
 
-    def _current(self) -> dict[str, Offer]:
+    def _current(self) -> dict[str, RegisteredTool]:
         groups = [toolset.tools() for toolset in self._toolsets]
         if groups != self._seen:
             self._seen = groups
             self._offers = {}
             for toolset, tools in zip(self._toolsets, groups, strict=True):
-                estimator = toolset if isinstance(toolset, Estimating) else None
+                estimator = toolset if isinstance(toolset, CostEstimator) else None
                 for offered in tools:
                     tool = annotate(offered, self._policy)
                     # The first to offer a name keeps it: a later toolset cannot put itself in its place.
-                    self._offers.setdefault(tool.name, Offer(tool, toolset, tool.digest, estimator))
+                    self._offers.setdefault(tool.name, RegisteredTool(tool, toolset, tool.digest, estimator))
         return self._offers
 
 
-class Judged(NamedTuple):
+class Judgement(NamedTuple):
     """A call with what it refers to and what was decided; `offer` is None where the operation is unknown."""
 
     request: Request
     decision: Decision
-    offer: Offer | None
+    offer: RegisteredTool | None
     digest: str
     """Of the call that was judged."""
 
@@ -80,7 +80,9 @@ class Judged(NamedTuple):
 class Judge:
     """Structure first (known, well formed, not a loop), then the policy."""
 
-    def __init__(self, *, policy: Policy, offers: Offers, paths: Paths, calls: Calls, repeats: int) -> None:
+    def __init__(
+        self, *, policy: Policy, offers: ToolRegistry, paths: Paths, calls: CallIndex, repeats: int
+    ) -> None:
         self.policy = policy
         self._offers = offers
         self._paths = paths
@@ -88,7 +90,7 @@ class Judge:
         self._repeats = repeats
         self._resolver = Resolver()
 
-    async def judge(self, call: Call, digest: str) -> Judged:
+    async def judge(self, call: Call, digest: str) -> Judgement:
         """Everything that can be said of a call without making it. `digest` was taken before, so that a change meanwhile is found."""
         offer = self._offers.get(call.operation)
         if offer is None:
@@ -97,23 +99,23 @@ class Judge:
             decision = self.policy.judge(request)
             if decision.verdict != "deny":
                 decision = deny("unknown-tool", f"nobody offers {call.operation[:200]!r}")
-            return Judged(request, decision, None, digest)
+            return Judgement(request, decision, None, digest)
         problem = validate_arguments(offer.tool, call.arguments)
         if problem is not None:
             refused = deny("invalid-arguments", problem)
-            return Judged(Request(call=call, tool=offer.tool), refused, offer, digest)
+            return Judgement(Request(call=call, tool=offer.tool), refused, offer, digest)
         targets = await self._resolver.targets(offer.tool, call.arguments, self._paths)
         request = Request(call=call, tool=offer.tool, targets=targets)
         if self._calls.same_before(call, digest) >= self._repeats:
             reason = f"the same call was made {self._repeats} times in this turn; do something else"
-            return Judged(request, deny("circuit-breaker", reason), offer, digest)
+            return Judgement(request, deny("circuit-breaker", reason), offer, digest)
         decision = self.policy.judge(request)
         if offer.tool.asks_person and decision.verdict != "deny":
             decision = Decision(verdict="escalate", rule="ask-person", reason="it asks you", source="gate")
-        return Judged(request, decision, offer, digest)
+        return Judgement(request, decision, offer, digest)
 
-    def drift(
-        self, call: Call, offer: Offer, digest: str, targets: Sequence[Target], *, policy_digest: str
+    def changed_since_judged(
+        self, call: Call, offer: RegisteredTool, digest: str, targets: Sequence[Target], *, policy_digest: str
     ) -> str:
         """What has become another since the call was judged: arguments, policy, tool or a place; empty where nothing has."""
         if call.digest != digest:
@@ -132,7 +134,7 @@ class Judge:
         return ""
 
 
-def recordable(call: Call) -> tuple[Call, str, str]:
+def sanitize_call(call: Call) -> tuple[Call, str, str]:
     """The call as a journal can hold it, its digest, and what was wrong where none could: half a surrogate pair, no JSON, nested
     without end. Such arguments are left out.
     """

@@ -3,8 +3,8 @@
 from typing import Literal
 
 from holdfast.core import digest
-from holdfast.core.events import CodePosted, MessagePosted, ModelReplied, Recorded, ToolReturned
-from holdfast.core.projection import Fold
+from holdfast.core.events import CodePosted, MessagePosted, ModelReplied, RecordedEvent, ToolReturned
+from holdfast.core.projection import Projection
 
 SAME_WARN, SAME_BLOCK = 3, 5
 """The same tool call with the same result."""
@@ -15,7 +15,7 @@ STUCK_WARN, STUCK_BLOCK = 5, 8
 _Heeded = MessagePosted | CodePosted | ModelReplied | ToolReturned
 
 
-class Loops(Fold[_Heeded]):
+class LoopDetector(Projection[_Heeded]):
     """Counts how often in a row the agent's calls brought nothing new; any new result starts anew."""
 
     def reset(self) -> None:
@@ -26,7 +26,7 @@ class Loops(Fold[_Heeded]):
         self._pairs: set[tuple[str, str]] = set()
         self._known = 0
 
-    def apply(self, event: _Heeded, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
         match event:
             case MessagePosted() | CodePosted():
                 self.reset()

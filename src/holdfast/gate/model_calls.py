@@ -25,7 +25,7 @@ _BYTES_PER_TOKEN = 3
 """Fewer than any tokenizer needs for prose, so that an estimate is rather too high than too low."""
 
 
-class Consultation:
+class ModelCalls:
     """The one way to a model."""
 
     def __init__(self, *, journal: Journal, budget: Budget) -> None:

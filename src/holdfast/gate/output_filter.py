@@ -6,7 +6,7 @@ from holdfast.core import MAX_DEPTH, Json, encode, is_too_deep
 from holdfast.core.errors import ToolFailed
 
 
-class Results:
+class OutputFilter:
     """Bounds and redacts results. Secrets are exact values that we handed to servers or providers ourselves."""
 
     def __init__(self, *, max_bytes: int = 100_000, secrets: tuple[str, ...] = ()) -> None:

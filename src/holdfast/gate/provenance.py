@@ -20,7 +20,7 @@ MOST_LABELS = 3
 """Of one argument."""
 
 
-class Origins:
+class Provenance:
     """Reads back in the journal where words of a call stand."""
 
     def __init__(self, journal: Journal) -> None:

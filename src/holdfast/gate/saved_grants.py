@@ -16,7 +16,7 @@ MAX_BYTES = 1_000_000
 """Of the file: room for a thousand grants and more."""
 
 
-class GrantBook:
+class SavedGrants:
     """The file of standing grants. Other processes may write it; each change is made under a lock."""
 
     def __init__(self, path: Path) -> None:

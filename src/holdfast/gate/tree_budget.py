@@ -8,7 +8,7 @@ from holdfast.core import DIMENSIONS, Amount, Dimension, Limits
 from holdfast.core.errors import BudgetExceeded
 
 
-class Tree(Protocol):
+class TreeBudget(Protocol):
     """What a session's budget asks of the tree it belongs to."""
 
     def check(self) -> None:
@@ -36,7 +36,7 @@ class Tree(Protocol):
         ...
 
 
-class TreeBudget:
+class InMemoryTreeBudget:
     """One purse in memory for many sessions. Each session reserves here as well as in its own budget."""
 
     def __init__(self, limits: Limits, *, spent: Amount | None = None) -> None:
@@ -67,10 +67,10 @@ class TreeBudget:
         return room_for(dimension, self.limits, [self.spent, *self._held.values()])
 
 
-class BothTrees:
+class CombinedTreeBudget:
     """Two purses, both of which have to have room."""
 
-    def __init__(self, one: Tree, other: Tree) -> None:
+    def __init__(self, one: TreeBudget, other: TreeBudget) -> None:
         self._one, self._other = one, other
         self._held: dict[int, tuple[int, int]] = {}
         self._next = 0

@@ -18,13 +18,13 @@ import msgspec
 
 from holdfast.core import Amount, Dimension, Limits, SessionId, Value, encode
 from holdfast.core.errors import InvalidInput, StoreUnavailable
-from holdfast.core.events import BudgetRaised, Recorded, SessionOpened
+from holdfast.core.events import BudgetRaised, RecordedEvent, SessionOpened
 from holdfast.gate.budget import cost_of
 from holdfast.gate.tree_budget import check_room, check_spent, room_for
 from holdfast.store import Home, Journal, Store, remove, replace_private
 
 
-class Share(Value):
+class SessionShare(Value):
     """One session's part in a purse: what it spent since it was forked, holds now, and had added."""
 
     spent: Amount = Amount()
@@ -34,16 +34,16 @@ class Share(Value):
 
 class _Content(Value):
     limits: Limits
-    shares: dict[SessionId, Share]
+    shares: dict[SessionId, SessionShare]
 
 
-class Purse:
+class TreeBudgetFile:
     """A session's way to the purse of its tree. Where the first session was deleted, its purse is gone and binds nobody."""
 
     def __init__(self, path: Path, *, session: SessionId) -> None:
         self._path = path
         self._session = session
-        self._share = Share()
+        self._share = SessionShare()
         self._held: dict[int, Amount] = {}
         self._next = 0
 
@@ -60,14 +60,14 @@ class Purse:
         """How many sessions share it."""
         return len(self._read().shares)
 
-    def make(self, limits: Limits, family: Mapping[SessionId, Share]) -> None:
+    def make(self, limits: Limits, family: Mapping[SessionId, SessionShare]) -> None:
         """Write the file anew from what the journals say."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._path.is_dir():
             remove(self._path)  # all else is replaced in one step
         replace_private(self._path, encode(_Content(limits=limits, shares=dict(family))))
 
-    def join(self, share: Share) -> None:
+    def join(self, share: SessionShare) -> None:
         """Take the session's place with what its journal says; nothing is held by it yet."""
         self._share = share
         self._put()
@@ -165,7 +165,7 @@ class Purse:
         os.pwrite(descriptor, encode(content).ljust(size), 0)
 
 
-def share_of(session: SessionId, recorded: Iterable[Recorded]) -> Share:
+def share_of(session: SessionId, recorded: Iterable[RecordedEvent]) -> SessionShare:
     """A session's part as its journal has it; what was taken back by a rewind was spent all the same."""
     spent, added = Amount(), Limits()
     for entry in recorded:
@@ -175,10 +175,10 @@ def share_of(session: SessionId, recorded: Iterable[Recorded]) -> Share:
             spent = spent.plus(amount)
         if isinstance(entry.event, BudgetRaised):
             added = _plus(added, entry.event.added)
-    return Share(spent=spent, added=added)
+    return SessionShare(spent=spent, added=added)
 
 
-def limits_of_tree(recorded: Iterable[Recorded]) -> Limits:
+def limits_of_tree(recorded: Iterable[RecordedEvent]) -> Limits:
     """What the first session of a tree was opened with."""
     return next(
         (entry.event.limits for entry in recorded if isinstance(entry.event, SessionOpened)), Limits()
@@ -206,13 +206,13 @@ _MAX_BYTES = 64_000_000
 _DECODER: msgspec.json.Decoder[_Content] = msgspec.json.Decoder(_Content)
 
 
-async def purse_of(journal: Journal, *, home: Home, store: Store) -> Purse | None:
+async def open_tree_budget(journal: Journal, *, home: Home, store: Store) -> TreeBudgetFile | None:
     """The way of this session to the purse it shares with its forks, or its parents; None where nothing is limited."""
     first, session = journal.recorded[0].session, journal.session
     limits = limits_of_tree(journal.recorded)
     if limits == Limits():
         return None
-    purse = Purse(home.purse(first), session=session)
+    purse = TreeBudgetFile(home.purse(first), session=session)
     is_deleted = first != session and not home.session_folder(first).is_dir()
     if not purse.is_readable and not is_deleted:
         is_new = len(journal.recorded) == 1
@@ -221,7 +221,7 @@ async def purse_of(journal: Journal, *, home: Home, store: Store) -> Purse | Non
     return purse
 
 
-async def _family(first: SessionId, store: Store) -> dict[SessionId, Share]:
+async def _family(first: SessionId, store: Store) -> dict[SessionId, SessionShare]:
     """What every session of a tree has spent, as its journal says."""
     parents = {each.id: each.parent.session for each in await store.sessions() if each.parent is not None}
     family = {first}

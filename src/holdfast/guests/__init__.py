@@ -15,7 +15,7 @@ from holdfast.guests.engines import Engines, Sandbox
 from holdfast.guests.python import python_engine
 from holdfast.guests.scripted import ScriptedEngine, script
 from holdfast.guests.self_test import Check, self_test
-from holdfast.guests.signed_snapshot import Seal
+from holdfast.guests.signed_snapshot import SnapshotSigner
 from holdfast.guests.tool_stubs import render_stubs
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "RunRequest",
     "Sandbox",
     "ScriptedEngine",
-    "Seal",
+    "SnapshotSigner",
     "StagedContents",
     "python_engine",
     "render_stubs",

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.core import Answer, Value
 from holdfast.core.errors import SnapshotRefused
 from holdfast.guests.contract import Capabilities, Engine, Guest, OnCall, Run, RunRequest
-from holdfast.guests.python.state import Handover, refuse_all, taking_over
+from holdfast.guests.python.state import ExportedVariables, refuse_all, taking_over
 from holdfast.guests.tool_stubs import python_name
 
 _FIRST, _SECOND = b"1", b"2"
@@ -38,7 +38,7 @@ _BEGAN_THERE = _Choice(reason="the run began there")
 class FirstGuest(Guest, Protocol):
     """A guest that can hand its plain data to another engine."""
 
-    async def variables(self) -> Handover:
+    async def variables(self) -> ExportedVariables:
         """Those variables that are plain data."""
         ...
 

@@ -10,7 +10,7 @@ from holdfast.guests.contract import Engine, Guest, StagedContents
 from holdfast.guests.python import python_engine
 
 if TYPE_CHECKING:
-    from holdfast.guests.wasi import Workers
+    from holdfast.guests.wasi import WorkerPool
 
 Sandbox = Literal["python", "wasi", "auto", "lisp"]
 
@@ -23,7 +23,7 @@ class Engines:
         self._key = key
         self._cache = cache
         self._python = python_engine(key=key)
-        self._workers: Workers | None = None
+        self._workers: WorkerPool | None = None
         self._lisp_engine: Engine | None = None
         self._others: list[Engine] = []
 
@@ -68,11 +68,11 @@ class Engines:
 
     async def prepare(self) -> None:
         """Build what has to be built before it can run: CPython in WebAssembly, once."""
-        from holdfast.guests.wasi import Workers, check_installed
+        from holdfast.guests.wasi import WorkerPool, check_installed
 
         check_installed()
         if self._workers is None:
-            self._workers = Workers(key=self._key, cache=self._cache, progress=self._progress)
+            self._workers = WorkerPool(key=self._key, cache=self._cache, progress=self._progress)
         await self._workers.prepare()
 
     async def close(self) -> None:
@@ -94,10 +94,10 @@ class Engines:
         return self._lisp_engine
 
     def _wasi(self, workspace: Path, view: Path, staged: StagedContents) -> Engine:
-        from holdfast.guests.wasi import Workers, wasi_engine
+        from holdfast.guests.wasi import WorkerPool, wasi_engine
 
         if self._workers is None:
-            self._workers = Workers(key=self._key, cache=self._cache, progress=self._progress)
+            self._workers = WorkerPool(key=self._key, cache=self._cache, progress=self._progress)
         return wasi_engine(
             key=self._key,
             cache=self._cache,

@@ -18,7 +18,7 @@ import msgspec
 
 from holdfast.core import Answer, Failed, Json, JsonObject, Parked, Refused, Returned, Value, encode
 from holdfast.guests.contract import Capabilities, Engine, OnCall, Run, RunRequest
-from holdfast.guests.signed_snapshot import Seal
+from holdfast.guests.signed_snapshot import SnapshotSigner
 
 _CAPABILITIES = Capabilities(
     engine="scripted", version="1", language="json-lines", has_snapshot=True, judges_files=True
@@ -36,7 +36,7 @@ class ScriptedEngine:
     """Makes scripted guests."""
 
     def __init__(self, *, key: bytes = b"a key for the scripted twin only") -> None:
-        self._seal = Seal(key)
+        self._seal = SnapshotSigner(key)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -62,7 +62,7 @@ class _Frame(Value):
 class ScriptedGuest:
     """Runs steps; its state is its variables."""
 
-    def __init__(self, *, seal: Seal) -> None:
+    def __init__(self, *, seal: SnapshotSigner) -> None:
         self._seal = seal
         self._variables: JsonObject = {}
         self._has_run = False

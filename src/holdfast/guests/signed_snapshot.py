@@ -14,7 +14,7 @@ _MAC_BYTES = 32
 _MIN_KEY_BYTES = 16
 
 
-class Seal:
+class SnapshotSigner:
     """Closes data under an engine's tag, and opens only what it closed under the same tag."""
 
     def __init__(self, key: bytes) -> None:

@@ -1,6 +1,6 @@
 """What the two ends promise. News comes from servers; the keeper is what the proxy asks in place of a server.
 
-The proxy stands on the floor of the guests: it is handed the gate as a `Keeper` and cannot reach a server without it.
+The proxy stands on the floor of the guests: it is handed the gate as a `GateClient` and cannot reach a server without it.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class ServerFailed(Value, tag_field="news", tag="failed"):
     reason: str
 
 
-class ToolsHeld(Value, tag_field="news", tag="held"):
+class ToolsPendingReview(Value, tag_field="news", tag="held"):
     """Tools that differ from what the person has seen; they cannot be called until then."""
 
     server: str
@@ -81,12 +81,14 @@ class Logged(Value, tag_field="news", tag="logged"):
     logger: str = ""
 
 
-News = ServerStarted | ServerFailed | ToolsHeld | Progressed | ListChanged | ResourceChanged | Logged
-Follower = Callable[[News], None]
+ServerNotification = (
+    ServerStarted | ServerFailed | ToolsPendingReview | Progressed | ListChanged | ResourceChanged | Logged
+)
+Listener = Callable[[ServerNotification], None]
 """Told the news as it comes. It must not raise and must not wait."""
 
 
-class Keeper(Protocol):
+class GateClient(Protocol):
     """The gate as the proxy sees it."""
 
     def tools(self) -> tuple[Tool, ...]:

@@ -8,7 +8,7 @@ from holdfast.core.errors import ToolFailed
 from holdfast.mcp.trust.argument_roles import Annotations, known_roles
 
 CLAUDE = "claude"
-SILENT_TOOLS = frozenset(
+UNJUDGED_TOOLS = frozenset(
     [
         "AskUserQuestion",
         "BashOutput",
@@ -23,7 +23,7 @@ SILENT_TOOLS = frozenset(
 """Tools of Claude Code that change nothing but its own notes; there is nothing to judge."""
 
 
-class ForeignTools:
+class ExternalTools:
     """The built-in tools of another agent as a toolset."""
 
     def __init__(self, group: str = CLAUDE, annotations: Annotations | None = None) -> None:
@@ -50,7 +50,7 @@ class ForeignTools:
         return Performed(result={"performer": call.operation.partition(".")[0]})
 
 
-def written_out(tool: Tool | None, arguments: JsonObject, folder: str) -> JsonObject:
+def with_default_path(tool: Tool | None, arguments: JsonObject, folder: str) -> JsonObject:
     """The arguments with what the agent takes for granted written out: no path means the folder it works in."""
     if tool is None or "path" not in (tool.roles or {}):
         return arguments

@@ -72,6 +72,6 @@ class Keyed(Protocol):
         ...
 
 
-def key_of(model: Model | None) -> str | None:
+def api_key_of(model: Model | None) -> str | None:
     """The key that a model was opened with."""
     return model.key if isinstance(model, Keyed) else None

@@ -40,7 +40,7 @@ _LONGEST_SENTENCE = 300
 _COMPACT_HINT = "use /compact to summarise older turns, /fork from an earlier one, or start a new session"
 
 
-class EndlessReply(MalformedReply):
+class ReplyTooLong(MalformedReply):
     """The reply grew past its bound. Asking again would only pay for it again."""
 
 
@@ -89,7 +89,7 @@ def classify(error: BaseException, spec: ModelSpec, *, key: str | None) -> Failu
             )
         case library.ContentFilterError():
             return _refused(f"{spec} declined to answer", "say it in another way, or choose another model")
-        case EndlessReply():
+        case ReplyTooLong():
             hint = "ask for less at once, or raise max_reply_bytes in the configuration"
             return Failure(message=f"the reply of {spec} does not end", hint=hint, kind=ModelUnavailable)
         case library.UserError():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from holdfast.models.contract import Model
 from holdfast.models.keys import find_key
-from holdfast.models.retry import Patience
+from holdfast.models.retry import RetryPolicy
 from holdfast.models.specs import ModelSettings, ModelSpec, check_address, is_loopback, parse_spec
 from holdfast.store import Home
 
@@ -25,12 +25,12 @@ _CONNECT_SECONDS = 10.0
 _NO_KEY = "none"  # the client of OpenAI insists on one, servers that ask for none ignore it
 
 
-def open_model(
+def create_model(
     spec: str,
     *,
     settings: ModelSettings | None = None,
     environ: Mapping[str, str] | None = None,
-    patience: Patience | None = None,
+    patience: RetryPolicy | None = None,
     weights: Path | None = None,
 ) -> Model:
     """The model a spec names, ready to be asked. Raises InvalidConfig, or ModelMissing where its key is missing.
@@ -60,12 +60,12 @@ def open_model(
             assert_never(never)
 
 
-def _patience(settings: ModelSettings, given: Patience | None) -> Patience:
-    return given or Patience(settings.total_seconds, settings.attempts)
+def _patience(settings: ModelSettings, given: RetryPolicy | None) -> RetryPolicy:
+    return given or RetryPolicy(settings.total_seconds, settings.attempts)
 
 
 def _open_provider(
-    spec: ModelSpec, settings: ModelSettings, environ: Mapping[str, str], patience: Patience
+    spec: ModelSpec, settings: ModelSettings, environ: Mapping[str, str], patience: RetryPolicy
 ) -> Model:
     import httpx2
 

@@ -21,14 +21,14 @@ from pydantic_ai.models import StreamedResponse
 from pydantic_ai.settings import ModelSettings as LibrarySettings
 from pydantic_ai.usage import RequestUsage
 
-from holdfast.core import Finish, ModelMessage, Usage, counted
+from holdfast.core import Finish, ModelMessage, Usage, pluralize
 from holdfast.core.errors import ModelUnavailable
 from holdfast.models.contract import OnText, Prompt, Reply
-from holdfast.models.errors import PROVIDER_ERRORS, EndlessReply, classify
+from holdfast.models.errors import PROVIDER_ERRORS, ReplyTooLong, classify
 from holdfast.models.prices import context_tokens, price_of_request
-from holdfast.models.retry import Patience
+from holdfast.models.retry import RetryPolicy
 from holdfast.models.specs import ModelSettings, ModelSpec
-from holdfast.models.surrogates import Joined
+from holdfast.models.surrogates import SurrogateJoiner
 from holdfast.models.translate import MalformedReply, from_library, parameters, to_library
 
 _ASKING_AGAIN = "\n[the connection broke; asking again]\n"
@@ -47,7 +47,7 @@ class ProviderModel:
         client: httpx2.AsyncClient,
         settings: ModelSettings,
         key: str | None,
-        patience: Patience,
+        patience: RetryPolicy,
     ) -> None:
         self._spec, self._library, self._client = spec, library, client
         self._settings, self.key, self._patience = settings, key, patience
@@ -66,7 +66,7 @@ class ProviderModel:
             return await self._patience.within(self._until_answered(prompt, on_text, paid))
         except TimeoutError:
             raise ModelUnavailable(
-                f"{self._spec} did not finish within {counted(self._patience.total_seconds, 'second')}",
+                f"{self._spec} did not finish within {pluralize(self._patience.total_seconds, 'second')}",
                 hint="raise total_seconds in the configuration, or ask for less at once",
                 usage=_total(paid),
             ) from None
@@ -114,7 +114,7 @@ class ProviderModel:
                 async for text, size in _read(stream):
                     shown.show(text)
                     if size > self._settings.max_reply_bytes:
-                        raise EndlessReply
+                        raise ReplyTooLong
             finally:
                 # Closes the connection of a stream that was not read to its end; a cancelled turn ends here.
                 await stream.cancel()
@@ -150,7 +150,7 @@ class _Shown:
     """Passes text on and counts it."""
 
     def __init__(self, on_text: OnText) -> None:
-        self._joined = Joined(on_text)
+        self._joined = SurrogateJoiner(on_text)
         self.size = 0
 
     def show(self, text: str) -> None:

@@ -14,7 +14,7 @@ _FIRST_WAIT_SECONDS = 0.5
 _LONGEST_WAIT_SECONDS = 30.0
 
 
-class Patience:
+class RetryPolicy:
     """One time limit over all attempts at one reply. Waiting and the hour are handed in, so a test needs neither."""
 
     def __init__(

@@ -19,8 +19,8 @@ from holdfast.core import (
     TextPart,
     ToolCallPart,
     Usage,
-    counted,
     encode,
+    pluralize,
 )
 from holdfast.core.errors import InvalidConfig, ModelUnavailable
 from holdfast.models.contract import OnText, Prompt, Reply
@@ -77,7 +77,7 @@ class ScriptedModel:
         place = sum(isinstance(message, ModelMessage) for message in prompt.messages)
         if place >= len(self._replies):
             raise ModelUnavailable(
-                f"the script of {self._name} has {counted(len(self._replies), 'reply', 'replies')} and was asked for reply {place + 1}",
+                f"the script of {self._name} has {pluralize(len(self._replies), 'reply', 'replies')} and was asked for reply {place + 1}",
                 hint="add a reply to the script",
             )
         scripted = self._replies[place]

@@ -6,14 +6,14 @@ from collections.abc import Callable
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-def whole(text: str) -> str:
+def repair_surrogates(text: str) -> str:
     """The text with halves that belong together joined; one that is left alone is no character and marked as such."""
     if _HALF.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-class Joined:
+class SurrogateJoiner:
     """Hands pieces of a text on, each of whole characters."""
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
@@ -25,4 +25,4 @@ class Joined:
         text = self._half + piece
         self._half = text[-1] if "\ud800" <= text[-1:] <= "\udbff" else ""
         if text := text.removesuffix(self._half):
-            self._on_text(whole(text))
+            self._on_text(repair_surrogates(text))

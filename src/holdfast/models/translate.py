@@ -27,12 +27,12 @@ from holdfast.core import (
     encode,
 )
 from holdfast.models.contract import Prompt
-from holdfast.models.surrogates import whole
+from holdfast.models.surrogates import repair_surrogates
 
 WIRE_FORMAT = 1
 
 
-class Wire(Value):
+class ProviderPayload(Value):
     """What stands in `ModelMessage.wire`."""
 
     format: int
@@ -144,7 +144,7 @@ def _response(message: ModelMessage, provider: str) -> library.ModelResponse | N
 
 def _read_wire(text: str, provider: str) -> library.ModelResponse | None:
     try:
-        wire = msgspec.json.decode(text, type=Wire)
+        wire = msgspec.json.decode(text, type=ProviderPayload)
         if wire.format != WIRE_FORMAT or wire.provider != provider:
             return None
         kept = library.ModelMessagesTypeAdapter.validate_json(b"[" + bytes(wire.response) + b"]")[0]
@@ -169,15 +169,15 @@ def _wire(response: library.ModelResponse, provider: str) -> str | None:
     except PydanticSerializationError:
         return None  # something in it is not of its type; our parts are, and they are enough to go on
     kept = msgspec.Raw(body.strip()[1:-1])
-    return encode(Wire(format=WIRE_FORMAT, provider=provider, response=kept)).decode()
+    return encode(ProviderPayload(format=WIRE_FORMAT, provider=provider, response=kept)).decode()
 
 
 def _part(given: library.ModelResponsePart) -> Sequence[Part]:
     match given:
         case library.TextPart(content=text):
-            return [TextPart(text=whole(text))] if text else []
+            return [TextPart(text=repair_surrogates(text))] if text else []
         case library.ThinkingPart(content=text):
-            return [ThinkingPart(text=whole(text))] if text else []
+            return [ThinkingPart(text=repair_surrogates(text))] if text else []
         case library.ToolCallPart():
             return [ToolCallPart(id=given.tool_call_id, tool=given.tool_name, arguments=_arguments(given))]
         case _:  # pictures, files and the provider's own tools: we ask for none of them
@@ -188,16 +188,18 @@ def _arguments(call: library.ToolCallPart) -> JsonObject:
     if isinstance(call.args, dict):
         return call.args
     try:
-        return msgspec.json.decode(whole(call.args or "{}"), type=JsonObject)
+        return msgspec.json.decode(repair_surrogates(call.args or "{}"), type=JsonObject)
     except (msgspec.DecodeError, RecursionError):
         raise MalformedReply(f"the arguments of {call.tool_name!r} are no JSON object") from None
 
 
 def _without_cut_calls(response: library.ModelResponse) -> tuple[library.ModelResponse, bool]:
     """A reply at its output limit ends in the middle of a call: half a call is no call."""
-    whole = [part for part in response.parts if not isinstance(part, library.ToolCallPart) or _is_whole(part)]
-    is_whole = len(whole) == len(response.parts)
-    response.parts = whole
+    repair_surrogates = [
+        part for part in response.parts if not isinstance(part, library.ToolCallPart) or _is_whole(part)
+    ]
+    is_whole = len(repair_surrogates) == len(response.parts)
+    response.parts = repair_surrogates
     return response, is_whole
 
 

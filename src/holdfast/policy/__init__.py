@@ -20,12 +20,12 @@ from holdfast.policy.load import (
     narrowed_by_project,
     policy_text,
 )
-from holdfast.policy.plain_yaml import UnreadableYaml, compose_plain
+from holdfast.policy.plain_yaml import YamlError, parse_plain_yaml
 from holdfast.policy.targets import Resolver, contents_of, targets_of
-from holdfast.policy.tiers import tighten
+from holdfast.policy.tiers import combine
 from holdfast.policy.tool_roles import KNOWN_TOOLS, annotate
 from holdfast.policy.urls import canonical_url
-from holdfast.policy.visibility import in_sight, loosest, visible
+from holdfast.policy.visibility import hide_unreadable_paths, most_permissive_verdict, readable_paths
 
 __all__ = [
     "KNOWN_TOOLS",
@@ -46,26 +46,26 @@ __all__ = [
     "Resolver",
     "Rule",
     "RulePolicy",
-    "UnreadableYaml",
+    "YamlError",
     "annotate",
     "backtest",
     "canonical_url",
+    "combine",
     "compare",
-    "compose_plain",
     "contents_of",
     "explain",
-    "in_sight",
+    "hide_unreadable_paths",
     "lint",
     "load_policy",
-    "loosest",
     "match_glob",
+    "most_permissive_verdict",
     "named_policies",
     "narrowed_by_project",
+    "parse_plain_yaml",
     "policy_text",
+    "readable_paths",
     "run_examples",
     "targets_of",
-    "tighten",
     "tool_for",
     "validate_arguments",
-    "visible",
 ]

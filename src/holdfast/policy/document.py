@@ -108,7 +108,7 @@ class PolicyDocument(Value):
     """Where code may run, the first by preference; None is anywhere."""
 
 
-def names_operation(pattern: str, operation: str) -> bool:
+def matches_operation(pattern: str, operation: str) -> bool:
     """Whether a pattern of a rule or a list names an operation."""
     if pattern in ("*", operation):
         return True

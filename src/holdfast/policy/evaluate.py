@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast.core import STRICTNESS, Decision, Role, Target, Tool, UrlTarget, Verdict, digest, strictest
 from holdfast.policy.contract import Request
-from holdfast.policy.document import PolicyDocument, Rule, names_operation
+from holdfast.policy.document import PolicyDocument, Rule, matches_operation
 from holdfast.policy.matching import PreparedRule
 from holdfast.policy.rule_index import RuleIndex
 from holdfast.policy.structural import BUILT_IN, refuse, structural_refusal, unsafe_target
@@ -32,7 +32,7 @@ class Claim(NamedTuple):
     target: Target | None
 
 
-class Weighed(NamedTuple):
+class ClaimDecision(NamedTuple):
     """A claim with the decision it gets by itself."""
 
     claim: Claim
@@ -66,16 +66,16 @@ class RulePolicy:
         settled = self._settle(request)
         return settled if settled is not None else _strictest(self._weigh(request))
 
-    def weigh(self, request: Request) -> list[Weighed]:
+    def decide_claims(self, request: Request) -> list[ClaimDecision]:
         """Each claim of a request with the decision it gets by itself; nothing where no rule is asked."""
         return [] if self._settle(request) is not None else self._weigh(request)
 
-    def passed_over(self, weighed: Weighed, request: Request) -> tuple[tuple[Rule, str], ...]:
+    def skipped_rules(self, weighed: ClaimDecision, request: Request) -> tuple[tuple[Rule, str], ...]:
         """The rules for the operation that do not decide a claim, up to the one that does, and why."""
         claim, decision = weighed
         found: list[tuple[Rule, str]] = []
         for rule in self._index.for_operation(request.call.operation):
-            obstacle = rule.obstacle(claim.role, claim.target, request)
+            obstacle = rule.mismatch_reason(claim.role, claim.target, request)
             if obstacle is None:
                 if rule.decision is decision or rule.decides(claim.role, claim.target, request):
                     break
@@ -139,22 +139,22 @@ class RulePolicy:
 
     def _look_up(self, operation: str) -> Decision | None:
         document = self.document
-        if any(names_operation(pattern, operation) for pattern in document.denied_operations):
+        if any(matches_operation(pattern, operation) for pattern in document.denied_operations):
             return refuse("operation-denied", f"Operation explicitly denied: {operation}")
         allowed = document.allowed_operations
-        if allowed is not None and not any(names_operation(pattern, operation) for pattern in allowed):
+        if allowed is not None and not any(matches_operation(pattern, operation) for pattern in allowed):
             return refuse("operation-not-allowed", f"Operation not allowed: {operation}")
         return None
 
-    def _weigh(self, request: Request) -> list[Weighed]:
-        return [Weighed(claim, self._decide(claim, request)) for claim in claims_of(request)]
+    def _weigh(self, request: Request) -> list[ClaimDecision]:
+        return [ClaimDecision(claim, self._decide(claim, request)) for claim in claims_of(request)]
 
     def _decide(self, claim: Claim, request: Request) -> Decision:
         gate = self.document.host_gates.get(request.call.operation.partition(".")[0])
         stranger = _stranger(claim.target, ("*",) if gate is None else gate)
         least: Decision | None = None
         for rule in self._index.candidates(request, claim.role, claim.target):
-            if rule.obstacle(claim.role, claim.target, request) is not None:
+            if rule.mismatch_reason(claim.role, claim.target, request) is not None:
                 continue
             names_host = gate is None and claim.role in rule.host_roles
             if stranger is None or names_host or rule.verdict == "deny":
@@ -189,7 +189,7 @@ def claims_of(request: Request) -> list[Claim]:
     return claims or [Claim(None, None)]
 
 
-def _strictest(weighed: list[Weighed]) -> Decision:
+def _strictest(weighed: list[ClaimDecision]) -> Decision:
     decision = strictest([one.decision for one in weighed]) if len(weighed) > 1 else weighed[0].decision
     if decision.verdict != "escalate":
         return decision

@@ -15,7 +15,7 @@ from holdfast.policy.contract import Policy
 from holdfast.policy.document import PolicyDocument
 from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.plain_yaml import place_in
-from holdfast.policy.tiers import tighten
+from holdfast.policy.tiers import combine
 
 PROJECT_POLICY = Path(".holdfast") / "policy.yaml"
 """What a project asks for, in its own folder; agents cannot write there."""
@@ -65,7 +65,7 @@ def narrowed_by_project(policy: Policy, folder: Path) -> Policy:
     path = folder / PROJECT_POLICY
     if not os.path.lexists(path):
         return policy
-    return tighten(policy, load_policy(str(path)))
+    return combine(policy, load_policy(str(path)))
 
 
 @cache

@@ -14,7 +14,7 @@ from holdfast.core import (
     Tool,
     UrlTarget,
 )
-from holdfast.core.globs import compiled_glob, fold
+from holdfast.core.globs import casefold_path, compiled_glob
 from holdfast.policy.contract import Request
 from holdfast.policy.document import ArgumentTest, HostTest, NameTest, PathTest, Rule
 from holdfast.policy.targets import OPAQUE_ROLES, same, takes_all
@@ -22,7 +22,7 @@ from holdfast.policy.urls import match_host
 
 
 class PreparedRule:
-    """One rule; `obstacle` says whether it fits a claim, and if not, why; `decides` whether it then has the last word."""
+    """One rule; `mismatch_reason` says whether it fits a claim, and if not, why; `decides` whether it then has the last word."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -54,7 +54,7 @@ class PreparedRule:
         """Whether a claim of this role is any business of the rule."""
         return role in self.scope or (self._speaks_of_bare if role is None else self._speaks_of_all)
 
-    def obstacle(self, role: Role | None, target: Target | None, request: Request) -> str | None:
+    def mismatch_reason(self, role: Role | None, target: Target | None, request: Request) -> str | None:
         """Why the rule does not fit this claim; None where it does, be it by some of the values beside it only."""
         if self.is_unconditional:
             return None
@@ -150,7 +150,7 @@ class _Paths(_Test):
             return True
         if location.inside is None:
             return False
-        path = "" if location.inside == "." else fold(location.inside) + "/"
+        path = "" if location.inside == "." else casefold_path(location.inside) + "/"
         return any(glob.literal and (glob.literal + "/").startswith(path) for glob in self.globs)
 
 
@@ -175,8 +175,8 @@ class _Names(_Test):
     def covers(self, target: Target) -> bool:
         if not isinstance(target, NameTarget):
             return False
-        value = fold(target.value) if self._is_wide else target.value
-        return any(_name_passes(fold(one) if self._is_wide else one, value) for one in self._names)
+        value = casefold_path(target.value) if self._is_wide else target.value
+        return any(_name_passes(casefold_path(one) if self._is_wide else one, value) for one in self._names)
 
 
 def _having(targets: Iterable[Target], roles: frozenset[Role]) -> list[Target]:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import yaml
 
 
-class UnreadableYaml(Exception):
+class YamlError(Exception):
     """A text is no YAML of the plain kind; `line` and `column` count from 1, and are 0 where the place is not known."""
 
     def __init__(self, problem: str, *, line: int = 0, column: int = 0) -> None:
@@ -18,12 +18,12 @@ class UnreadableYaml(Exception):
         self.column = column
 
 
-def compose_plain(text: str, *, max_characters: int) -> "yaml.Node":
+def parse_plain_yaml(text: str, *, max_characters: int) -> "yaml.Node":
     """The nodes of a document, without anchors and aliases. Raises UnreadableYaml."""
     import yaml  # takes longer than the rest of the package, and is needed only by who reads a file
 
     if len(text) > max_characters:
-        raise UnreadableYaml(f"is larger than {max_characters} characters")
+        raise YamlError(f"is larger than {max_characters} characters")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         _refuse_surprises(text, loader)
@@ -31,16 +31,14 @@ def compose_plain(text: str, *, max_characters: int) -> "yaml.Node":
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
-        raise UnreadableYaml(
-            f"is no YAML: {error.problem or error.context}", line=line, column=column
-        ) from None
+        raise YamlError(f"is no YAML: {error.problem or error.context}", line=line, column=column) from None
     except yaml.reader.ReaderError as error:
         line, column = place_in(text.encode("utf-8", "surrogatepass"), error.position)
-        raise UnreadableYaml(f"is no YAML: {str(error).splitlines()[0]}", line=line, column=column) from None
+        raise YamlError(f"is no YAML: {str(error).splitlines()[0]}", line=line, column=column) from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise UnreadableYaml(f"is no YAML: {str(error).splitlines()[0]}") from None
+        raise YamlError(f"is no YAML: {str(error).splitlines()[0]}") from None
     if root is None:
-        raise UnreadableYaml("is empty", line=1, column=1)
+        raise YamlError("is empty", line=1, column=1)
     return root
 
 
@@ -70,4 +68,4 @@ def _refuse_surprises(text: str, loader: Any) -> None:
             problem = f"is nested more than {MAX_DEPTH} levels deep"
         if problem:
             mark = event.start_mark
-            raise UnreadableYaml(problem, line=mark.line + 1, column=mark.column + 1)
+            raise YamlError(problem, line=mark.line + 1, column=mark.column + 1)

@@ -8,9 +8,9 @@ not with the number of rules. Rules that begin with a wildcard, or ask for nothi
 from collections.abc import Iterator
 
 from holdfast.core import NameTarget, PathTarget, Role, Target, UrlTarget
-from holdfast.core.globs import fold
+from holdfast.core.globs import casefold_path
 from holdfast.policy.contract import Request
-from holdfast.policy.document import names_operation
+from holdfast.policy.document import matches_operation
 from holdfast.policy.matching import PreparedRule
 from holdfast.policy.targets import takes_all
 
@@ -32,7 +32,7 @@ class RuleIndex:
             found = self._by_operation[operation] = tuple(
                 rule
                 for rule in self._rules
-                if any(names_operation(pattern, operation) for pattern in rule.operations)
+                if any(matches_operation(pattern, operation) for pattern in rule.operations)
             )
         return found
 
@@ -97,7 +97,7 @@ def _beginnings_of_rule(rule: PreparedRule, role: Role | None) -> set[str] | Non
     if paths is not None and rule.paths is not None and role in paths.roles:
         if paths.inside or paths.outside:
             return None
-        beginnings = {fold(glob.literal) for glob in rule.paths.globs} | set(rule.paths.folders)
+        beginnings = {casefold_path(glob.literal) for glob in rule.paths.globs} | set(rule.paths.folders)
         return None if "" in beginnings else beginnings
     if hosts is not None and role in hosts.roles:
         names = {pattern.partition("/")[0] for pattern in hosts.patterns}
@@ -105,7 +105,11 @@ def _beginnings_of_rule(rule: PreparedRule, role: Role | None) -> set[str] | Non
         return plain if len(plain) == len({name.removeprefix("*.") for name in names}) else None
     for test in rule.rule.names:
         if role in test.roles:
-            return None if any(name.startswith("*") for name in test.names) else {fold(n) for n in test.names}
+            return (
+                None
+                if any(name.startswith("*") for name in test.names)
+                else {casefold_path(n) for n in test.names}
+            )
     return None
 
 
@@ -114,7 +118,7 @@ def _beginnings_of_target(target: Target, deepest: int) -> Iterator[str]:
         case PathTarget():
             inside, real = target.location.inside, target.location.real
             if inside is not None:
-                yield from _folders(fold(inside), deepest)
+                yield from _folders(casefold_path(inside), deepest)
             yield from _folders(real, deepest)
         case UrlTarget():
             host = target.host
@@ -123,7 +127,7 @@ def _beginnings_of_target(target: Target, deepest: int) -> Iterator[str]:
                 host = host.partition(".")[2]
                 yield host
         case NameTarget():
-            yield fold(target.value)
+            yield casefold_path(target.value)
 
 
 def _folders(path: str, deepest: int) -> Iterator[str]:

@@ -52,7 +52,7 @@ class TieredPolicy:
         return all(policy.could_allow(tool) for policy in self._policies)
 
 
-def tighten(*policies: Policy) -> Policy:
+def combine(*policies: Policy) -> Policy:
     """The policies as one, highest tier first. At least one is needed: no policy would mean everything."""
     if not policies:
         raise ValueError("at least one policy is needed")

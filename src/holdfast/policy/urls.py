@@ -10,7 +10,7 @@ from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from holdfast.core import Role, UrlTarget
-from holdfast.core.globs import fold
+from holdfast.core.globs import casefold_path
 
 _LOCAL_SUFFIXES = (
     "localhost", "local", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa", "localdomain",
@@ -169,9 +169,9 @@ def _names_path(prefix: str, target: UrlTarget, is_wide: bool) -> bool:
     if not is_wide:
         is_ambiguous = "%2f" in target.path.lower() or "%5c" in target.path.lower()
         return not is_ambiguous and _lies_under(target.path, wanted)
-    spelled = fold(unquote(target.path)).replace("\\", "/")
-    given = (fold(target.path), spelled, canonical_path(spelled))
-    return any(_lies_under(one, fold(unquote(wanted))) for one in given)
+    spelled = casefold_path(unquote(target.path)).replace("\\", "/")
+    given = (casefold_path(target.path), spelled, canonical_path(spelled))
+    return any(_lies_under(one, casefold_path(unquote(wanted))) for one in given)
 
 
 def _lies_under(path: str, prefix: str) -> bool:

@@ -16,7 +16,7 @@ from holdfast.policy.tool_roles import KNOWN_TOOLS
 _READ = KNOWN_TOOLS["world.read"]
 
 
-def visible(policy: Policy, found: Iterable[str], paths: Paths) -> tuple[str, ...]:
+def readable_paths(policy: Policy, found: Iterable[str], paths: Paths) -> tuple[str, ...]:
     """The paths among `found` whose reading is not denied."""
     return tuple(path for path in found if not _is_hidden(policy, path, paths))
 
@@ -27,10 +27,12 @@ def _is_hidden(policy: Policy, path: str, paths: Paths) -> bool:
     return policy.judge(Request(call=call, tool=_READ, targets=(target,))).verdict == "deny"
 
 
-def loosest(policy: Policy, tool: Tool) -> Verdict:
+def most_permissive_verdict(policy: Policy, tool: Tool) -> Verdict:
     """The mildest verdict that some call of the tool may get; `deny` where none can pass."""
     if isinstance(policy, TieredPolicy):
-        return max((loosest(tier, tool) for tier in policy.policies), key=STRICTNESS.__getitem__)
+        return max(
+            (most_permissive_verdict(tier, tool) for tier in policy.policies), key=STRICTNESS.__getitem__
+        )
     if not policy.could_allow(tool):
         return "deny"
     if isinstance(policy, RulePolicy):
@@ -42,12 +44,12 @@ def loosest(policy: Policy, tool: Tool) -> Verdict:
 _LISTS = frozenset({"world.list", "world.entries", "world.search"})
 
 
-def in_sight(operation: str, result: Json, policy: Policy, paths: Paths) -> Json:
+def hide_unreadable_paths(operation: str, result: Json, policy: Policy, paths: Paths) -> Json:
     """The result without the paths whose reading the policy denies."""
     if operation not in _LISTS or not isinstance(result, list):
         return result
     named = {path for each in result if (path := _path(each)) is not None}
-    seen = set(visible(policy, sorted(named), paths))
+    seen = set(readable_paths(policy, sorted(named), paths))
     return [each for each in result if (path := _path(each)) is None or path in seen]
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from holdfast.core import Json
 from holdfast.core.errors import InvalidPolicy
-from holdfast.policy.plain_yaml import UnreadableYaml, compose_plain
+from holdfast.policy.plain_yaml import YamlError, parse_plain_yaml
 
 MAX_CHARACTERS = 16 << 20
 _KINDS = {"str": "text", "bool": "true or false", "int": "a number", "float": "a number", "null": "nothing"}
@@ -142,8 +142,8 @@ class Node:
 def read_nodes(text: str, source: str) -> Node:
     """The document in a text. Raises InvalidPolicy."""
     try:
-        return Node(compose_plain(text, max_characters=MAX_CHARACTERS), source)
-    except UnreadableYaml as error:
+        return Node(parse_plain_yaml(text, max_characters=MAX_CHARACTERS), source)
+    except YamlError as error:
         problem = "is empty; expected a policy" if error.problem == "is empty" else error.problem
         raise InvalidPolicy(problem, source=source, line=error.line, column=error.column) from None
 

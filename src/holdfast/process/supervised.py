@@ -15,7 +15,7 @@ from pathlib import Path
 _WARDEN = Path(__file__).with_name("supervisor_main.py")
 
 
-def under_warden(lifeline: int, command: Sequence[str]) -> tuple[str, ...]:
+def supervised_command(lifeline: int, command: Sequence[str]) -> tuple[str, ...]:
     """The command line for a command under a warden; `lifeline` is the reading end of a pipe, handed down with it."""
     return (sys.executable, "-I", "-S", str(_WARDEN), str(lifeline), *command)
 
@@ -25,7 +25,7 @@ STOP_SECONDS = 3.0
 _CHUNK = 1 << 16
 
 
-class Ward:
+class SupervisedProcess:
     """One running program. Made by `start`; ended by `stop`."""
 
     def __init__(self, process: asyncio.subprocess.Process, lifeline: int) -> None:
@@ -39,12 +39,14 @@ class Ward:
         """Why we hung up on it, where we did."""
 
     @classmethod
-    async def start(cls, command: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> "Ward":
+    async def start(
+        cls, command: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+    ) -> "SupervisedProcess":
         """Start a program. Raises OSError or ValueError where that cannot be."""
         reading, lifeline = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *under_warden(reading, command),
+                *supervised_command(reading, command),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -88,7 +90,7 @@ class Ward:
             async with contextlib.aclosing(reading) as lines:
                 async for line in lines:
                     yield line
-        except BadLine as error:
+        except InvalidLine as error:
             self.trouble = f"sent {error} and was cut off"
         finally:
             self.ended.set()
@@ -137,7 +139,7 @@ class Ward:
             del self._last_words[:-LAST_WORDS_BYTES]
 
 
-class BadLine(Exception):
+class InvalidLine(Exception):
     """A line that is longer than it may be, or has no end; nothing after it can be trusted to begin where a line begins."""
 
 
@@ -166,8 +168,8 @@ async def _next(stream: asyncio.StreamReader, seconds: float | None) -> bytes:
     try:
         return await asyncio.wait_for(stream.read(_CHUNK), seconds)
     except TimeoutError:
-        raise BadLine("half a message") from None
+        raise InvalidLine("half a message") from None
 
 
-def _too_long(most_bytes: int) -> BadLine:
-    return BadLine(f"a message of more than {most_bytes >> 20} MiB")
+def _too_long(most_bytes: int) -> InvalidLine:
+    return InvalidLine(f"a message of more than {most_bytes >> 20} MiB")

@@ -1,9 +1,9 @@
 """Sessions: post a message, advance the turn, hear the events; and everything a person may do with them."""
 
 from holdfast.session.approver import Approver
-from holdfast.session.build import Parts, Place, assemble
-from holdfast.session.external_agent import Gatekeeper, close_abandoned
-from holdfast.session.options import Choices, Terms, record_changes, settle
+from holdfast.session.build import SessionParts, SessionPaths, build_session
+from holdfast.session.external_agent import ExternalAgentSession, expire_orphaned_escalations
+from holdfast.session.options import ResolvedOptions, SessionOptions, record_changes, resolve_options
 from holdfast.session.replay import Divergence, Replay, replay
 from holdfast.session.rewind_fork import RewindPlan, last_point, plan_fork, plan_rewind
 from holdfast.session.session import Session
@@ -16,28 +16,28 @@ __all__ = [
     "ASK_PERSON",
     "VIEW_TOOLS",
     "Approver",
-    "Choices",
     "Divergence",
-    "Gatekeeper",
+    "ExternalAgentSession",
     "Lifecycle",
-    "Parts",
-    "Place",
     "Replay",
+    "ResolvedOptions",
     "RewindPlan",
     "ScriptedTransport",
     "Session",
+    "SessionOptions",
+    "SessionParts",
+    "SessionPaths",
     "Settings",
     "Status",
-    "Terms",
     "Transport",
     "TurnRecord",
-    "assemble",
-    "close_abandoned",
+    "build_session",
+    "expire_orphaned_escalations",
     "last_point",
     "plan_fork",
     "plan_rewind",
     "record_changes",
     "replay",
-    "settle",
+    "resolve_options",
     "workspace_of",
 ]

@@ -1,6 +1,6 @@
 """Joining the parts of one session: the same road, whatever the parts.
 
-What one session is joined from. Which parts they are is decided by `app`; `assemble` joins them.
+What one session is joined from. Which parts they are is decided by `app`; `build_session` joins them.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,28 +10,28 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.agent import Asking, CodeRun, Conversation, Turn
+from holdfast.agent import CodeRun, Conversation, ModelStep, Turn
 from holdfast.core import PERSON, Clock, Paths, SessionId, Toolset
 from holdfast.core.events import ProposalsCommitted
 from holdfast.gate import (
+    ApprovalFiles,
     AuditFile,
+    ControlRequests,
     Gate,
     GateSettings,
-    GrantBook,
-    Inbox,
-    Rendezvous,
-    Results,
-    Tree,
+    OutputFilter,
+    SavedGrants,
+    TreeBudget,
     audit_view,
 )
 from holdfast.guests import Guest
 from holdfast.models import Model, ModelToolset
 from holdfast.policy import Policy
 from holdfast.session.approver import Approver
-from holdfast.session.restore_points import TurnPoints, restore_points
+from holdfast.session.restore_points import TurnRestorePoints, restore_points
 from holdfast.session.session import Session
 from holdfast.session.settings import Settings
-from holdfast.session.staging import made_already, restage, staged_changes
+from holdfast.session.staging import already_committed, restage, staged_changes
 from holdfast.session.status import Status
 from holdfast.session.tools import PersonToolset, ViewToolset, as_json
 from holdfast.store import Home, Journal, Store
@@ -39,7 +39,7 @@ from holdfast.world import StagedWorld, World, WorldToolset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SessionPaths:
     """Where a session lives on disk."""
 
     home: Home
@@ -50,7 +50,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class SessionParts:
     """Everything a session is made of; each may be a twin in memory."""
 
     journal: Journal
@@ -69,18 +69,18 @@ class Parts:
     """Operations of the guest's own language."""
     secrets: tuple[str, ...] = ()
     """What no result may show."""
-    tree: Tree | None = None
+    tree: TreeBudget | None = None
     """What it may spend together with its forks."""
     approver: Approver | None = None
     can_ask: bool = True
-    place: Place | None = None
+    place: SessionPaths | None = None
     """None for a session in memory."""
     closers: Sequence[Callable[[], Awaitable[None]]] = ()
     """What is to be closed with the session."""
     on_close: Callable[[SessionId], None] = lambda _: None
 
 
-async def assemble(parts: Parts) -> Session:
+async def build_session(parts: SessionParts) -> Session:
     """One live session over these parts; its staged changes are brought back from the journal."""
     journal = parts.journal
     await restage(parts.staged, journal, parts.store)
@@ -96,7 +96,7 @@ async def assemble(parts: Parts) -> Session:
     resources.push_async_callback(parts.guest.close)
     points = await _points(parts, resources)
     await _publish(parts, gate, resources)
-    asking = Asking(
+    asking = ModelStep(
         conversation=conversation,
         gate=gate,
         model=parts.model,
@@ -121,7 +121,7 @@ async def assemble(parts: Parts) -> Session:
     return session
 
 
-def _gate(parts: Parts, status: Status) -> Gate:
+def _gate(parts: SessionParts, status: Status) -> Gate:
     """The gate, with the tools that every session has and those it was given."""
     own: list[Toolset] = [
         WorldToolset(parts.staged.base, parts.staged, keep=parts.store.put_blob),
@@ -135,7 +135,7 @@ def _gate(parts: Parts, status: Status) -> Gate:
     ]
     if parts.model is not None:
         own.append(ModelToolset(parts.model))
-    book = GrantBook(parts.place.home.grants) if parts.place is not None else None
+    book = SavedGrants(parts.place.home.grants) if parts.place is not None else None
     if book is not None:
         book.grants()  # a damaged one is told at the start
     settings = parts.settings
@@ -148,18 +148,20 @@ def _gate(parts: Parts, status: Status) -> Gate:
         turn_limits=settings.turn_budget,
         tree=parts.tree,
         book=book,
-        inbox=Inbox(parts.place.home.inbox(parts.journal.session)) if parts.place is not None else None,
+        inbox=ControlRequests(parts.place.home.inbox(parts.journal.session))
+        if parts.place is not None
+        else None,
         settings=GateSettings(
             call_seconds=settings.call_seconds,
             escalation_seconds=settings.escalation_seconds,
             can_ask=parts.can_ask,
         ),
-        results=Results(secrets=parts.secrets),
+        results=OutputFilter(secrets=parts.secrets),
     )
     return gate
 
 
-def _turn(parts: Parts, conversation: Conversation, gate: Gate, asking: Asking) -> Turn:
+def _turn(parts: SessionParts, conversation: Conversation, gate: Gate, asking: ModelStep) -> Turn:
     code = CodeRun(
         journal=parts.journal,
         conversation=conversation,
@@ -181,19 +183,19 @@ def _turn(parts: Parts, conversation: Conversation, gate: Gate, asking: Asking) 
     )
 
 
-async def _publish(parts: Parts, gate: Gate, resources: AsyncExitStack) -> None:
+async def _publish(parts: SessionParts, gate: Gate, resources: AsyncExitStack) -> None:
     """Let others see the audit and answer what waits, by files in the session's folder."""
     if parts.place is None:
         return
     home, journal = parts.place.home, parts.journal
     home.prepare_session(journal.session)
     AuditFile(home.audit(journal.session)).attach(journal)
-    rendezvous = Rendezvous(home.escalations(journal.session), gate=gate, journal=journal)
+    rendezvous = ApprovalFiles(home.escalations(journal.session), gate=gate, journal=journal)
     await rendezvous.open()
     resources.push_async_callback(rendezvous.close)
 
 
-async def _points(parts: Parts, resources: AsyncExitStack) -> TurnPoints:
+async def _points(parts: SessionParts, resources: AsyncExitStack) -> TurnRestorePoints:
     points = None
     if parts.place is not None:
         points = await restore_points(
@@ -205,12 +207,12 @@ async def _points(parts: Parts, resources: AsyncExitStack) -> TurnPoints:
         )
     if points is not None:
         resources.callback(points.save)
-    return TurnPoints(parts.journal, points)
+    return TurnRestorePoints(parts.journal, points)
 
 
 async def _record_lost_commit(staged: StagedWorld, journal: Journal) -> None:
     """Record a commit that was made just before the process died, so that it is not taken for a conflict."""
-    made = made_already(staged, staged_changes(journal.recorded))
+    made = already_committed(staged, staged_changes(journal.recorded))
     if made:
         if gone := [change.path for change in made if change.path in staged.staged_paths()]:
             staged.reject(gone)

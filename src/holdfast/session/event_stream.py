@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from holdfast.core.events import Recorded
+from holdfast.core.events import RecordedEvent
 from holdfast.store import Journal
 
 
-class Feed:
+class EventStream:
     """Lets any number of readers go through the journal and wait at its end; who stops reading leaves nothing behind."""
 
     def __init__(self, journal: Journal) -> None:
@@ -15,7 +15,7 @@ class Feed:
         self._news: asyncio.Event | None = None
         self._is_ended = False
 
-    async def events(self, after: int) -> AsyncIterator[Recorded]:
+    async def events(self, after: int) -> AsyncIterator[RecordedEvent]:
         """Every event above a number, then each new one, until the feed is ended."""
         news = self._followed()
         position = 0

@@ -31,7 +31,7 @@ from holdfast.core.events import (
     CallRefused,
     EscalationOpened,
     MessagePosted,
-    Recorded,
+    RecordedEvent,
     TurnEnded,
 )
 from holdfast.gate import Escalations, Gate
@@ -41,7 +41,7 @@ PAUSE_SECONDS = 300.0
 """After so long without a call, the next one begins another turn."""
 
 
-class Gatekeeper:
+class ExternalAgentSession:
     """What a foreign agent sees of a session."""
 
     def __init__(
@@ -147,7 +147,7 @@ def _number(id: CallId) -> int:
 REASON = "the program that asked is gone"
 
 
-async def close_abandoned(store: Store, *, clock: Clock, transport: str) -> int:
+async def expire_orphaned_escalations(store: Store, *, clock: Clock, transport: str) -> int:
     """Withdraw what waits in sessions of a transport that no process holds any more; how many questions that were."""
     closed = 0
     for line in await store.sessions():
@@ -175,5 +175,5 @@ async def _close(store: Store, session: SessionId, clock: Clock, *, turn: int) -
         await journal.release()
 
 
-def _last_message(recorded: Sequence[Recorded]) -> MessagePosted | None:
+def _last_message(recorded: Sequence[RecordedEvent]) -> MessagePosted | None:
     return next((each.event for each in reversed(recorded) if isinstance(each.event, MessagePosted)), None)

@@ -12,7 +12,7 @@ from holdfast.core import Toolset
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.events import Noted, SessionReconfigured
 from holdfast.guests import Sandbox
-from holdfast.models import Model, open_model, resolve_model
+from holdfast.models import Model, create_model, resolve_model
 from holdfast.policy import Policy, load_policy
 from holdfast.session.approver import Approver
 from holdfast.session.settings import Settings
@@ -20,7 +20,7 @@ from holdfast.session.status import Status
 from holdfast.store import Journal
 
 
-class Choices(TypedDict, total=False):
+class SessionOptions(TypedDict, total=False):
     """What whoever opens a session may choose. What is left out, or None, is kept or taken from the settings."""
 
     model: Model | str | None
@@ -35,7 +35,7 @@ class Choices(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class ResolvedOptions:
     """The choices, settled."""
 
     policy: Policy
@@ -65,8 +65,8 @@ class Terms:
         return self.model.name if self.model is not None else ""
 
 
-def settle(
-    choices: Choices,
+def resolve_options(
+    choices: SessionOptions,
     settings: Settings,
     *,
     policies: Path,
@@ -74,7 +74,7 @@ def settle(
     policy_before: str = "",
     model_before: str = "",
     running_in: str = "",
-) -> Terms:
+) -> ResolvedOptions:
     """Load the policy and open the model that were chosen. Raises InvalidConfig or ModelMissing."""
     chosen = choices.get("policy")
     wanted: Policy | str = chosen if chosen is not None else policy_before or settings.policy
@@ -88,7 +88,7 @@ def settle(
         model = _open_model(str(given or model_before), settings, weights)
     elif choices.get("needs_model", True) and not isinstance(given, str):
         model = given
-    return Terms(
+    return ResolvedOptions(
         policy=policy,
         policy_name=named,
         model=model,
@@ -100,7 +100,7 @@ def settle(
     )
 
 
-async def record_changes(journal: Journal, status: Status, terms: Terms) -> None:
+async def record_changes(journal: Journal, status: Status, terms: ResolvedOptions) -> None:
     """Put another policy or another model on the record, so that the session keeps it."""
     is_other_policy = terms.policy_name != status.policy
     changed = SessionReconfigured(
@@ -141,7 +141,7 @@ def _open_model(name: str, settings: Settings, weights: Path) -> Model:
             "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start a local server",
             hint="choose one with --model provider:name, or see a whole session without any: holdfast demo",
         )
-    return open_model(found, settings=asking, weights=weights)
+    return create_model(found, settings=asking, weights=weights)
 
 
 def _absolute(policy: str) -> str:

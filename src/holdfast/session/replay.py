@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
-from holdfast.agent import bounded, explained
-from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id, counted
+from holdfast.agent import bounded, explain_refusal
+from holdfast.core import Answer, Call, Json, JsonObject, Tool, Value, call_id, pluralize
 from holdfast.core.errors import Diverged
-from holdfast.core.events import CallIntended, CallRefused, Recorded, RunEnded, RunStarted
-from holdfast.core.projection import Fold, effective
-from holdfast.gate import Calls
+from holdfast.core.events import CallIntended, CallRefused, RecordedEvent, RunEnded, RunStarted
+from holdfast.core.projection import Projection, without_rewound
+from holdfast.gate import CallIndex
 from holdfast.guests import Guest, Run, RunRequest
 
 _MAX_EXCERPT = 60
@@ -35,21 +35,21 @@ class Replay(Value):
 class _Past:
     """A journal as a fold follows it, without a writer."""
 
-    def __init__(self, recorded: list[Recorded]) -> None:
+    def __init__(self, recorded: list[RecordedEvent]) -> None:
         self.recorded = recorded
 
-    def follow(self, follower: Fold[Any], /) -> None:
+    def follow(self, follower: Projection[Any], /) -> None:
         for entry in self.recorded:
             follower(entry)
 
 
-async def replay(recorded: Iterable[Recorded], *, guest: Guest, tools: tuple[Tool, ...]) -> Replay:
+async def replay(recorded: Iterable[RecordedEvent], *, guest: Guest, tools: tuple[Tool, ...]) -> Replay:
     """Run every recorded run of the guest's engine again. Nothing is performed and nothing is written."""
-    standing = effective(recorded)
+    standing = without_rewound(recorded)
     starts = [entry.event for entry in standing if isinstance(entry.event, RunStarted)]
     ends = {(e.event.turn, e.event.run): e.event for e in standing if isinstance(e.event, RunEnded)}
     calls = [e.event.call for e in standing if isinstance(e.event, CallIntended | CallRefused)]
-    again = _Again(guest, Calls(_Past(standing)), _with_called(tools, calls))
+    again = _Again(guest, CallIndex(_Past(standing)), _with_called(tools, calls))
     found: list[Divergence] = []
     runs = skipped = 0
     for started in starts:
@@ -70,7 +70,7 @@ async def replay(recorded: Iterable[Recorded], *, guest: Guest, tools: tuple[Too
 class _Again:
     """A guest that is brought to where each run began. States are its own: the recorded ones are sealed by a home."""
 
-    def __init__(self, guest: Guest, answers: Calls, tools: tuple[Tool, ...]) -> None:
+    def __init__(self, guest: Guest, answers: CallIndex, tools: tuple[Tool, ...]) -> None:
         self._guest = guest
         self._answers = answers
         self._tools = tools
@@ -95,14 +95,14 @@ class _Again:
             if ended.state is not None:
                 self._states[ended.state] = await self._guest.snapshot()
         if answers.number < last_call:
-            return f"it made {counted(last_call - answers.number, 'call')} less than the journal has"
+            return f"it made {pluralize(last_call - answers.number, 'call')} less than the journal has"
         return _difference(run, ended)
 
 
 class _Answers:
     """Answers a run's calls from the record, in their order."""
 
-    def __init__(self, answers: Calls, started: RunStarted) -> None:
+    def __init__(self, answers: CallIndex, started: RunStarted) -> None:
         self._answers = answers
         self._turn = started.turn
         self.number = started.first_call - 1
@@ -113,7 +113,7 @@ class _Answers:
         answer = self._answers.answer(call)
         if answer is None:
             raise Diverged(f"it asks for {operation} as call {call.id}, which is not on record")
-        return explained(answer)
+        return explain_refusal(answer)
 
 
 def _numbers_of(started: RunStarted, starts: list[RunStarted], calls: list[Call]) -> list[int]:

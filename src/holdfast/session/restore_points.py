@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.core.events import Noted, Recorded, RestorePointMade, TurnEnded
-from holdfast.core.projection import Fold
+from holdfast.core.events import Noted, RecordedEvent, RestorePointMade, TurnEnded
+from holdfast.core.projection import Projection
 from holdfast.session.rewind_fork import RewindPlan, last_point
 from holdfast.session.settings import Settings
 from holdfast.store import Home, Journal, Store
@@ -26,14 +26,14 @@ MAX_NAMED = 5
 _Heeded = RestorePointMade | TurnEnded
 
 
-class Marks(Fold[_Heeded]):
+class RestorePointState(Projection[_Heeded]):
     """Whether there is a restore point that counts, and whether one was made since a turn last ended."""
 
     def reset(self) -> None:
         self.has_any = False
         self.is_current = False
 
-    def apply(self, event: _Heeded, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
         match event:
             case RestorePointMade():
                 self.has_any = self.is_current = True
@@ -41,13 +41,13 @@ class Marks(Fold[_Heeded]):
                 self.is_current = False
 
 
-class TurnPoints:
+class TurnRestorePoints:
     """Keeps a restore point for the end of every turn; where there is no folder to keep, it does nothing."""
 
     def __init__(self, journal: Journal, points: RestorePoints | None) -> None:
         self._journal = journal
         self._points = points
-        self._marks = Marks(journal)
+        self._marks = RestorePointState(journal)
 
     async def mark_missing(self, turns: int) -> None:
         """Make the point before the first turn, or the one that a cancelled or cut-off turn did not come to make."""

@@ -20,12 +20,12 @@ from holdfast.core.events import (
     EscalationExpired,
     GrantRevoked,
     Parent,
-    Recorded,
+    RecordedEvent,
     RestorePointMade,
     SessionOpened,
     TurnEnded,
 )
-from holdfast.core.projection import Reading, effective
+from holdfast.core.projection import ReplayedHistory, without_rewound
 from holdfast.session.status import Status
 
 _UNDONE_BY_US = ("world", "session", "llm", "person")
@@ -45,9 +45,9 @@ class RewindPlan(Value):
     """Calls since then whose effects cannot be undone."""
 
 
-def plan_rewind(recorded: Iterable[Recorded], turn: int) -> RewindPlan:
+def plan_rewind(recorded: Iterable[RecordedEvent], turn: int) -> RewindPlan:
     """Where a turn ended, and what was done since that stays done. Raises InvalidInput for a turn that cannot be gone to."""
-    counted = effective(recorded)
+    counted = without_rewound(recorded)
     # A turn that went on after its budget was raised has ended more than once.
     ends = [e.seq for e in counted if isinstance(e.event, TurnEnded) and e.event.turn == turn]
     ended = max(ends, default=0)
@@ -72,17 +72,17 @@ def plan_rewind(recorded: Iterable[Recorded], turn: int) -> RewindPlan:
     return RewindPlan(turn=turn, seq=point.seq, manifest=point.event.manifest, stays=stays)
 
 
-def last_point(recorded: Iterable[Recorded]) -> Recorded | None:
+def last_point(recorded: Iterable[RecordedEvent]) -> RecordedEvent | None:
     """The newest restore point that still counts."""
-    points = [entry for entry in effective(recorded) if isinstance(entry.event, RestorePointMade)]
+    points = [entry for entry in without_rewound(recorded) if isinstance(entry.event, RestorePointMade)]
     return points[-1] if points else None
 
 
 def plan_fork(
-    parent: SessionId, recorded: Sequence[Recorded], at: int | None
+    parent: SessionId, recorded: Sequence[RecordedEvent], at: int | None
 ) -> tuple[RewindPlan, SessionOpened]:
     """Where the fork begins, and how it is opened: with the limits its parent had there, and the policy and model it has now."""
-    counted = effective(recorded)
+    counted = without_rewound(recorded)
     turns = [entry.event.turn for entry in counted if isinstance(entry.event, TurnEnded)]
     if not turns and at is None:
         raise InvalidInput("this session has no finished turn to go on from")
@@ -92,7 +92,7 @@ def plan_fork(
     for entry in counted:
         if entry.seq <= plan.seq and isinstance(entry.event, BudgetRaised):
             limits = entry.event.limits
-    status = Status(Reading(recorded))
+    status = Status(ReplayedHistory(recorded))
     return plan, msgspec.structs.replace(
         opened,
         policy=status.policy,

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from pathlib import Path
 
-from holdfast.agent import Asking, Conversation, Turn
+from holdfast.agent import Conversation, ModelStep, Turn
 from holdfast.core import (
     PERSON,
     Call,
@@ -28,7 +28,7 @@ from holdfast.core.events import (
     Noted,
     ProposalsCommitted,
     ProposalsRejected,
-    Recorded,
+    RecordedEvent,
     SessionClosed,
     SessionPaused,
     SessionRenamed,
@@ -40,12 +40,12 @@ from holdfast.core.events import (
 from holdfast.gate import AuditEntry, Budget, Gate, Ruling, audit_view
 from holdfast.models import OnText
 from holdfast.session.approver import Approver, ask_person
-from holdfast.session.event_stream import Feed
-from holdfast.session.restore_points import TurnPoints
+from holdfast.session.event_stream import EventStream
+from holdfast.session.restore_points import TurnRestorePoints
 from holdfast.session.rewind_fork import RewindPlan, plan_rewind
 from holdfast.session.staging import restage
 from holdfast.session.status import Activity, Status, TurnRecord
-from holdfast.session.turn_lock import Turnstile
+from holdfast.session.turn_lock import TurnLock
 from holdfast.store import Journal, Store, chosen_name
 from holdfast.world import Proposal, StagedWorld, World
 
@@ -60,11 +60,11 @@ class Session:
         conversation: Conversation,
         status: Status,
         gate: Gate,
-        asking: Asking,
+        asking: ModelStep,
         turn: Turn,
         staged: StagedWorld,
         store: Store,
-        points: TurnPoints,
+        points: TurnRestorePoints,
         resources: AsyncExitStack,
     ) -> None:
         self._journal = journal
@@ -76,8 +76,8 @@ class Session:
         self._store = store
         self._points = points
         self._resources = resources
-        self._turnstile = Turnstile(journal.session, status)
-        self._feed = Feed(journal)
+        self._turnstile = TurnLock(journal.session, status)
+        self._feed = EventStream(journal)
         self._closing: asyncio.Task[None] | None = None
         self.status = status
         self.workspace: World = staged.base
@@ -269,11 +269,11 @@ class Session:
         """Every call on the record, refusals included."""
         return audit_view(self._journal.recorded, turn=turn, operation=operation)
 
-    def follow(self, follower: Callable[[Recorded], None]) -> None:
+    def follow(self, follower: Callable[[RecordedEvent], None]) -> None:
         """Hand every event, past and to come, to a function that neither raises nor waits."""
         self._journal.follow(follower)
 
-    def events(self, *, after: int = 0) -> AsyncIterator[Recorded]:
+    def events(self, *, after: int = 0) -> AsyncIterator[RecordedEvent]:
         """Every event above a number, then each new one as it becomes durable; ends when the session is closed."""
         return self._feed.events(after)
 

@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 
 from holdfast.core import Change
-from holdfast.core.events import CallSettled, ProposalsCommitted, ProposalsRejected, Recorded
-from holdfast.core.projection import effective
+from holdfast.core.events import CallSettled, ProposalsCommitted, ProposalsRejected, RecordedEvent
+from holdfast.core.projection import without_rewound
 from holdfast.store import Journal, Store
 from holdfast.world import StagedWorld
 
 
-def staged_changes(recorded: Iterable[Recorded]) -> list[Change]:
+def staged_changes(recorded: Iterable[RecordedEvent]) -> list[Change]:
     """Staged changes in the order they were made; the overlay of a resumed session is built from them."""
     staged: list[Change] = []
-    for entry in effective(recorded):
+    for entry in without_rewound(recorded):
         match event := entry.event:
             case CallSettled():
                 staged += [change for change in event.changes if change.is_staged]
@@ -35,7 +35,7 @@ async def restage(staged: StagedWorld, journal: Journal, store: Store) -> None:
     staged.restage(changes, contents.__getitem__)
 
 
-def made_already(staged: StagedWorld, changes: Iterable[Change]) -> tuple[Change, ...]:
+def already_committed(staged: StagedWorld, changes: Iterable[Change]) -> tuple[Change, ...]:
     """Staged changes that the base shows already: a commit that was made and not recorded before the process died."""
     latest = {change.path: change for change in changes}
     return tuple(change for _, change in sorted(latest.items()) if staged.is_made(change))

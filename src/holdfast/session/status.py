@@ -21,7 +21,7 @@ from holdfast.core.events import (
     MessagePosted,
     ModelReplied,
     Noted,
-    Recorded,
+    RecordedEvent,
     RestorePointMade,
     RunEnded,
     RunStarted,
@@ -34,7 +34,7 @@ from holdfast.core.events import (
     TurnEnded,
     TurnReopened,
 )
-from holdfast.core.projection import Fold, Followed
+from holdfast.core.projection import EventSource, Projection
 from holdfast.gate import Spending, cost_of
 
 
@@ -78,7 +78,7 @@ class TurnRecord(Value):
     points, else by the turn's own calls."""
 
 
-def workspace_of(recorded: Iterable[Recorded]) -> str:
+def workspace_of(recorded: Iterable[RecordedEvent]) -> str:
     """The folder a session works in, empty for its own; also after a rewind it stays where it was moved to."""
     named = ""
     for entry in recorded:
@@ -112,10 +112,10 @@ _Heeded = (
 )
 
 
-class Status(Fold[_Heeded]):
+class Status(Projection[_Heeded]):
     """Lifecycle, name, turns and notes of a session."""
 
-    def __init__(self, journal: Followed) -> None:
+    def __init__(self, journal: EventSource) -> None:
         # Not part of `reset`: a rewind takes back what was done, not what a person chose to run it with.
         self.model = ""
         self.policy = ""
@@ -144,7 +144,7 @@ class Status(Fold[_Heeded]):
         self._settle()
         return self._turns
 
-    def apply(self, event: _Heeded, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
         if entry.seq > self._chosen:
             self._chosen = entry.seq
             self._choose(event)

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.core import DIMENSIONS, Call, Json, Performed, Response, Tool, encode
 from holdfast.core.errors import ToolFailed
 from holdfast.gate import Gate
-from holdfast.policy import loosest
+from holdfast.policy import most_permissive_verdict
 from holdfast.session.status import Status
 from holdfast.world import StagedWorld
 
@@ -146,7 +146,7 @@ class ViewToolset:
 
     def _verdict(self, operation: str) -> str:
         tool = self._gate().tool(operation)
-        return loosest(self._gate().policy, tool) if tool is not None else "deny"
+        return most_permissive_verdict(self._gate().policy, tool) if tool is not None else "deny"
 
 
 def as_json(entries: object) -> list[Json]:

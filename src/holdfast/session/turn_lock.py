@@ -13,7 +13,7 @@ from holdfast.core.errors import HoldfastError, SessionClosed, SessionNotReady
 from holdfast.session.status import Status
 
 
-class Line:
+class FifoWaiters:
     """Places in the order they were taken. Nobody is let in before the one in front."""
 
     def __init__(self) -> None:
@@ -44,13 +44,13 @@ class Line:
                 place.set_exception(error)
 
 
-class Turnstile:
+class TurnLock:
     """Who may do something now: whether the session is held, live and ready, and who has it to himself."""
 
     def __init__(self, session: SessionId, status: Status) -> None:
         self._session = session
         self._status = status
-        self._line = Line()
+        self._line = FifoWaiters()
         self.holder: asyncio.Task[object] | None = None
         """The task that has the session to itself."""
         self._left = asyncio.Event()

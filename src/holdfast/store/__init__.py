@@ -3,16 +3,16 @@
 from holdfast.store.archive.transfer import export_session, import_session
 from holdfast.store.blobs.copy_out import read_span
 from holdfast.store.contract import (
-    ContentIntake,
+    BlobIngest,
+    BlobSource,
     Contents,
-    ContentSource,
     Follower,
-    Holder,
+    Hasher,
     Journal,
     Kept,
+    LeaseHolder,
     SessionSummary,
     Store,
-    Whole,
 )
 from holdfast.store.home import Home, private_folder, replace_private, sync_folder, write_private
 from holdfast.store.memory import MemoryStore
@@ -22,38 +22,37 @@ from holdfast.store.recovery.inspect import Inspection, Problem
 from holdfast.store.recovery.verify import rebuild_index, verify, verify_all
 from holdfast.store.redaction import SHORTEST_SECRET, Redactor
 from holdfast.store.rmtree import remove_tree
-from holdfast.store.shared_access import open_when_free, read_along, until_free
+from holdfast.store.shared_access import open_when_released, tail, wait_until_released
 from holdfast.store.sqlite.names import chosen_name
 from holdfast.store.sqlite.search import Passage
-from holdfast.store.sqlite.store import EmbeddedStore, search
+from holdfast.store.sqlite.store import SqliteStore, search
 
 __all__ = [
     "SHORTEST_SECRET",
-    "ContentIntake",
-    "ContentSource",
+    "BlobIngest",
+    "BlobSource",
     "Contents",
-    "EmbeddedStore",
     "Follower",
-    "Holder",
+    "Hasher",
     "Home",
     "Inspection",
     "Journal",
     "Kept",
+    "LeaseHolder",
     "MemoryStore",
     "Passage",
     "Problem",
     "PruneReport",
     "Redactor",
     "SessionSummary",
+    "SqliteStore",
     "Store",
-    "Whole",
     "chosen_name",
     "export_session",
     "import_session",
-    "open_when_free",
+    "open_when_released",
     "private_folder",
     "prune",
-    "read_along",
     "read_own",
     "read_plain",
     "read_span",
@@ -63,8 +62,9 @@ __all__ = [
     "replace_private",
     "search",
     "sync_folder",
-    "until_free",
+    "tail",
     "verify",
     "verify_all",
+    "wait_until_released",
     "write_private",
 ]

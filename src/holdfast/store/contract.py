@@ -11,13 +11,13 @@ from decimal import Decimal
 from typing import Literal, Protocol
 
 from holdfast.core import SessionId, Value
-from holdfast.core.events import AnyEvent, Parent, Recorded, SessionOpened
+from holdfast.core.events import AnyEvent, Parent, RecordedEvent, SessionOpened
 
-Follower = Callable[[Recorded], None]
+Follower = Callable[[RecordedEvent], None]
 """Called with every recorded event, in order, once it is durable. It must not raise and must not wait."""
 
 
-class Holder(Value):
+class LeaseHolder(Value):
     """Who writes a session now."""
 
     pid: int
@@ -60,7 +60,7 @@ class Journal(Protocol):
         ...
 
     @property
-    def recorded(self) -> Sequence[Recorded]:
+    def recorded(self) -> Sequence[RecordedEvent]:
         """Everything so far, in order."""
         ...
 
@@ -95,7 +95,7 @@ class Kept(Value):
     size: int
 
 
-class Whole(Protocol):
+class Hasher(Protocol):
     """What sums up a file whose parts are taken one after the other, such as a hash."""
 
     def update(self, content: bytes, /) -> object:
@@ -103,16 +103,16 @@ class Whole(Protocol):
         ...
 
 
-class ContentIntake(Protocol):
+class BlobIngest(Protocol):
     """Takes contents straight from open files, in any thread."""
 
-    def take(self, descriptor: int, start: int, length: int, *, whole: Whole | None = None) -> Kept:
+    def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> Kept:
         """Take a part of an open file, or as much of it as there is. Raises OSError where it cannot be read, StoreUnavailable
         where it cannot be kept."""
         ...
 
 
-class ContentSource(Protocol):
+class BlobSource(Protocol):
     """A content on its way out."""
 
     def pour(self, target: int, place: int = 0) -> int:
@@ -131,11 +131,11 @@ class Contents(Protocol):
         """The bytes with this SHA-256, checked. Raises JournalDamaged where they are missing or changed."""
         ...
 
-    def intake(self) -> AbstractAsyncContextManager[ContentIntake]:
+    def intake(self) -> AbstractAsyncContextManager[BlobIngest]:
         """For keeping many contents at once: durable when the block ends, none of them if it ends with an error."""
         ...
 
-    async def contents(self, digests: Sequence[str]) -> Mapping[str, ContentSource]:
+    async def contents(self, digests: Sequence[str]) -> Mapping[str, BlobSource]:
         """For getting many contents at once, to be poured into files. Raises JournalDamaged where one is missing."""
         ...
 
@@ -155,11 +155,11 @@ class Store(Contents, Protocol):
         """A new session whose history is this one's up to and with `at`, by reference and not by copy."""
         ...
 
-    async def read(self, session: SessionId, *, after: int = 0) -> Sequence[Recorded]:
+    async def read(self, session: SessionId, *, after: int = 0) -> Sequence[RecordedEvent]:
         """The events with a number above `after`; needs no lease."""
         ...
 
-    async def holder(self, session: SessionId) -> Holder | None:
+    async def holder(self, session: SessionId) -> LeaseHolder | None:
         """Who writes it now, if anyone."""
         ...
 

@@ -22,29 +22,29 @@ from holdfast.core.events import (
     GENESIS,
     AnyEvent,
     Parent,
-    Recorded,
+    RecordedEvent,
     SessionOpened,
     SessionRewound,
 )
-from holdfast.store.blobs.copy_out import Cloner, Content, read_span
-from holdfast.store.contract import Follower, Holder, Kept, SessionSummary, Whole
-from holdfast.store.event_log import Tape
+from holdfast.store.blobs.copy_out import Content, Reflinker, read_span
+from holdfast.store.contract import Follower, Hasher, Kept, LeaseHolder, SessionSummary
+from holdfast.store.event_log import EventLog
 from holdfast.store.sqlite.names import names_in, possible_names, the_only
 from holdfast.store.sqlite.rows import chained, encode_entry
-from holdfast.store.sqlite.writer import Pending
-from holdfast.store.summary import Tally, advance, begin, fold, is_activity
+from holdfast.store.sqlite.writer import PendingWrite
+from holdfast.store.summary import SummaryState, advance_summary, empty_summary, is_activity, summarize
 
 
 class _Session:
     """One session of the store: its own events, and who holds it."""
 
-    def __init__(self, id: SessionId, inherited: Sequence[Recorded]) -> None:
+    def __init__(self, id: SessionId, inherited: Sequence[RecordedEvent]) -> None:
         self.id = id
         self.recorded = list(inherited)
-        self.tally: Tally = fold(id, self.recorded) if inherited else begin(id)
+        self.tally: SummaryState = summarize(id, self.recorded) if inherited else empty_summary(id)
         self.rank = 0
         self.fence = 0
-        self.holder: Holder | None = None
+        self.holder: LeaseHolder | None = None
 
 
 class MemoryJournal:
@@ -54,14 +54,14 @@ class MemoryJournal:
         self._store = store
         self._held = held
         self._fence = held.fence
-        self._tape = Tape(held.recorded)
+        self._tape = EventLog(held.recorded)
 
     @property
     def session(self) -> SessionId:
         return self._held.id
 
     @property
-    def recorded(self) -> Sequence[Recorded]:
+    def recorded(self) -> Sequence[RecordedEvent]:
         return self._tape.recorded
 
     def follow(self, follower: Follower) -> None:
@@ -69,14 +69,14 @@ class MemoryJournal:
 
     def append(self, *events: AnyEvent, blobs: Sequence[bytes] = ()) -> Coroutine[Any, Any, None]:
         if not (events or blobs):
-            return Pending.done()
+            return PendingWrite.done()
         try:
             if self._held.fence != self._fence:
                 raise LeaseLost(f"the lease of {self.session!r} was given back or taken over")
             self._tape.extend(self._store._record(self._held, events, blobs))
         except HoldfastError as refusal:
-            return Pending.failed(refusal)
-        return Pending.done()
+            return PendingWrite.failed(refusal)
+        return PendingWrite.done()
 
     def leave(self, event: AnyEvent) -> None:
         if self._held.fence == self._fence:  # else the next append says so
@@ -94,7 +94,7 @@ class MemoryIntake:
     def __init__(self) -> None:
         self.taken: dict[str, bytes] = {}
 
-    def take(self, descriptor: int, start: int, length: int, *, whole: Whole | None = None) -> Kept:
+    def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> Kept:
         content = read_span(descriptor, start, length)
         if whole is not None:
             whole.update(content)
@@ -127,10 +127,10 @@ class MemoryStore:
         opened = msgspec.structs.replace(opened, parent=Parent(session=source.id, seq=at))
         return self._claim(opened, None, inherited=source.recorded[:at])
 
-    async def read(self, session: SessionId, *, after: int = 0) -> Sequence[Recorded]:
+    async def read(self, session: SessionId, *, after: int = 0) -> Sequence[RecordedEvent]:
         return self._get(session).recorded[max(after, 0) :]
 
-    async def holder(self, session: SessionId) -> Holder | None:
+    async def holder(self, session: SessionId) -> LeaseHolder | None:
         return self._get(session).holder
 
     async def sessions(
@@ -176,7 +176,7 @@ class MemoryStore:
         self._blobs.update(intake.taken)
 
     async def contents(self, digests: Sequence[str]) -> Mapping[str, Content]:
-        return {digest: Content(digest, await self.blob(digest), Cloner()) for digest in digests}
+        return {digest: Content(digest, await self.blob(digest), Reflinker()) for digest in digests}
 
     async def close(self) -> None:
         for session in self._sessions.values():
@@ -190,7 +190,7 @@ class MemoryStore:
         return found
 
     def _claim(
-        self, opened: SessionOpened, session: SessionId | None, inherited: Sequence[Recorded]
+        self, opened: SessionOpened, session: SessionId | None, inherited: Sequence[RecordedEvent]
     ) -> MemoryJournal:
         claimed = check_session_id(session) if session is not None else new_session_id(self._clock)
         while session is None and claimed in self._sessions:
@@ -206,12 +206,14 @@ class MemoryStore:
         if session.holder is not None:
             raise SessionHeld(f"{session.id!r} is open in this process already", hint="close it there first")
         session.fence += 1
-        session.holder = Holder(pid=os.getpid(), host=socket.gethostname(), since_ms=self._clock.now_ms())
+        session.holder = LeaseHolder(
+            pid=os.getpid(), host=socket.gethostname(), since_ms=self._clock.now_ms()
+        )
         return MemoryJournal(self, session)
 
     def _record(
         self, session: _Session, events: Sequence[AnyEvent], blobs: Sequence[bytes]
-    ) -> list[Recorded]:
+    ) -> list[RecordedEvent]:
         now_ms = self._clock.now_ms()
         entries = [encode_entry(event, bytes) for event in events]
         previous = session.recorded[-1].hash if session.recorded else GENESIS
@@ -224,9 +226,9 @@ class MemoryStore:
             self._blobs[digest_bytes(content)] = bytes(content)
         session.recorded.extend(records)
         if any(isinstance(record.event, SessionRewound) for record in records):
-            session.tally = fold(session.id, session.recorded)
+            session.tally = summarize(session.id, session.recorded)
         else:
-            session.tally = advance(session.tally, records)
+            session.tally = advance_summary(session.tally, records)
         if any(is_activity(record) for record in records):
             self._rank += 1
             session.rank = self._rank

@@ -6,7 +6,7 @@ from typing import Literal
 from holdfast.core import SessionId, Value
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.store.contract import SessionSummary
-from holdfast.store.sqlite.store import EmbeddedStore
+from holdfast.store.sqlite.store import SqliteStore
 
 Exemption = Literal["live", "pinned", "named", "failed"]
 
@@ -40,7 +40,7 @@ class PruneReport(Value):
 
 
 async def prune(
-    store: EmbeddedStore,
+    store: SqliteStore,
     *,
     now_ms: int,
     keep: int | None = None,
@@ -109,7 +109,7 @@ def _gone(line: SessionSummary) -> Pruned:
 
 
 async def _exemption(
-    store: EmbeddedStore, line: SessionSummary, *, named_too: bool, pinned_too: bool
+    store: SqliteStore, line: SessionSummary, *, named_too: bool, pinned_too: bool
 ) -> Exemption | None:
     if await store.holder(line.id) is not None:
         return "live"

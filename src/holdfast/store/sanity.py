@@ -13,7 +13,7 @@ LATEST_MS = 253_402_300_799_999
 """The end of the year 9999, behind which no calendar goes."""
 
 
-def is_plausible(event: AnyEvent, at_ms: int) -> bool:
+def has_sane_numbers(event: AnyEvent, at_ms: int) -> bool:
     """Whether its time can be shown and its numbers counted. What an agent handed to a tool may be any number."""
     return is_time(at_ms) and _is_countable(event)
 

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 
 from holdfast.core import SessionId
 from holdfast.core.errors import SessionHeld
-from holdfast.core.events import Recorded
+from holdfast.core.events import RecordedEvent
 from holdfast.store.contract import Journal, Store
 
 LOOK_AGAIN_SECONDS = 0.05
 
 
-async def until_free(store: Store, session: SessionId, *, timeout_seconds: float) -> bool:
+async def wait_until_released(store: Store, session: SessionId, *, timeout_seconds: float) -> bool:
     """Wait until nobody holds a session; False when the time is up before that."""
     deadline = asyncio.get_running_loop().time() + timeout_seconds
     while await store.holder(session) is not None:
@@ -21,7 +21,7 @@ async def until_free(store: Store, session: SessionId, *, timeout_seconds: float
     return True
 
 
-async def open_when_free(store: Store, session: SessionId, *, timeout_seconds: float) -> Journal:
+async def open_when_released(store: Store, session: SessionId, *, timeout_seconds: float) -> Journal:
     """Take the lease as soon as its holder gives it back or is gone. Raises SessionHeld when the time is up."""
     deadline = asyncio.get_running_loop().time() + timeout_seconds
     while True:
@@ -33,7 +33,7 @@ async def open_when_free(store: Store, session: SessionId, *, timeout_seconds: f
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
 
-async def read_along(store: Store, session: SessionId, *, after: int = 0) -> AsyncIterator[Recorded]:
+async def tail(store: Store, session: SessionId, *, after: int = 0) -> AsyncIterator[RecordedEvent]:
     """Every event above `after`, those to come as well, as soon as they are durable. Ends when the caller stops."""
     while True:
         for recorded in await store.read(session, after=after):

@@ -17,7 +17,7 @@ from holdfast.core.events import (
     MessagePosted,
     ModelFailed,
     ModelReplied,
-    Recorded,
+    RecordedEvent,
     SessionClosed,
     SessionOpened,
     SessionPaused,
@@ -29,7 +29,7 @@ from holdfast.core.events import (
     TurnEnded,
     TurnReopened,
 )
-from holdfast.core.projection import effective
+from holdfast.core.projection import without_rewound
 from holdfast.store.contract import SessionSummary
 
 FIRST_WORDS = 200
@@ -48,7 +48,7 @@ class Waiting(Value):
     since_ms: int
 
 
-class Tally(Value):
+class SummaryState(Value):
     """How far a fold has come: the summary, and what is needed to go on."""
 
     summary: SessionSummary
@@ -56,23 +56,23 @@ class Tally(Value):
     waiting: tuple[Waiting, ...] = ()
 
 
-def begin(session: SessionId) -> Tally:
+def empty_summary(session: SessionId) -> SummaryState:
     """The fold of no events."""
-    return Tally(summary=SessionSummary(id=session))
+    return SummaryState(summary=SessionSummary(id=session))
 
 
-def is_activity(recorded: Recorded) -> bool:
+def is_activity(recorded: RecordedEvent) -> bool:
     """Whether an event moves its session to the top of the list."""
     return not isinstance(recorded.event, _HOUSEKEEPING)
 
 
-def fold(session: SessionId, recorded: Sequence[Recorded]) -> Tally:
+def summarize(session: SessionId, recorded: Sequence[RecordedEvent]) -> SummaryState:
     """The whole of a journal, folded."""
-    tally = advance(begin(session), _counted(recorded))
+    tally = advance_summary(empty_summary(session), _counted(recorded))
     return _dated(tally, recorded) if recorded else tally
 
 
-def advance(tally: Tally, recorded: Sequence[Recorded]) -> Tally:
+def advance_summary(tally: SummaryState, recorded: Sequence[RecordedEvent]) -> SummaryState:
     """Some events further. A rewind cannot be folded forward: fold the whole journal again."""
     if not recorded:
         return tally
@@ -84,12 +84,12 @@ def advance(tally: Tally, recorded: Sequence[Recorded]) -> Tally:
     return _dated(tally, recorded)
 
 
-def _dated(tally: Tally, recorded: Sequence[Recorded]) -> Tally:
+def _dated(tally: SummaryState, recorded: Sequence[RecordedEvent]) -> SummaryState:
     """With how many events there are, and when something was last done."""
     last = next((record.at_ms for record in reversed(recorded) if is_activity(record)), None)
     active_ms = tally.summary.active_ms if last is None else last
     line = msgspec.structs.replace(tally.summary, events=recorded[-1].seq, active_ms=active_ms)
-    return Tally(summary=line, open_turn=tally.open_turn, waiting=tally.waiting)
+    return SummaryState(summary=line, open_turn=tally.open_turn, waiting=tally.waiting)
 
 
 class _Changes(dict[str, Any]):
@@ -107,13 +107,13 @@ class _Changes(dict[str, Any]):
 class _Folding:
     """A fold under way. Changed in place, since a value a step would be most of the cost of a fold."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: SummaryState) -> None:
         self._before = tally.summary
         self._line = _Changes(tally.summary)
         self._open_turn = tally.open_turn
         self._waiting = tally.waiting
 
-    def tally(self) -> Tally:
+    def tally(self) -> SummaryState:
         """What came of it."""
         line = self._line
         line["activity"] = (
@@ -121,9 +121,9 @@ class _Folding:
         )
         line["waiting_since_ms"] = self._waiting[0].since_ms if self._waiting else None
         summary = msgspec.structs.replace(self._before, **line)
-        return Tally(summary=summary, open_turn=self._open_turn, waiting=self._waiting)
+        return SummaryState(summary=summary, open_turn=self._open_turn, waiting=self._waiting)
 
-    def take(self, record: Recorded) -> None:
+    def take(self, record: RecordedEvent) -> None:
         """One event further."""
         line = self._line
         match record.event:
@@ -183,8 +183,8 @@ class _Folding:
         self._line["tokens"] += usage.input_tokens + usage.output_tokens
 
 
-def _counted(recorded: Sequence[Recorded]) -> Sequence[Recorded]:
+def _counted(recorded: Sequence[RecordedEvent]) -> Sequence[RecordedEvent]:
     if SessionRewound not in {type(record.event) for record in recorded}:
         return recorded
-    counted = {record.seq for record in effective(recorded)}
+    counted = {record.seq for record in without_rewound(recorded)}
     return [record for record in recorded if record.seq in counted or isinstance(record.event, _LASTING)]

@@ -1,10 +1,10 @@
 """Teams: who may talk to whom, one session for each directed pair, members and their pool."""
 
-from holdfast.teams.broker import Switchboard
+from holdfast.teams.broker import Broker
 from holdfast.teams.config.load import load_roster, with_team, without_team
-from holdfast.teams.config.roster import CompanySettings, MemberKind, Roster, Team
-from holdfast.teams.contract import Agent, Bound, Capabilities, Letter, Member, OnCall, Reply
-from holdfast.teams.deadlock import Waits
+from holdfast.teams.config.roster import MemberKind, Roster, Team, TeamsSettings
+from holdfast.teams.contract import Agent, Bound, Capabilities, Member, OnCall, TeamMessage, TeamReply
+from holdfast.teams.deadlock import WaitGraph
 from holdfast.teams.errors import (
     AskRefused,
     MemberFailed,
@@ -16,67 +16,67 @@ from holdfast.teams.errors import (
     UnknownTeam,
     WouldDeadlock,
 )
-from holdfast.teams.history import Correspondence, Posted
-from holdfast.teams.in_flight import FlightReport
-from holdfast.teams.members.external_member import RecordedMember
-from holdfast.teams.members.factory import OpenSession, Staff
+from holdfast.teams.history import HistoryTurn, PairHistory
+from holdfast.teams.in_flight import MessageStatus
+from holdfast.teams.members.external_member import ExternalMember
+from holdfast.teams.members.factory import MemberFactory, OpenSession
 from holdfast.teams.members.scripted import ScriptedAgent, ScriptedProgram, echo
 from holdfast.teams.members.session_member import SessionMember
-from holdfast.teams.message_text import written
-from holdfast.teams.pair_log import Mailbox, Notice
+from holdfast.teams.message_text import render_message
+from holdfast.teams.pair_log import Notice, Notices
 from holdfast.teams.pairs import OUTSIDE, Pair
 from holdfast.teams.pool import Pool
 from holdfast.teams.server.auth import Caller, Callers, Introduction
 from holdfast.teams.server.serve import serve_stdio, serving_http
-from holdfast.teams.stats import CompanyFigures, PairFigures
+from holdfast.teams.stats import PairFigures, TeamsStats
 
 __all__ = [
     "OUTSIDE",
     "Agent",
     "AskRefused",
     "Bound",
+    "Broker",
     "Caller",
     "Callers",
     "Capabilities",
-    "CompanyFigures",
-    "CompanySettings",
-    "Correspondence",
-    "FlightReport",
+    "ExternalMember",
+    "HistoryTurn",
     "Introduction",
-    "Letter",
-    "Mailbox",
     "Member",
+    "MemberFactory",
     "MemberFailed",
     "MemberKind",
     "MemberLost",
     "MemberMissing",
+    "MessageStatus",
     "Notice",
+    "Notices",
     "OnCall",
     "OpenSession",
     "Pair",
     "PairFigures",
+    "PairHistory",
     "Pool",
     "PoolFull",
-    "Posted",
-    "RecordedMember",
-    "Reply",
     "Roster",
     "ScriptedAgent",
     "ScriptedProgram",
     "SessionMember",
-    "Staff",
-    "Switchboard",
     "Team",
     "TeamError",
+    "TeamMessage",
+    "TeamReply",
+    "TeamsSettings",
+    "TeamsStats",
     "TooManyHops",
     "UnknownTeam",
-    "Waits",
+    "WaitGraph",
     "WouldDeadlock",
     "echo",
     "load_roster",
+    "render_message",
     "serve_stdio",
     "serving_http",
     "with_team",
     "without_team",
-    "written",
 ]

@@ -11,32 +11,34 @@ from typing import Self
 
 from holdfast.core import Clock, Limits, SessionId
 from holdfast.core.errors import InvalidInput, JournalDamaged
-from holdfast.gate import TreeBudget
+from holdfast.gate import InMemoryTreeBudget
 from holdfast.store import SessionSummary, Store
 from holdfast.teams.config.roster import Roster
-from holdfast.teams.contract import Letter, Reply
+from holdfast.teams.contract import TeamMessage, TeamReply
 from holdfast.teams.conversations import Conversations
-from holdfast.teams.dispatch import Delivery, Errands
+from holdfast.teams.dispatch import BackgroundTasks, Dispatcher
 from holdfast.teams.errors import AskRefused
-from holdfast.teams.history import Correspondence
-from holdfast.teams.in_flight import Flight, FlightReport, Flights
+from holdfast.teams.history import PairHistory
+from holdfast.teams.in_flight import InFlight, InFlightTable, MessageStatus
 from holdfast.teams.maintenance import Discovery, Finding, Housekeeping
-from holdfast.teams.members.factory import Staff
+from holdfast.teams.members.factory import MemberFactory
 from holdfast.teams.message_text import check_text, message_id
 from holdfast.teams.pair_log import Notice
 from holdfast.teams.pairs import Pair, check_name
 from holdfast.teams.pool import Pool
-from holdfast.teams.queue import PostOffice
-from holdfast.teams.stats import CompanyFigures, company_figures
-from holdfast.teams.toolset import Colleagues
+from holdfast.teams.queue import MessageQueue
+from holdfast.teams.stats import TeamsStats, company_figures
+from holdfast.teams.toolset import TeamsToolset
 
 MAX_TTL_DAYS = 365.0
 
 
-class Switchboard:
+class Broker:
     """Connects the teams of one roster. Open while its block runs."""
 
-    def __init__(self, *, roster: Roster, folder: Path, store: Store, staff: Staff, clock: Clock) -> None:
+    def __init__(
+        self, *, roster: Roster, folder: Path, store: Store, staff: MemberFactory, clock: Clock
+    ) -> None:
         self.roster = roster
         self._staff = staff
         settings = roster.settings
@@ -47,9 +49,9 @@ class Switchboard:
             clock=clock,
         )
         self.conversations = Conversations(roster=roster, folder=str(folder), store=store, staff=staff)
-        self._flights, self._errands = Flights(), Errands()
-        self._tree = TreeBudget(settings.budget)
-        self._delivery = Delivery(
+        self._flights, self._errands = InFlightTable(), BackgroundTasks()
+        self._tree = InMemoryTreeBudget(settings.budget)
+        self._delivery = Dispatcher(
             settings=settings,
             conversations=self.conversations,
             staff=staff,
@@ -57,7 +59,7 @@ class Switchboard:
             flights=self._flights,
             tree=self._tree,
         )
-        self._post_office = PostOffice(
+        self._post_office = MessageQueue(
             store=store,
             folder=str(folder),
             clock=clock,
@@ -76,7 +78,7 @@ class Switchboard:
             pool=self.pool,
             clock=clock,
         )
-        staff.equip = lambda pair, session: (Colleagues(self, team=pair.receiver, within=session),)
+        staff.equip = lambda pair, session: (TeamsToolset(self, team=pair.receiver, within=session),)
 
     async def __aenter__(self) -> Self:
         if self.roster.settings.budget != Limits():
@@ -112,7 +114,7 @@ class Switchboard:
         seconds: float | None = None,
         message: str | None = None,
         within: SessionId | None = None,
-    ) -> Reply:
+    ) -> TeamReply:
         """Ask a team and wait for its answer; `within` is the session in whose turn the question came up.
 
         Raises UnknownTeam, AskRefused and InvalidInput. Everything else, a time that is up included, is an outcome.
@@ -138,12 +140,12 @@ class Switchboard:
         thread: str = "",
         message: str | None = None,
         within: SessionId | None = None,
-    ) -> FlightReport:
+    ) -> MessageStatus:
         """Send a team a message and do not wait: it is delivered also after a restart, and its receipt is in the report."""
         letter, pair = self._written(sender, receiver, text, thread, message, within)
         refusal = self._flights.refuse(letter, self.roster.settings.max_hops)
         if refusal is not None:
-            return FlightReport(
+            return MessageStatus(
                 message=letter.id, pair=str(pair), state="failed", hops=letter.hops, reply=refusal
             )
         return await self._post_office.send(letter, pair)
@@ -157,7 +159,7 @@ class Switchboard:
         pair = self.roster.pair(sender, receiver, thread)
         return await self._post_office.mailbox(pair).leave(check_text(text), ttl_days=ttl_days)
 
-    async def report(self, sender: str, receiver: str, *, thread: str = "") -> list[FlightReport]:
+    async def report(self, sender: str, receiver: str, *, thread: str = "") -> list[MessageStatus]:
         """What became of the letters of one pair: those nobody waits for, and those this process knows; oldest first."""
         return await self._post_office.report(self.roster.pair(sender, receiver, thread))
 
@@ -167,7 +169,7 @@ class Switchboard:
 
     # -- what an operator does
 
-    async def wake(self, sender: str, receiver: str, *, thread: str = "") -> Reply | None:
+    async def wake(self, sender: str, receiver: str, *, thread: str = "") -> TeamReply | None:
         """Have the member of a pair ready; word that waits is handed over, and its answer is the result."""
         pair = self.roster.pair(sender, receiver, thread)
         if await self._post_office.mailbox(pair).waiting():
@@ -206,11 +208,11 @@ class Switchboard:
         """One line for each pair that ever talked, the latest first."""
         return await self.conversations.lines(limit=limit)
 
-    async def said(self, pair: Pair) -> Correspondence:
+    async def said(self, pair: Pair) -> PairHistory:
         """Everything that was said in a pair."""
         return await self.conversations.history(pair)
 
-    async def figures(self) -> CompanyFigures:
+    async def figures(self) -> TeamsStats:
         """Messages, tokens and times of all pairs, counted from the journals; those that are damaged are named."""
         histories, damaged = [], []
         for line in await self.sessions():
@@ -227,7 +229,7 @@ class Switchboard:
         """The id of a pair's session."""
         return self.conversations.key(pair)
 
-    def working(self, session: SessionId) -> Flight | None:
+    def working(self, session: SessionId) -> InFlight | None:
         """The letter that a session answers now."""
         return self._flights.working(session)
 
@@ -241,13 +243,13 @@ class Switchboard:
         thread: str,
         message: str | None,
         within: SessionId | None,
-    ) -> tuple[Letter, Pair]:
+    ) -> tuple[TeamMessage, Pair]:
         pair = self.roster.pair(sender, receiver, thread)
         around = self._flights.working(within) if within is not None else None
         if within is not None and around is None:
             # Outside of a turn nothing would count how often a question was handed on.
             raise AskRefused("a member asks other teams only while it answers a message")
-        letter = Letter(
+        letter = TeamMessage(
             id=message_id(message),
             text=check_text(text),
             sender=sender,
@@ -256,7 +258,7 @@ class Switchboard:
         )
         return letter, pair
 
-    async def _fly(self, flight: Flight, seconds: float | None, within: SessionId | None) -> Reply:
+    async def _fly(self, flight: InFlight, seconds: float | None, within: SessionId | None) -> TeamReply:
         """Run one letter in a task of its own, so that an operator can cancel it and its caller still hears of it."""
         mailbox = self._post_office.mailbox(flight.pair)
         flight.task = inner = self._errands.start(

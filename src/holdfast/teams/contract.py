@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from holdfast.core import JsonObject, Outcome, Principal, Refused, Returned, Usage, Value
 
 
-class Letter(Value):
+class TeamMessage(Value):
     """One message on its way: its id is the sender's, and makes sending it twice harmless."""
 
     id: str
@@ -23,7 +23,7 @@ class Letter(Value):
     hops: int = 0
 
 
-class Reply(Value):
+class TeamReply(Value):
     """What came back of a letter. `notes` is what its sender has to know besides, such as a memory that was lost."""
 
     outcome: Outcome
@@ -41,7 +41,7 @@ class Member(Protocol):
         """Whether it can be asked; one that is not is taken up anew."""
         ...
 
-    async def ask(self, letter: Letter) -> Reply:
+    async def ask(self, letter: TeamMessage) -> TeamReply:
         """Hand over a letter and wait for the answer. A letter answered before gets the recorded answer.
 
         Trouble is an outcome. Cancelled, it interrupts the turn and leaves the member fit for the next letter.
@@ -101,7 +101,7 @@ class Agent(Protocol):
         """Take a conversation up, or begin one. One that is gone is begun anew and said so. Raises MemberFailed."""
         ...
 
-    async def ask(self, letter: Letter, on_call: OnCall) -> Reply:
+    async def ask(self, letter: TeamMessage, on_call: OnCall) -> TeamReply:
         """One turn. Raises MemberLost where the program ends in the middle of it; cancelled, it interrupts."""
         ...
 

@@ -10,20 +10,20 @@ import msgspec
 from holdfast.core import Amount, Limits, SessionId
 from holdfast.core.errors import InvalidInput, JournalDamaged, SessionExists, SessionNotFound
 from holdfast.core.events import AnyEvent, SessionOpened, SessionPaused, SessionResumed
-from holdfast.core.projection import Reading
+from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import Budget
 from holdfast.store import SessionSummary, Store
 from holdfast.teams.config.roster import Roster
-from holdfast.teams.errors import way_out
-from holdfast.teams.history import Correspondence
-from holdfast.teams.members.factory import Staff
+from holdfast.teams.errors import with_recovery_hint
+from holdfast.teams.history import PairHistory
+from holdfast.teams.members.factory import MemberFactory
 from holdfast.teams.pairs import Pair
 
 
 class Conversations:
     """Finds, begins, archives and copies the sessions of pairs."""
 
-    def __init__(self, *, roster: Roster, folder: str, store: Store, staff: Staff) -> None:
+    def __init__(self, *, roster: Roster, folder: str, store: Store, staff: MemberFactory) -> None:
         self._roster = roster
         self._folder = folder
         self._store = store
@@ -48,18 +48,18 @@ class Conversations:
                 await self._append(key, SessionResumed())
         return key
 
-    async def history(self, pair: Pair) -> Correspondence:
+    async def history(self, pair: Pair) -> PairHistory:
         """Everything that was said in a pair. Raises JournalDamaged."""
         try:
-            with way_out(self.key(pair)):
-                return Correspondence(Reading(await self._store.read(self.key(pair))))
+            with with_recovery_hint(self.key(pair)):
+                return PairHistory(ReplayedHistory(await self._store.read(self.key(pair))))
         except SessionNotFound:
-            return Correspondence(Reading(()))
+            return PairHistory(ReplayedHistory(()))
 
     async def spent(self, line: SessionSummary) -> Amount:
         """What a pair has used; where its record is damaged, as much of it as the list of sessions says."""
         try:
-            return Budget(Reading(await self._store.read(line.id)), turn_limits=Limits()).spent
+            return Budget(ReplayedHistory(await self._store.read(line.id)), turn_limits=Limits()).spent
         except JournalDamaged:
             return Amount(tokens=line.tokens, cost_usd=line.cost_usd)
 

@@ -9,11 +9,11 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from holdfast.core import SessionId, counted
+from holdfast.core import SessionId, pluralize
 from holdfast.teams.errors import PoolFull, WouldDeadlock
 
 
-class Waits:
+class WaitGraph:
     """The waits of this moment."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Waits:
         path = self._path(awaited, waiter)
         if path:
             raise WouldDeadlock(
-                f"this question would wait for its own answer, over {counted(len(path), 'conversation')}",
+                f"this question would wait for its own answer, over {pluralize(len(path), 'conversation')}",
                 hint="answer with what you know, or ask in another thread",
             )
         if is_starved(self.waiting | {waiter}):

@@ -13,33 +13,33 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from holdfast.core import Error, SessionId, counted, is_success
+from holdfast.core import Error, SessionId, is_success, pluralize
 from holdfast.core.errors import HoldfastError
-from holdfast.gate import TreeBudget
-from holdfast.teams.config.roster import CompanySettings
-from holdfast.teams.contract import Member, Reply
+from holdfast.gate import InMemoryTreeBudget
+from holdfast.teams.config.roster import TeamsSettings
+from holdfast.teams.contract import Member, TeamReply
 from holdfast.teams.conversations import Conversations
-from holdfast.teams.deadlock import Waits
-from holdfast.teams.errors import MemberFailed, way_out
-from holdfast.teams.in_flight import Flight, Flights
-from holdfast.teams.members.factory import Staff
-from holdfast.teams.pair_log import Mailbox
+from holdfast.teams.deadlock import WaitGraph
+from holdfast.teams.errors import MemberFailed, with_recovery_hint
+from holdfast.teams.in_flight import InFlight, InFlightTable
+from holdfast.teams.members.factory import MemberFactory
+from holdfast.teams.pair_log import Notices
 from holdfast.teams.pairs import Pair
 from holdfast.teams.pool import Pool
 
 
-class Delivery:
+class Dispatcher:
     """Brings letters to members."""
 
     def __init__(
         self,
         *,
-        settings: CompanySettings,
+        settings: TeamsSettings,
         conversations: Conversations,
-        staff: Staff,
+        staff: MemberFactory,
         pool: Pool,
-        flights: Flights,
-        tree: TreeBudget,
+        flights: InFlightTable,
+        tree: InMemoryTreeBudget,
     ) -> None:
         self._settings = settings
         self._conversations = conversations
@@ -47,17 +47,17 @@ class Delivery:
         self._pool = pool
         self._flights = flights
         self._tree = tree
-        self._waits = Waits()
+        self._waits = WaitGraph()
         self._locks: WeakValueDictionary[SessionId, asyncio.Lock] = WeakValueDictionary()
 
     async def bring(
         self,
-        flight: Flight,
-        mailbox: Mailbox,
+        flight: InFlight,
+        mailbox: Notices,
         *,
         seconds: float | None = None,
         within: SessionId | None = None,
-    ) -> Reply:
+    ) -> TeamReply:
         """Have a letter answered; the reply is also left with its flight. `within` is the session that waits for it."""
         try:
             reply = await self._answer(flight, mailbox, self._limit(seconds), within)
@@ -86,8 +86,8 @@ class Delivery:
         return self._locks.setdefault(key, asyncio.Lock())
 
     async def _answer(
-        self, flight: Flight, mailbox: Mailbox, limit: float, within: SessionId | None
-    ) -> Reply:
+        self, flight: InFlight, mailbox: Notices, limit: float, within: SessionId | None
+    ) -> TeamReply:
         key = self._conversations.key(flight.pair)
         asker = within if within is not None and self._flights.working(within) is not None else None
 
@@ -102,15 +102,15 @@ class Delivery:
             except TimeoutError:
                 if not time.expired():
                     raise  # somebody else's limit: a disk's or a connection's
-                return Reply(
+                return TeamReply(
                     outcome=Error(
-                        message=f"no answer within {counted(limit, 'second')}; the turn was interrupted",
+                        message=f"no answer within {pluralize(limit, 'second')}; the turn was interrupted",
                         code="timeout",
                         hint="ask again with more time, or send without waiting",
                     )
                 )
 
-    async def _in_turn(self, flight: Flight, mailbox: Mailbox, key: SessionId) -> Reply:
+    async def _in_turn(self, flight: InFlight, mailbox: Notices, key: SessionId) -> TeamReply:
         async with self.alone(key):
             try:
                 async with self._pool.using(key, lambda: self._wake(flight.pair)) as member:
@@ -119,7 +119,7 @@ class Delivery:
             finally:
                 self._flights.rest(key)
 
-    async def _hand_over(self, flight: Flight, mailbox: Mailbox, member: Member) -> Reply:
+    async def _hand_over(self, flight: InFlight, mailbox: Notices, member: Member) -> TeamReply:
         await member.compact(above_tokens=self._settings.compact_tokens)
         waiting = await mailbox.waiting()
         letter = msgspec.structs.replace(flight.letter, notices=tuple(notice.text for notice in waiting))
@@ -129,7 +129,7 @@ class Delivery:
         return reply
 
     async def _wake(self, pair: Pair) -> Member:
-        with way_out(self._conversations.key(pair)):
+        with with_recovery_hint(self._conversations.key(pair)):
             return await self._staff.wake(pair, await self._conversations.ensure(pair), tree=self._tree)
 
     def _limit(self, seconds: float | None) -> float:
@@ -137,15 +137,15 @@ class Delivery:
         return min(seconds, longest) if seconds is not None else longest
 
 
-def failure(error: HoldfastError, *, code: str = "") -> Reply:
+def failure(error: HoldfastError, *, code: str = "") -> TeamReply:
     """An error as what came of a letter."""
-    return Reply(outcome=Error(message=str(error), code=code or error.code, hint=error.hint))
+    return TeamReply(outcome=Error(message=str(error), code=code or error.code, hint=error.hint))
 
 
 _Result = TypeVar("_Result")
 
 
-class Errands:
+class BackgroundTasks:
     """Tasks that run until they are done, or until all are called back."""
 
     def __init__(self) -> None:

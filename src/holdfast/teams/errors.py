@@ -21,7 +21,7 @@ from holdfast.core.errors import HoldfastError, JournalDamaged
 
 
 @contextmanager
-def way_out(session: SessionId) -> Iterator[None]:
+def with_recovery_hint(session: SessionId) -> Iterator[None]:
     """Say of damage how the pair can talk again: only a person gives up what is left of a record."""
     try:
         yield

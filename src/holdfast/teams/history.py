@@ -2,27 +2,27 @@
 
 from holdfast.core import Amount, Principal, Usage
 from holdfast.core.events import (
-    MemberBound,
+    MemberAttached,
     MessagePosted,
     ModelFailed,
     ModelReplied,
-    Recorded,
+    RecordedEvent,
     SessionPaused,
     SessionResumed,
     TurnEnded,
 )
-from holdfast.core.projection import Fold
-from holdfast.teams.contract import Letter, Reply
-from holdfast.teams.message_text import letter_in
+from holdfast.core.projection import Projection
+from holdfast.teams.contract import TeamMessage, TeamReply
+from holdfast.teams.message_text import extract_message
 
 
-class Posted:
+class HistoryTurn:
     """One letter and what has come of it so far."""
 
     def __init__(self, event: MessagePosted, at_ms: int) -> None:
         self.turn = event.turn
         self.at_ms = at_ms
-        self.text = letter_in(event.text)
+        self.text = extract_message(event.text)
         self.principal: Principal = event.principal
         self.message = event.message
         self.answer = ""
@@ -31,24 +31,24 @@ class Posted:
 
 
 _Heeded = (
-    MessagePosted | ModelReplied | ModelFailed | TurnEnded | MemberBound | SessionPaused | SessionResumed
+    MessagePosted | ModelReplied | ModelFailed | TurnEnded | MemberAttached | SessionPaused | SessionResumed
 )
 
 
-class Correspondence(Fold[_Heeded]):
+class PairHistory(Projection[_Heeded]):
     """Every letter of a pair, by number and by the sender's id."""
 
     def reset(self) -> None:
-        self.turns: list[Posted] = []
-        self.bound: MemberBound | None = None
+        self.turns: list[HistoryTurn] = []
+        self.bound: MemberAttached | None = None
         self.is_archived = False
         self.turns_since_bound = 0
-        self._by_message: dict[str, Posted] = {}
+        self._by_message: dict[str, HistoryTurn] = {}
 
-    def apply(self, event: _Heeded, entry: Recorded) -> None:
+    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
         match event:
             case MessagePosted():
-                posted = Posted(event, entry.at_ms)
+                posted = HistoryTurn(event, entry.at_ms)
                 self.turns.append(posted)
                 if event.message:
                     self._by_message[event.message] = posted
@@ -60,7 +60,7 @@ class Correspondence(Fold[_Heeded]):
             case TurnEnded() if self.turns:
                 self.turns[-1].ended = event
                 self.turns_since_bound += 1
-            case MemberBound():
+            case MemberAttached():
                 self.bound, self.turns_since_bound = event, 0
             case SessionPaused():
                 self.is_archived = True
@@ -75,16 +75,16 @@ class Correspondence(Fold[_Heeded]):
         return self.bound.generation if self.bound is not None else 1
 
     @property
-    def cut_off(self) -> Posted | None:
+    def cut_off(self) -> HistoryTurn | None:
         """The letter that a crash left without an end."""
         return self.turns[-1] if self.turns and self.turns[-1].ended is None else None
 
-    def reply_to(self, letter: Letter) -> Reply | None:
+    def reply_to(self, letter: TeamMessage) -> TeamReply | None:
         """The recorded answer of a letter; None where it has none yet."""
         posted = self._by_message.get(letter.id)
         if posted is None or posted.ended is None:
             return None
-        return Reply(
+        return TeamReply(
             outcome=posted.ended.outcome,
             text=posted.answer,
             usage=posted.usage,

@@ -16,7 +16,7 @@ from holdfast.core.errors import HoldfastError, JournalDamaged, SessionHeld, Ses
 from holdfast.store import SessionSummary, Store
 from holdfast.teams.config.roster import Roster
 from holdfast.teams.conversations import Conversations
-from holdfast.teams.dispatch import Delivery
+from holdfast.teams.dispatch import Dispatcher
 from holdfast.teams.members.agent_home import quarters_of, whose
 from holdfast.teams.pair_log import DAY_MS, postboxes
 from holdfast.teams.pairs import Pair
@@ -27,7 +27,7 @@ class Housekeeping:
     """Looks after the members and conversations of one roster."""
 
     def __init__(
-        self, *, roster: Roster, conversations: Conversations, delivery: Delivery, pool: Pool, clock: Clock
+        self, *, roster: Roster, conversations: Conversations, delivery: Dispatcher, pool: Pool, clock: Clock
     ) -> None:
         self._roster = roster
         self._conversations = conversations

@@ -5,13 +5,13 @@ import secrets
 from uuid import UUID, uuid4
 
 from holdfast.core.errors import InvalidInput
-from holdfast.teams.contract import Letter
+from holdfast.teams.contract import TeamMessage
 
 MAX_TEXT = 1_000_000
 _HEAD = re.compile(r"A message from [^\n]* between the marks (?P<mark>[0-9a-f]{8})\.\n")
 
 
-def written(letter: Letter) -> str:
+def render_message(letter: TeamMessage) -> str:
     """The letter between marks that it cannot forge, since they are drawn anew each time."""
     mark = secrets.token_hex(4)
     who = "somebody outside the teams" if letter.sender == "external" else f"the team {letter.sender!r}"
@@ -25,7 +25,7 @@ def written(letter: Letter) -> str:
     return "\n".join(lines)
 
 
-def letter_in(text: str) -> str:
+def extract_message(text: str) -> str:
     """The words of a letter in a text as a member read it; the text itself where it is none."""
     head = _HEAD.match(text)
     if head is None:

@@ -16,23 +16,23 @@ from holdfast.core import Clock, Outcome, SessionId, Value
 from holdfast.core.errors import SessionExists, SessionNotFound
 from holdfast.core.events import (
     AnyEvent,
-    LetterLeft,
-    LetterSettled,
-    NoticeLeft,
+    MessageQueued,
+    MessageSettled,
+    NoticeQueued,
     NoticesDelivered,
-    Recorded,
+    RecordedEvent,
     SessionOpened,
 )
-from holdfast.store import Store, open_when_free
-from holdfast.teams.contract import Letter
-from holdfast.teams.errors import way_out
+from holdfast.store import Store, open_when_released
+from holdfast.teams.contract import TeamMessage
+from holdfast.teams.errors import with_recovery_hint
 from holdfast.teams.pairs import Pair
 
 LEASE_SECONDS = 10.0
 _PREFIX = "mail "
 
 
-class Postbox:
+class PairLog:
     """What lies between the two of a pair."""
 
     def __init__(self, pair: Pair, *, store: Store, folder: str) -> None:
@@ -55,29 +55,29 @@ class Postbox:
         try:
             journal = await self._store.create(opened, session=self._session)
         except SessionExists:
-            with way_out(self._session):
-                journal = await open_when_free(self._store, self._session, timeout_seconds=LEASE_SECONDS)
+            with with_recovery_hint(self._session):
+                journal = await open_when_released(self._store, self._session, timeout_seconds=LEASE_SECONDS)
         try:
             await journal.append(event)
         finally:
             await journal.release()
 
-    async def read(self) -> Sequence[Recorded]:
+    async def read(self) -> Sequence[RecordedEvent]:
         """Everything ever recorded, oldest first."""
         try:
-            with way_out(self._session):
+            with with_recovery_hint(self._session):
                 return await self._store.read(self._session)
         except SessionNotFound:
             return ()
 
 
-async def postboxes(store: Store, folder: str) -> list[Postbox]:
+async def postboxes(store: Store, folder: str) -> list[PairLog]:
     """Every postbox of a company, the longest unused first."""
     pairs = [
         Pair.read(line.description.removeprefix(_PREFIX))
         for line in await store.sessions(folder=_place(folder))
     ]
-    return [Postbox(pair, store=store, folder=folder) for pair in reversed(pairs) if pair is not None]
+    return [PairLog(pair, store=store, folder=folder) for pair in reversed(pairs) if pair is not None]
 
 
 def _place(folder: str) -> str:
@@ -99,10 +99,10 @@ class Notice(Value):
     delivered_ms: int = 0
 
 
-class Mailbox:
+class Notices:
     """Leaves, hands over and lists word for one pair."""
 
-    def __init__(self, postbox: Postbox, *, clock: Clock) -> None:
+    def __init__(self, postbox: PairLog, *, clock: Clock) -> None:
         self._postbox = postbox
         self._clock = clock
 
@@ -111,7 +111,7 @@ class Mailbox:
         now = self._clock.now_ms()
         notice = Notice(id=str(uuid4()), text=text, left_ms=now, expires_ms=now + round(ttl_days * DAY_MS))
         await self._postbox.put(
-            NoticeLeft(
+            NoticeQueued(
                 notice=notice.id,
                 text=text,
                 principal=self._postbox.pair.principal,
@@ -125,7 +125,7 @@ class Mailbox:
         found: dict[str, Notice] = {}
         for entry in await self._postbox.read():
             match entry.event:
-                case NoticeLeft() as left:
+                case NoticeQueued() as left:
                     found[left.notice] = Notice(
                         id=left.notice, text=left.text, left_ms=entry.at_ms, expires_ms=left.expires_ms
                     )
@@ -153,49 +153,49 @@ class Mailbox:
 class Sent(Value):
     """A letter that was sent, and what became of it; None while it is on its way."""
 
-    letter: Letter
+    letter: TeamMessage
     sent_ms: int
     outcome: Outcome | None = None
 
 
-class Outbox:
+class QueuedMessages:
     """Keeps, settles and lists the letters of one pair."""
 
-    def __init__(self, postbox: Postbox) -> None:
+    def __init__(self, postbox: PairLog) -> None:
         self._postbox = postbox
 
-    async def keep(self, letter: Letter) -> None:
+    async def keep(self, letter: TeamMessage) -> None:
         """Take a letter in; durable when it returns. One that is known is not taken in again."""
         if letter.id not in {each.letter.id for each in await self.letters()}:
-            left = LetterLeft(
+            left = MessageQueued(
                 message=letter.id, text=letter.text, principal=letter.principal, hops=letter.hops
             )
             await self._postbox.put(left)
 
     async def settle(self, message: str, outcome: Outcome) -> None:
         """Record the receipt of a letter."""
-        await self._postbox.put(LetterSettled(message=message, outcome=outcome))
+        await self._postbox.put(MessageSettled(message=message, outcome=outcome))
 
     async def letters(self) -> list[Sent]:
         """Everything ever sent, oldest first."""
-        left: dict[str, tuple[LetterLeft, int]] = {}
+        left: dict[str, tuple[MessageQueued, int]] = {}
         settled: dict[str, Outcome] = {}
         for entry in await self._postbox.read():
-            if isinstance(entry.event, LetterLeft):
+            if isinstance(entry.event, MessageQueued):
                 left[entry.event.message] = entry.event, entry.at_ms
-            elif isinstance(entry.event, LetterSettled):
+            elif isinstance(entry.event, MessageSettled):
                 settled[entry.event.message] = entry.event.outcome
         return [
             Sent(letter=self._letter(event), sent_ms=at_ms, outcome=settled.get(message))
             for message, (event, at_ms) in left.items()
         ]
 
-    async def waiting(self) -> list[Letter]:
+    async def waiting(self) -> list[TeamMessage]:
         """Letters without a receipt, oldest first."""
         return [each.letter for each in await self.letters() if each.outcome is None]
 
-    def _letter(self, left: LetterLeft) -> Letter:
-        return Letter(
+    def _letter(self, left: MessageQueued) -> TeamMessage:
+        return TeamMessage(
             id=left.message,
             text=left.text,
             sender=self._postbox.pair.sender,

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Literal
 
-from holdfast.core import Clock, SessionId, counted
+from holdfast.core import Clock, SessionId, pluralize
 from holdfast.teams.contract import Member
 from holdfast.teams.errors import PoolFull
 
@@ -139,7 +139,7 @@ class Pool:
         except TimeoutError:
             self._pass_on(waiter)
             raise PoolFull(
-                f"all {counted(self._limit, 'member')} are busy, and none was free within {counted(self._queue_seconds, 'second')}",
+                f"all {pluralize(self._limit, 'member')} are busy, and none was free within {pluralize(self._queue_seconds, 'second')}",
                 hint="ask again later, or raise max_processes in the roster",
             ) from None
         except asyncio.CancelledError:

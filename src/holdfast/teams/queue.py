@@ -7,18 +7,18 @@ from typing import Any
 from holdfast.core import Clock, Error
 from holdfast.core.errors import JournalDamaged
 from holdfast.store import Store
-from holdfast.teams.contract import Letter, Reply
+from holdfast.teams.contract import TeamMessage, TeamReply
 from holdfast.teams.conversations import Conversations
-from holdfast.teams.dispatch import Delivery, Errands
-from holdfast.teams.in_flight import Flight, FlightReport, Flights, report
-from holdfast.teams.pair_log import Mailbox, Outbox, Postbox, Sent, postboxes
+from holdfast.teams.dispatch import BackgroundTasks, Dispatcher
+from holdfast.teams.in_flight import InFlight, InFlightTable, MessageStatus, report
+from holdfast.teams.pair_log import Notices, PairLog, QueuedMessages, Sent, postboxes
 from holdfast.teams.pairs import Pair
 
 PASSING = frozenset(["session-held", "pool-full"])
 """Why a letter was not delivered this time, and may be the next."""
 
 
-class PostOffice:
+class MessageQueue:
     """Takes letters in, has them delivered, and keeps their receipts."""
 
     def __init__(
@@ -28,9 +28,9 @@ class PostOffice:
         folder: str,
         clock: Clock,
         conversations: Conversations,
-        delivery: Delivery,
-        flights: Flights,
-        errands: Errands,
+        delivery: Dispatcher,
+        flights: InFlightTable,
+        errands: BackgroundTasks,
     ) -> None:
         self._store = store
         self._folder = folder
@@ -40,13 +40,13 @@ class PostOffice:
         self._flights = flights
         self._errands = errands
 
-    def mailbox(self, pair: Pair) -> Mailbox:
+    def mailbox(self, pair: Pair) -> Notices:
         """Where word for a pair is left."""
-        return Mailbox(self._postbox(pair), clock=self._clock)
+        return Notices(self._postbox(pair), clock=self._clock)
 
-    async def send(self, letter: Letter, pair: Pair) -> FlightReport:
+    async def send(self, letter: TeamMessage, pair: Pair) -> MessageStatus:
         """Take a letter in, durably, and have it delivered."""
-        await Outbox(self._postbox(pair)).keep(letter)
+        await QueuedMessages(self._postbox(pair)).keep(letter)
         return report(self._post(letter, pair))
 
     async def take_up(self, teams: set[str]) -> int:
@@ -54,7 +54,7 @@ class PostOffice:
         found = 0
         for box in await postboxes(self._store, self._folder):
             try:
-                waiting = await Outbox(box).waiting() if box.pair.receiver in teams else ()
+                waiting = await QueuedMessages(box).waiting() if box.pair.receiver in teams else ()
             except JournalDamaged:
                 continue  # `Discovery` tells of it
             for letter in waiting:
@@ -62,9 +62,9 @@ class PostOffice:
                 found += 1
         return found
 
-    async def report(self, pair: Pair) -> list[FlightReport]:
+    async def report(self, pair: Pair) -> list[MessageStatus]:
         """What became of the letters of a pair: those nobody waits for, and those this process knows; oldest first."""
-        sent = await Outbox(self._postbox(pair)).letters()
+        sent = await QueuedMessages(self._postbox(pair)).letters()
         history = await self._conversations.history(pair) if sent else None
         known = {
             each.letter.id: _report(each, pair, history.reply_to(each.letter) if history else None)
@@ -72,13 +72,13 @@ class PostOffice:
         }
         return list((known | {each.message: each for each in self._flights.of(pair)}).values())
 
-    def _post(self, letter: Letter, pair: Pair) -> Flight:
+    def _post(self, letter: TeamMessage, pair: Pair) -> InFlight:
         flight = self._flights.begin(letter, pair)
         flight.task = self._errands.start(self._deliver(flight))
         return flight
 
-    async def _deliver(self, flight: Flight) -> Reply:
-        outbox = Outbox(self._postbox(flight.pair))
+    async def _deliver(self, flight: InFlight) -> TeamReply:
+        outbox = QueuedMessages(self._postbox(flight.pair))
         try:
             reply = await self._delivery.bring(flight, self.mailbox(flight.pair))
         except asyncio.CancelledError:
@@ -89,8 +89,8 @@ class PostOffice:
             await _wholly(outbox.settle(flight.letter.id, reply.outcome))
         return reply
 
-    def _postbox(self, pair: Pair) -> Postbox:
-        return Postbox(pair, store=self._store, folder=self._folder)
+    def _postbox(self, pair: Pair) -> PairLog:
+        return PairLog(pair, store=self._store, folder=self._folder)
 
 
 async def _wholly(writing: Coroutine[Any, Any, None]) -> None:
@@ -103,8 +103,8 @@ async def _wholly(writing: Coroutine[Any, Any, None]) -> None:
         raise
 
 
-def _report(sent: Sent, pair: Pair, answer: Reply | None) -> FlightReport:
-    flight = Flight(sent.letter, pair)
+def _report(sent: Sent, pair: Pair, answer: TeamReply | None) -> MessageStatus:
+    flight = InFlight(sent.letter, pair)
     if sent.outcome is not None:
-        flight.end(answer or Reply(outcome=sent.outcome))
+        flight.end(answer or TeamReply(outcome=sent.outcome))
     return report(flight)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from holdfast.core import Value, is_success
-from holdfast.teams.history import Correspondence, Posted
+from holdfast.teams.history import HistoryTurn, PairHistory
 from holdfast.teams.pairs import Pair
 
 
@@ -26,7 +26,7 @@ class PairFigures(Value):
     last_ms: int
 
 
-class CompanyFigures(Value):
+class TeamsStats(Value):
     """All pairs together, and each, the busiest first."""
 
     pairs: tuple[PairFigures, ...]
@@ -40,15 +40,15 @@ class CompanyFigures(Value):
 
 
 def company_figures(
-    histories: Iterable[tuple[Pair, Correspondence]], *, damaged: Sequence[str] = ()
-) -> CompanyFigures:
+    histories: Iterable[tuple[Pair, PairHistory]], *, damaged: Sequence[str] = ()
+) -> TeamsStats:
     """The figures of these conversations."""
     pairs = sorted(
         (_of_pair(pair, history.turns, history.generation) for pair, history in histories if history.turns),
         key=lambda each: (-each.messages, each.pair),
     )
     messages = sum(each.messages for each in pairs)
-    return CompanyFigures(
+    return TeamsStats(
         pairs=tuple(pairs),
         messages=messages,
         failed=sum(each.failed for each in pairs),
@@ -59,7 +59,7 @@ def company_figures(
     )
 
 
-def _of_pair(pair: Pair, turns: Sequence[Posted], generations: int) -> PairFigures:
+def _of_pair(pair: Pair, turns: Sequence[HistoryTurn], generations: int) -> PairFigures:
     times = sorted(turn.ended.wall_seconds for turn in turns if turn.ended is not None)
     return PairFigures(
         pair=str(pair),

@@ -12,8 +12,8 @@ import msgspec
 
 from holdfast.core import ArgumentRoles, Call, Json, JsonObject, Performed, SessionId, Tool
 from holdfast.core.errors import HoldfastError, InvalidInput, ToolFailed
-from holdfast.teams.contract import Reply
-from holdfast.teams.in_flight import FlightReport
+from holdfast.teams.contract import TeamReply
+from holdfast.teams.in_flight import MessageStatus
 from holdfast.teams.pair_log import Notice
 
 GROUP = "teams"
@@ -21,7 +21,7 @@ MAX_SECONDS = 3600.0
 _NAMESPACE = UUID("6f3c2b7e-4d6a-5a0e-9a55-7d0c6a3b1c11")
 
 
-class Desk(Protocol):
+class AskDesk(Protocol):
     """What the tools need of the switchboard."""
 
     async def ask(
@@ -34,7 +34,7 @@ class Desk(Protocol):
         seconds: float | None = None,
         message: str | None = None,
         within: SessionId | None = None,
-    ) -> Reply:
+    ) -> TeamReply:
         """Ask a team and wait for its answer."""
         ...
 
@@ -47,7 +47,7 @@ class Desk(Protocol):
         thread: str = "",
         message: str | None = None,
         within: SessionId | None = None,
-    ) -> FlightReport:
+    ) -> MessageStatus:
         """Send a team a message and do not wait."""
         ...
 
@@ -58,10 +58,10 @@ class Desk(Protocol):
         ...
 
 
-class Colleagues:
+class TeamsToolset:
     """The other teams as a toolset of one session."""
 
-    def __init__(self, desk: Desk, *, team: str, within: SessionId) -> None:
+    def __init__(self, desk: AskDesk, *, team: str, within: SessionId) -> None:
         self._desk = desk
         self._team = team
         self._within = within

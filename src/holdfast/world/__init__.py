@@ -2,7 +2,7 @@
 
 from holdfast.world.contract import Hit, Stat, World
 from holdfast.world.folder.folder_world import FolderWorld
-from holdfast.world.folder.open_folder import TrustBook, open_folder, reopen_folder
+from holdfast.world.folder.open_folder import TrustedFolders, open_folder, reopen_folder
 from holdfast.world.folder.quota import Quota
 from holdfast.world.memory import MemoryWorld
 from holdfast.world.paths.locate import WorldPaths
@@ -27,7 +27,7 @@ __all__ = [
     "Restored",
     "StagedWorld",
     "Stat",
-    "TrustBook",
+    "TrustedFolders",
     "UndoJournal",
     "World",
     "WorldPaths",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from holdfast.core import Change, Clock, SystemClock
 from holdfast.core.globs import compile_pattern
 from holdfast.world.contract import NOT_EMPTY, NOTHING, Hit, Stat, as_bytes, fingerprint_of, tree_fingerprint
-from holdfast.world.folder.quota import Held, Meter, Quota
+from holdfast.world.folder.quota import Held, Quota, UsageMeter
 from holdfast.world.host_copy import HostCopying
 from holdfast.world.paths.names import is_within, parent_and_name, relative
 from holdfast.world.paths.protected import Protections
@@ -31,7 +31,7 @@ class MemoryWorld(HostCopying):
         self._files: dict[str, _File] = {}
         self._folders: dict[str, int] = {".": self._clock.now_ms()}
         self._protections = Protections()
-        self._meter = Meter(quota, self._count)
+        self._meter = UsageMeter(quota, self._count)
         for path, content in (files or {}).items():
             self.write(path, content)
 

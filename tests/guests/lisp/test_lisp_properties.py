@@ -10,7 +10,7 @@ from tests.guests.lisp.naive import Scope, evaluate
 from holdfast.core import Json, Returned
 from holdfast.guests.contract import GuestLimits
 from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Symbol, make_list
-from holdfast.guests.lisp.errors import Fault, LimitReached, Malformed
+from holdfast.guests.lisp.errors import LimitReached, LispError, Malformed
 from holdfast.guests.lisp.host_calls import LANGUAGE
 from holdfast.guests.lisp.json_bridge import to_json
 from holdfast.guests.lisp.lang.equality import Allowance, are_equal, canonical
@@ -150,7 +150,7 @@ def test_any_procedure_given_anything_ends_in_a_value_or_a_fault(name: str, argu
 
     try:
         finish(machine)
-    except Fault as fault:
+    except LispError as fault:
         assert fault.code, str(fault)  # noqa: PT017
     except LimitReached as limit:
         assert limit.limit in ("steps", "memory_bytes", "output_bytes")  # noqa: PT017
@@ -176,9 +176,9 @@ def test_any_form_is_refused_or_ends_in_a_value_or_a_fault(forms: list[Datum]) -
         finish(machine)
     except Malformed as fault:
         status = fault.code
-    except (Fault, LimitReached) as trouble:
+    except (LispError, LimitReached) as trouble:
         status = type(trouble).__name__
-    assert status in ("ended", "syntax-error", "Fault", "LimitReached")
+    assert status in ("ended", "syntax-error", "LispError", "LimitReached")
 
 
 SAVED = """

@@ -9,7 +9,7 @@ from tests.caching import cache_folder
 from tests.guests.wasi.running import KEY
 
 from holdfast.guests import Engine, Guest
-from holdfast.guests.wasi import Workers, wasi_engine
+from holdfast.guests.wasi import WorkerPool, wasi_engine
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,7 +25,7 @@ def cache() -> Path:
     folder = cache_folder("wasi")
 
     async def build() -> None:
-        workers = Workers(key=KEY, cache=folder)
+        workers = WorkerPool(key=KEY, cache=folder)
         await workers.prepare()
         await workers.close()
 

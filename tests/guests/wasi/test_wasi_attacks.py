@@ -6,7 +6,7 @@ import pytest
 from tests.guests.wasi.running import KEY, run
 from tests.guests.wasi.watched import attack, attacks, watched
 
-from holdfast.guests.wasi import Workers, wasi_engine
+from holdfast.guests.wasi import WorkerPool, wasi_engine
 
 ATTACKS = attacks()
 SHORT = (
@@ -23,7 +23,7 @@ MAX_GROWN_BYTES = 96 << 20
 
 async def survive(cache: Path, workspace: Path, code: str, *, crowd: int) -> None:
     """Run an attack beside a guest that must go on answering, and see that nothing got out."""
-    workers = Workers(key=KEY, cache=cache)
+    workers = WorkerPool(key=KEY, cache=cache)
     quiet_place = workspace.parent / "quiet"
     quiet_place.mkdir()
     target = wasi_engine(key=KEY, cache=cache, workspace=workspace, workers=workers)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.guests.wasi.running import KEY, run
 
-from holdfast.core.errors import EngineMissing, EngineUnready, GuestError
-from holdfast.guests.wasi import Workers, build_main, component, wasi_engine
+from holdfast.core.errors import EngineMissing, EngineNotBuilt, GuestError
+from holdfast.guests.wasi import WorkerPool, build_main, component, wasi_engine
 
 
 def proven(folder: Path, content: bytes = b"native code") -> Path:
@@ -83,11 +83,11 @@ async def test_a_built_component_is_used_as_it_is(cache: Path, workspace: Path) 
 
 async def test_what_is_not_built_or_not_ours_is_not_run_and_not_built_in_passing(tmp_path: Path) -> None:
     engine = wasi_engine(key=KEY, cache=tmp_path, workspace=tmp_path)
-    with pytest.raises(EngineUnready):
+    with pytest.raises(EngineNotBuilt):
         await run(engine.guest(), "1")
     component.image_path(tmp_path, component.component_name()).write_bytes(b"evil")
     component.proof_path(tmp_path, component.component_name()).write_bytes(b"0" * 64)
-    with pytest.raises(EngineUnready):
+    with pytest.raises(EngineNotBuilt):
         await run(engine.guest(), "1")
     assert component.image_path(tmp_path, component.component_name()).read_bytes() == b"evil"
     await engine.close()
@@ -152,7 +152,7 @@ async def test_a_builder_that_is_killed_is_told_as_that_and_leaves_nothing(
 @pytest.mark.timeout(900)
 async def test_two_processes_build_one_component(tmp_path: Path) -> None:
     told: list[str] = []
-    both = [Workers(key=KEY, cache=tmp_path, progress=told.append) for _ in range(2)]
+    both = [WorkerPool(key=KEY, cache=tmp_path, progress=told.append) for _ in range(2)]
     await asyncio.gather(*(workers.prepare() for workers in both))
     assert [line for line in told if "ready" in line] == ["the sandbox is ready"]
     for workers in both:
@@ -164,7 +164,7 @@ async def test_two_processes_build_one_component(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 async def test_a_damaged_component_is_built_anew_and_a_cancelled_build_leaves_nothing(tmp_path: Path) -> None:
     begun = asyncio.Event()
-    workers = Workers(key=KEY, cache=tmp_path, progress=lambda _: begun.set())
+    workers = WorkerPool(key=KEY, cache=tmp_path, progress=lambda _: begun.set())
     building = asyncio.create_task(workers.prepare())
     await begun.wait()
     building.cancel()
@@ -176,7 +176,7 @@ async def test_a_damaged_component_is_built_anew_and_a_cancelled_build_leaves_no
     component.image_path(tmp_path, component.component_name()).write_bytes(b"evil")
     engine = wasi_engine(key=KEY, cache=tmp_path, workspace=tmp_path)
     guest = engine.guest()
-    with pytest.raises(EngineUnready) as unready:
+    with pytest.raises(EngineNotBuilt) as unready:
         await run(guest, "1")
     await unready.value.make_ready()
     assert (await run(guest, "1")).value == 1

@@ -7,7 +7,7 @@ import pytest
 from tests.guests.wasi.running import KEY, run
 
 from holdfast.guests import Guest
-from holdfast.guests.wasi import Workers, wasi_engine
+from holdfast.guests.wasi import WorkerPool, wasi_engine
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ async def test_nothing_outside_the_workspace_can_be_opened(guest: Guest, path: s
 
 
 async def test_a_file_of_another_session_cannot_be_reached(cache: Path, tmp_path: Path) -> None:
-    workers = Workers(key=KEY, cache=cache)
+    workers = WorkerPool(key=KEY, cache=cache)
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     for folder in (mine, theirs):
         folder.mkdir()

@@ -7,7 +7,7 @@ from tests.guests.wasi.running import KEY, run
 
 from holdfast.core.errors import SnapshotRefused
 from holdfast.guests import Engine, Guest
-from holdfast.guests.wasi import Workers, wasi_engine
+from holdfast.guests.wasi import WorkerPool, wasi_engine
 
 DEFINITIONS = """
 import collections, dataclasses, enum, json as text
@@ -143,7 +143,7 @@ async def test_what_is_too_big_to_keep_is_named_and_the_rest_is_kept(engine: Eng
 async def test_only_so_many_idle_guests_hold_a_process_and_the_others_lose_nothing(
     cache: Path, workspace: Path
 ) -> None:
-    workers = Workers(key=KEY, cache=cache, max_idle=2)
+    workers = WorkerPool(key=KEY, cache=cache, max_idle=2)
     engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, workers=workers)
     guests = [engine.guest() for _ in range(5)]
     for number, guest in enumerate(guests):

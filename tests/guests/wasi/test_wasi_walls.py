@@ -10,7 +10,7 @@ from tests.guests.wasi.running import KEY, run
 import holdfast.process.landlock as landlock
 import holdfast.process.seccomp_profiles as seccomp_profiles
 from holdfast.guests import Engine, Guest
-from holdfast.guests.wasi import Workers, wasi_engine
+from holdfast.guests.wasi import WorkerPool, wasi_engine
 
 
 async def test_a_worker_has_no_environment_no_privileges_and_its_own_descriptors_only(guest: Guest) -> None:
@@ -85,7 +85,7 @@ async def test_processes_that_were_killed_between_runs_are_replaced(engine: Engi
 
 
 async def test_many_guests_are_started_at_once(cache: Path, workspace: Path) -> None:
-    workers = Workers(key=KEY, cache=cache)
+    workers = WorkerPool(key=KEY, cache=cache)
     engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, workers=workers)
     ended = await asyncio.gather(*(run(engine.guest(), f"{number}") for number in range(8)))
     assert [run.value for run in ended] == list(range(8))

@@ -15,7 +15,7 @@ QUIET_SECONDS = 0.15
 """How much silence a key needs around it. Typing, pasting and key repeat are all faster."""
 
 
-class KeyGuard:
+class AccidentGuard:
     """Watches the keys after a question appeared, and lets one through when it was surely meant."""
 
     def __init__(self, clock: Clock) -> None:
@@ -47,7 +47,7 @@ INTERRUPT, LEAVE, SUSPEND = "\x03", "\x04", "\x1a"
 _ENTER = ("\r", "\n")
 
 
-class Attention:
+class KeyInput:
     """Takes keys in, and gives out what was surely meant."""
 
     def __init__(self, clock: Clock, console: Console, *, is_by_line: bool) -> None:
@@ -63,7 +63,7 @@ class Attention:
 
     def begin(self) -> None:
         """The question appears at this moment: nothing that was typed before it is an answer."""
-        self._guard = KeyGuard(self._clock)
+        self._guard = AccidentGuard(self._clock)
         self._appeared = self._ticked = self._clock.monotonic()
 
     def press(self, key: str) -> None:

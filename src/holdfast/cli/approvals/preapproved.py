@@ -6,7 +6,7 @@ from holdfast.core import Escalation, Needs, Outcome, Response
 from holdfast.session import Approver, Session
 
 
-class Beforehand:
+class PreApproved:
     """Answers what the named rules ask about, and nothing else."""
 
     def __init__(self, session: Session, rules: Collection[str]) -> None:

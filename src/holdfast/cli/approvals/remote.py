@@ -10,15 +10,28 @@ from pathlib import Path
 
 from holdfast.cli.approvals.view import show_escalation
 from holdfast.cli.exit_codes import OK
-from holdfast.cli.open_store import opened_store
+from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console, visible
 from holdfast.core import PERSON, Escalation, EscalationId, Response, SessionId, SystemClock, encode
 from holdfast.core.errors import EscalationUnknown, InvalidInput, SessionHeld
-from holdfast.core.events import EscalationAnswered, EscalationExpired, EscalationOpened, GrantGiven, Recorded
-from holdfast.core.projection import effective
-from holdfast.gate import Escalations, ForeignRequest, answer_foreign, grant_for, requests_in, standing_rule
+from holdfast.core.events import (
+    EscalationAnswered,
+    EscalationExpired,
+    EscalationOpened,
+    GrantGiven,
+    RecordedEvent,
+)
+from holdfast.core.projection import without_rewound
+from holdfast.gate import (
+    Escalations,
+    ExternalRequest,
+    answer_foreign,
+    grant_description,
+    grant_for,
+    requests_in,
+)
 from holdfast.session import Status
-from holdfast.store import EmbeddedStore, Home, replace_private
+from holdfast.store import Home, SqliteStore, replace_private
 
 
 def show_requests(folder: Path, console: Console, *, is_json: bool) -> None:
@@ -50,7 +63,7 @@ async def answer_in(folder: Path, wanted: str | None, console: Console, response
     return OK
 
 
-def _requests(folder: Path) -> list[ForeignRequest]:
+def _requests(folder: Path) -> list[ExternalRequest]:
     if not folder.is_dir():
         raise InvalidInput(
             f"{str(folder)!r} is no folder", hint="name the folder that the other program waits in"
@@ -58,7 +71,7 @@ def _requests(folder: Path) -> list[ForeignRequest]:
     return requests_in(folder)
 
 
-def _show(request: ForeignRequest, console: Console) -> None:
+def _show(request: ExternalRequest, console: Console) -> None:
     console.print(visible(f"{request.escalation_id}  {request.server_name}.{request.tool_name}"))
     for name, value in request.arguments.items():
         shown = value if isinstance(value, str) else encode(value).decode()
@@ -84,7 +97,7 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
         if response.scope != "once":
             raise InvalidInput("other programs take a yes for once only", hint="leave --for out")
         return await answer_in(arguments.folder, arguments.escalation, console, response)
-    async with opened_store() as (home, store):
+    async with open_store() as (home, store):
         session, escalation = _chosen(await waiting(store, arguments.session), arguments.escalation)
         if not show_escalation(console, escalation) and response.verdict == "approve" and not arguments.whole:
             raise InvalidInput(
@@ -115,7 +128,7 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
     return OK
 
 
-async def waiting(store: EmbeddedStore, reference: str | None = None) -> list[tuple[SessionId, Escalation]]:
+async def waiting(store: SqliteStore, reference: str | None = None) -> list[tuple[SessionId, Escalation]]:
     """Everything that waits for a person, in one session or in all."""
     if reference is not None:
         sessions = [await store.find(reference)]
@@ -124,9 +137,9 @@ async def waiting(store: EmbeddedStore, reference: str | None = None) -> list[tu
     return [(session, each) for session in sessions for each in _open(await store.read(session))]
 
 
-def _open(recorded: Sequence[Recorded]) -> list[Escalation]:
+def _open(recorded: Sequence[RecordedEvent]) -> list[Escalation]:
     found: dict[str, Escalation] = {}
-    for entry in effective(recorded):
+    for entry in without_rewound(recorded):
         match event := entry.event:
             case EscalationOpened():
                 found[event.escalation.id] = event.escalation
@@ -138,7 +151,7 @@ def _open(recorded: Sequence[Recorded]) -> list[Escalation]:
 
 
 def _show_rule(console: Console, escalation: Escalation) -> None:
-    rule = standing_rule(escalation)
+    rule = grant_description(escalation)
     if not rule:
         raise InvalidInput(
             "where this leads cannot be told, so a yes to it holds once", hint="leave --for out"
@@ -167,7 +180,7 @@ def _write(home: Home, session: SessionId, escalation: Escalation, response: Res
     replace_private(home.escalations(session) / f"response-{escalation.id}.json", content)
 
 
-async def _heard(store: EmbeddedStore, session: SessionId, id: EscalationId, response: Response) -> str:
+async def _heard(store: SqliteStore, session: SessionId, id: EscalationId, response: Response) -> str:
     """What became of an answer by file, from the journal of the process that holds the session."""
     for _ in range(_LOOKS):
         for entry in await store.read(session):

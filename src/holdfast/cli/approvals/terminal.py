@@ -8,14 +8,14 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 import msgspec
 
-from holdfast.cli.approvals.key_guard import INTERRUPT, LEAVE, SUSPEND, Attention
+from holdfast.cli.approvals.key_guard import INTERRUPT, LEAVE, SUSPEND, KeyInput
 from holdfast.cli.approvals.text import amount_of, choices, exact_call, is_question, response_of
 from holdfast.cli.approvals.view import show_choices, show_escalation, show_waiting
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.keyboard import Keyboard, RawKeyboard
-from holdfast.cli.terminal.progress import covered
+from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.core import Clock, Escalation, Json, Response, SystemClock
-from holdfast.gate import MOST_AMOUNT
+from holdfast.gate import MAX_AMOUNT
 from holdfast.session import Session
 
 TICK_SECONDS = 0.03
@@ -52,7 +52,7 @@ class TerminalApprover:
 
     async def __call__(self, escalation: Escalation) -> Response | None:
         async with self._taken():
-            with covered():
+            with progress_hidden():
                 return await self._ask(escalation)
 
     async def _ask(self, escalation: Escalation) -> Response | None:
@@ -71,7 +71,7 @@ class TerminalApprover:
                     words = await self._keyboard.line("how many times, this one included> ")
                     if (amount := amount_of((words or "").strip())) is not None:
                         return Response(verdict="approve", scope="times", amount=amount)
-                    self._console.say(f"  that is no number from 1 to {MOST_AMOUNT:,}; nothing was answered")
+                    self._console.say(f"  that is no number from 1 to {MAX_AMOUNT:,}; nothing was answered")
                 case "1":
                     words = await self._keyboard.line("your answer> ")
                     if words and words.strip():
@@ -116,7 +116,7 @@ class TerminalApprover:
 
     async def _said_of(self, escalation: Escalation, *, is_edited: bool) -> str:
         """A digit that was surely meant, or a command line."""
-        attention = Attention(self._clock, self._console, is_by_line=self._keyboard.is_by_line)
+        attention = KeyInput(self._clock, self._console, is_by_line=self._keyboard.is_by_line)
         with self._keyboard.listening(attention.press):
             digits = self._show(escalation, is_edited=is_edited)
             attention.begin()

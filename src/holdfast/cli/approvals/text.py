@@ -14,13 +14,13 @@ from holdfast.core import (
     Scope,
     Target,
     UrlTarget,
-    counted,
     encode,
-    on_one_line,
-    visible,
+    escape_invisible,
+    escape_to_one_line,
+    pluralize,
 )
 from holdfast.core.errors import HoldfastError
-from holdfast.gate import MOST_AMOUNT, standing_rule
+from holdfast.gate import MAX_AMOUNT, grant_description
 from holdfast.session import ASK_PERSON, Session
 
 MAX_LINES = 40
@@ -61,24 +61,24 @@ def what_happens(escalation: Escalation) -> str:
         f"{_VERBS[target.role]} {_name(target)}" for target in escalation.targets if target.role in _VERBS
     ]
     if not deeds:
-        return f"The agent wants to call {on_one_line(call.operation)}"
+        return f"The agent wants to call {escape_to_one_line(call.operation)}"
     return f"The agent wants to {' and '.join(dict.fromkeys(deeds))}"
 
 
 def exact_call(call: Call, session: Session | None = None) -> list[str]:
     """The call as it would be made: a diff where a file would be written, else the arguments."""
     if call.operation == ASK_PERSON.name:
-        return visible(str(call.arguments.get("question", ""))).splitlines()
-    lines = [on_one_line(call.operation)]
+        return escape_invisible(str(call.arguments.get("question", ""))).splitlines()
+    lines = [escape_to_one_line(call.operation)]
     for name, value in call.arguments.items():
         shown = value if isinstance(value, str) else encode(value).decode()
-        first, *rest = visible(shown).split("\n")
-        lines += [f"  {on_one_line(name)}: {first}", *(f"    {line}" for line in rest)]
+        first, *rest = escape_invisible(shown).split("\n")
+        lines += [f"  {escape_to_one_line(name)}: {first}", *(f"    {line}" for line in rest)]
     diff = _diff(call, session)
     return lines if diff is None else [*lines[:2], *(f"  {line}" for line in diff)]
 
 
-def shortened(lines: Sequence[str], room: int = MAX_LINES) -> tuple[list[str], bool]:
+def fit_lines(lines: Sequence[str], room: int = MAX_LINES) -> tuple[list[str], bool]:
     """As much as there is room for, and whether that is all of it."""
     is_whole = len(lines) <= room and all(len(line) <= MAX_LINE_CHARACTERS for line in lines)
     if is_whole:
@@ -89,14 +89,14 @@ def shortened(lines: Sequence[str], room: int = MAX_LINES) -> tuple[list[str], b
     ]
     return [
         *kept,
-        f"... {counted(len(lines), 'line')} in all, too long to show here (9 shows all of it)",
+        f"... {pluralize(len(lines), 'line')} in all, too long to show here (9 shows all of it)",
     ], False
 
 
 def why_it_asks(escalation: Escalation) -> str:
     """The reason, the rule and where it stands."""
     decision = escalation.decision
-    return f"{visible(decision.reason)} (rule {visible(decision.rule)}, {visible(decision.source or 'built-in')})"
+    return f"{escape_invisible(decision.reason)} (rule {escape_invisible(decision.rule)}, {escape_invisible(decision.source or 'built-in')})"
 
 
 def where_from(escalation: Escalation) -> str:
@@ -105,7 +105,8 @@ def where_from(escalation: Escalation) -> str:
     if not labels:
         return f"the agent itself, in turn {escalation.call.turn}: nothing of it was said or read before"
     return "; ".join(
-        on_one_line(label.source) + ("" if label.is_trusted else " (not your words)") for label in labels
+        escape_to_one_line(label.source) + ("" if label.is_trusted else " (not your words)")
+        for label in labels
     )
 
 
@@ -130,14 +131,14 @@ def cost_so_far(session: Session) -> str:
     """What the session has spent."""
     spent = session.budget.spent
     cost = "cost unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
-    return f"{spent.tokens:,} tokens, {cost}, {counted(spent.calls, 'call')}"
+    return f"{spent.tokens:,} tokens, {cost}, {pluralize(spent.calls, 'call')}"
 
 
 def choices(escalation: Escalation, *, is_whole: bool, is_edited: bool) -> list[tuple[str, str]]:
     """What may be chosen by which digit. What could not be shown in full cannot be allowed for always."""
     if is_question(escalation):
         return [("1", "answer"), ("6", "do not answer")]
-    can_stand = not is_edited and bool(standing_rule(escalation))
+    can_stand = not is_edited and bool(grant_description(escalation))
     yes = [
         (digit, words)
         for digit, scope, words in _SCOPES
@@ -157,17 +158,17 @@ def response_of(digit: str, arguments: dict[str, Json] | None) -> Response:
 def amount_of(text: str) -> int | None:
     """How many times or minutes a yes is for; None where the text does not say."""
     number = int(text) if re.fullmatch(r"[0-9]{1,7}", text) else 0
-    return number if 1 <= number <= MOST_AMOUNT else None
+    return number if 1 <= number <= MAX_AMOUNT else None
 
 
 def _name(target: Target) -> str:
     match target:
         case PathTarget():
-            return on_one_line(target.location.real or target.location.given)
+            return escape_to_one_line(target.location.real or target.location.given)
         case UrlTarget():
-            return on_one_line(target.given)
+            return escape_to_one_line(target.given)
         case _:
-            return on_one_line(target.value)
+            return escape_to_one_line(target.value)
 
 
 def _diff(call: Call, session: Session | None) -> list[str] | None:
@@ -187,4 +188,4 @@ def _diff(call: Call, session: Session | None) -> list[str] | None:
     changed = difflib.unified_diff(
         before.split("\n"), content.split("\n"), "as it is", "as it would be", lineterm=""
     )
-    return [visible(line) for line in changed]
+    return [escape_invisible(line) for line in changed]

@@ -7,16 +7,16 @@ from holdfast.cli.approvals.text import (
     can_be_undone,
     cost_so_far,
     exact_call,
+    fit_lines,
     is_question,
-    shortened,
     what_happens,
     where_from,
     why_it_asks,
 )
 from holdfast.cli.terminal.console import Console, visible
-from holdfast.cli.terminal.wrap import cells
+from holdfast.cli.terminal.wrap import cell_width
 from holdfast.core import Escalation
-from holdfast.gate import standing_rule
+from holdfast.gate import grant_description
 from holdfast.session import Session
 
 BELOW_THE_CALL = 20
@@ -25,7 +25,7 @@ BELOW_THE_CALL = 20
 
 def show_escalation(console: Console, escalation: Escalation, session: Session | None = None) -> bool:
     """What will happen, the exact call, and why it asks; returns whether all of it could be shown."""
-    lines, is_whole = shortened(exact_call(escalation.call, session))
+    lines, is_whole = fit_lines(exact_call(escalation.call, session))
     console.say()
     console.say(f"  {what_happens(escalation)}", "ask", folds=True)
     for line in lines:
@@ -46,7 +46,7 @@ def _scrolls(lines: Sequence[str], console: Console) -> bool:
     """Whether what stands above these lines is no longer on the screen when everything below them is."""
     if console.screen is None:
         return False
-    height = sum(1 + cells(f"    {line}") // console.screen.columns for line in lines)
+    height = sum(1 + cell_width(f"    {line}") // console.screen.columns for line in lines)
     return height + BELOW_THE_CALL > console.screen.lines
 
 
@@ -67,7 +67,7 @@ def show_choices(
     """What may be said, digit by digit, and what a standing yes would cover."""
     standing = [digit for digit, _ in offered if digit in STANDING]
     if standing:
-        rule = visible(standing_rule(escalation))
+        rule = visible(grant_description(escalation))
         console.say(f"  a standing yes ({', '.join(standing)}) covers: {rule}", folds=True)
     for digit, words in offered:
         console.say(f"    {digit}  {words}")

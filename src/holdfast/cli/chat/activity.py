@@ -3,7 +3,7 @@
 import time
 
 from holdfast.cli.terminal.progress import Progress
-from holdfast.core.errors import EngineUnready
+from holdfast.core.errors import EngineNotBuilt
 from holdfast.core.events import (
     CallIntended,
     CallSettled,
@@ -14,7 +14,7 @@ from holdfast.core.events import (
     ModelFailed,
     ModelReplied,
     Noted,
-    Recorded,
+    RecordedEvent,
     RunEnded,
     RunStarted,
     SessionRewound,
@@ -36,7 +36,7 @@ class Activity:
         self._since = time.monotonic()
         self._is_in_turn = False
 
-    def __call__(self, entry: Recorded) -> None:
+    def __call__(self, entry: RecordedEvent) -> None:
         match event := entry.event:
             case MessagePosted() | CodePosted() | TurnReopened():
                 self._is_in_turn = True
@@ -50,7 +50,7 @@ class Activity:
                 self.context_tokens = event.usage.input_tokens + event.usage.output_tokens
             case RunStarted() | Noted(code="engine-ready"):
                 self.doing = "runs code"
-            case Noted(code=EngineUnready.code):
+            case Noted(code=EngineNotBuilt.code):
                 self.doing = "builds the sandbox"
             case CallIntended():
                 self.doing = event.call.operation

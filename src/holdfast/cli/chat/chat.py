@@ -21,20 +21,20 @@ from holdfast.cli.terminal.line_editor import EditedLines, LineSource, PlainLine
 from holdfast.cli.terminal.progress import Progress
 from holdfast.cli.terminal.screen import LiveScreen, PlainScreen, Screen
 from holdfast.cli.terminal.status_line import status_line
-from holdfast.cli.terminal.wrap import shortened
+from holdfast.cli.terminal.wrap import ellipsize
 from holdfast.cli.views.narrator import Narrator
-from holdfast.cli.views.result import say_how_it_ended
+from holdfast.cli.views.result import print_outcome
 from holdfast.cli.views.session_log import SessionLog
-from holdfast.core import Outcome, Proposed, counted
+from holdfast.core import Outcome, Proposed, pluralize
 from holdfast.core.errors import HoldfastError
-from holdfast.core.events import ModelReplied, Recorded
+from holdfast.core.events import ModelReplied, RecordedEvent
 from holdfast.session import Session
 
 _LAST_TOUCHES_SECONDS = 2.0
 """The answer is on the screen before its turn is over: the files are kept after it, so that they can be gone back to."""
 
 
-class Talk:
+class Chat:
     """The transport of a person at a terminal."""
 
     name = "terminal"
@@ -206,7 +206,7 @@ class Talk:
                 self.screen.say(f"  hint: {error.hint}", folds=True)
         elif (outcome := turn.result()) is not None:
             if not isinstance(outcome, Proposed):
-                say_how_it_ended(outcome, self.screen)
+                print_outcome(outcome, self.screen)
             self._say_what_is_staged()
         if self.screen.is_plain and not self.queue:
             self.screen.say("  ready")  # who cannot see a spinner stop has to be told
@@ -221,7 +221,7 @@ class Talk:
                 folds=True,
             )
 
-    def _end_block(self, entry: Recorded) -> None:
+    def _end_block(self, entry: RecordedEvent) -> None:
         if isinstance(entry.event, ModelReplied):
             self._stream.end()
 
@@ -238,11 +238,11 @@ async def talk_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool
     if wants_plain(is_plain):
         plain = PlainScreen()
         lines = LineKeyboard(write=lambda text: print(text, end="", file=sys.stderr, flush=True))
-        talk = Talk(runtime=runtime, screen=plain, keyboard=lines)
+        talk = Chat(runtime=runtime, screen=plain, keyboard=lines)
         talk.source = PlainLines(plain, lines)
     else:
         screen = LiveScreen()
-        talk = Talk(runtime=runtime, screen=screen, keyboard=RawKeyboard())
+        talk = Chat(runtime=runtime, screen=screen, keyboard=RawKeyboard())
         history = runtime.home.root / "history"
         talk.source = EditedLines(screen, history=history, status=talk.status, words=COMMANDS.keys)
     welcome(talk.screen, session)
@@ -262,8 +262,8 @@ def welcome(screen: Screen, session: Session) -> None:
         folds=True,
     )
     asked = " ".join(visible(session.history()[-1].asked).split())
-    screen.say(f"  last asked: {shortened(asked, 60)}", "dim")
+    screen.say(f"  last asked: {ellipsize(asked, 60)}", "dim")
     if waiting := session.escalations():
-        screen.say(f"  waits for you: {counted(len(waiting), 'call')}", "ask")
+        screen.say(f"  waits for you: {pluralize(len(waiting), 'call')}", "ask")
     if staged := session.proposals():
         screen.say(f"  staged: {', '.join(proposal.path for proposal in staged)} (/diff shows)", "ask")

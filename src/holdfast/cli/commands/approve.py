@@ -14,7 +14,7 @@ from holdfast.cli.approvals.remote import answer, configure_answer
 from holdfast.cli.approvals.text import amount_of
 from holdfast.core import Response, Scope
 from holdfast.core.errors import InvalidInput
-from holdfast.gate import MOST_AMOUNT
+from holdfast.gate import MAX_AMOUNT
 
 WORKING = "tells it"
 
@@ -41,5 +41,5 @@ def _scope(text: str) -> tuple[Scope, int | None]:
         case ("times" | "minutes") as scope, _, number if (amount := amount_of(number)) is not None:
             return scope, amount
     raise InvalidInput(
-        f"{text!r} is no scope of a yes", hint=f"turn, session, times=N or minutes=N, up to {MOST_AMOUNT:,}"
+        f"{text!r} is no scope of a yes", hint=f"turn, session, times=N or minutes=N, up to {MAX_AMOUNT:,}"
     )

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.open_store import chosen_session, open_store
 from holdfast.cli.std_streams import columns
 from holdfast.cli.terminal.console import Console, visible
 from holdfast.cli.views.tables import audit_table
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Read the journal and print its audit view."""
     console = Console()
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         recorded = await store.read(await chosen_session(store, arguments.session))
     if arguments.stats:
         console.json(audit_stats(recorded))

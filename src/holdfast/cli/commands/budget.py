@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, opened_store
-from holdfast.cli.session_requests import run_errand
+from holdfast.cli.open_store import chosen_session, open_store
+from holdfast.cli.session_requests import send_control_request
 from holdfast.cli.terminal.console import Console
 from holdfast.core import DIMENSIONS, Limits, Nonconverged, SessionId
 from holdfast.core.errors import InvalidInput
-from holdfast.core.events import Recorded, TurnEnded
-from holdfast.core.projection import Reading, effective
-from holdfast.gate import Budget, Inbox, Purse, RaiseBudget
+from holdfast.core.events import RecordedEvent, TurnEnded
+from holdfast.core.projection import ReplayedHistory, without_rewound
+from holdfast.gate import Budget, ControlRequests, RaiseBudget, TreeBudgetFile
 from holdfast.session import Status
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, SqliteStore
 
 WORKING = "reads the journal"
 
@@ -42,14 +42,14 @@ async def run(arguments: argparse.Namespace) -> int:
     reference, amounts = arguments.session, arguments.amounts
     if reference is not None and "=" in reference:  # no session has a name like that
         reference, amounts = None, [reference, *amounts]
-    async with opened_store() as (home, store):
+    async with open_store() as (home, store):
         session = await chosen_session(store, reference)
         if arguments.action == "add":
             console.say(await _add(home, store, session, amounts))
         recorded = await store.read(session)
-    budget = Budget(Reading(recorded), turn_limits=Limits())
+    budget = Budget(ReplayedHistory(recorded), turn_limits=Limits())
     tree = _left_in_tree(home, recorded, session)
-    waiting = Inbox(home.inbox(session)).waiting()
+    waiting = ControlRequests(home.inbox(session)).waiting()
     if arguments.json:
         console.json(
             {
@@ -71,13 +71,15 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-async def _add(home: Home, store: EmbeddedStore, session: SessionId, amounts: list[str]) -> str:
+async def _add(home: Home, store: SqliteStore, session: SessionId, amounts: list[str]) -> str:
     """Raise the limits: in the journal, or where another process holds it, by asking that one. Tells what happened."""
     recorded = await store.read(session)
-    added = _added(amounts, Budget(Reading(recorded), turn_limits=Limits()).limits, _stopped_by(recorded))
-    if told := await run_errand(home, store, session, RaiseBudget(added=added)):
+    added = _added(
+        amounts, Budget(ReplayedHistory(recorded), turn_limits=Limits()).limits, _stopped_by(recorded)
+    )
+    if told := await send_control_request(home, store, session, RaiseBudget(added=added)):
         return told
-    is_code = bool(turns := Status(Reading(recorded)).turns) and turns[-1].is_code
+    is_code = bool(turns := Status(ReplayedHistory(recorded)).turns) and turns[-1].is_code
     name = (await store.summary(session)).name or session
     return f"added; a turn that ran out goes on with: holdfast {'exec --session' if is_code else '-r'} {name}"
 
@@ -111,16 +113,16 @@ _KINDS: dict[str, type[int] | type[float] | type[Decimal]] = dict.fromkeys(DIMEN
 }
 
 
-def _stopped_by(recorded: Sequence[Recorded]) -> str:
+def _stopped_by(recorded: Sequence[RecordedEvent]) -> str:
     """What the last turn ran out of: it may have been the limit of one turn, which no session's limits show."""
-    ends = [entry.event for entry in effective(recorded) if isinstance(entry.event, TurnEnded)]
+    ends = [entry.event for entry in without_rewound(recorded) if isinstance(entry.event, TurnEnded)]
     last = ends[-1].outcome if ends else None
     return last.dimension if isinstance(last, Nonconverged) and last.reason == "budget" else ""
 
 
-def _left_in_tree(home: Home, recorded: Sequence[Recorded], session: SessionId) -> dict[str, Decimal]:
+def _left_in_tree(home: Home, recorded: Sequence[RecordedEvent], session: SessionId) -> dict[str, Decimal]:
     """What a session and its forks have left together; empty where it has none, or no limits."""
-    purse = Purse(home.purse(recorded[0].session), session=session)
+    purse = TreeBudgetFile(home.purse(recorded[0].session), session=session)
     if not purse.is_readable or purse.sessions() < 2:
         return {}
     rooms = {dimension: purse.remaining(dimension) for dimension in DIMENSIONS}

@@ -32,12 +32,12 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _list_sessions(console: Console) -> int:
-    from holdfast.cli.open_store import opened_store
+    from holdfast.cli.open_store import open_store
     from holdfast.store import Home
 
     if not Home.default().database.exists():
         return exit_codes.OK  # pressing Tab makes no home
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         for summary in await store.sessions(limit=_RECENT):
             if summary.name:
                 console.print(summary.name)

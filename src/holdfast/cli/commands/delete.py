@@ -10,8 +10,8 @@ A tombstone stays that says that it was deleted, and when. Exit codes: 1 when th
 import argparse
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import opened_store
-from holdfast.cli.prompts import says_yes
+from holdfast.cli.open_store import open_store
+from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import Progress
 from holdfast.cli.views.session_table import first_words, sentence
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Ask, and delete."""
     console = Console()
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         summary = await store.summary(await store.find(arguments.session))
         if not arguments.yes:
             if not console.is_interactive:
@@ -37,7 +37,7 @@ async def run(arguments: argparse.Namespace) -> int:
             console.say(sentence(summary, SystemClock().now_ms()), folds=True)
             if summary.first_words:
                 console.say(f"it began with: {first_words(summary)}", folds=True)
-            if not await says_yes("delete it for good?", console):
+            if not await confirm("delete it for good?", console):
                 console.say("nothing was deleted")
                 return exit_codes.DENIED
         with Progress(lambda: "deletes it"):

@@ -19,11 +19,11 @@ from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_POLICY, FILES, TASK, DemoAnswers, demo_model
-from holdfast.cli.prompts import says_yes
+from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console, visible
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.tables import audit_table
-from holdfast.core import counted
+from holdfast.core import pluralize
 from holdfast.session import Session
 
 
@@ -94,7 +94,7 @@ async def _decide_proposals(session: Session, console: Console, is_asked: bool) 
         console.say("  Nobody is asked: the script `demo-answers` says /commit in your place.")
         await session.commit()
         return
-    await (session.commit() if await says_yes("make these changes?", console) else session.reject())
+    await (session.commit() if await confirm("make these changes?", console) else session.reject())
 
 
 def _show_record(session: Session, runtime: Runtime, console: Console, project: Path) -> None:
@@ -105,8 +105,8 @@ def _show_record(session: Session, runtime: Runtime, console: Console, project: 
     console.tell()
     spent = session.budget.spent
     console.tell(
-        f"Spent   {counted(spent.steps, 'reply', 'replies')}, {counted(spent.tokens, 'token')} (estimated: the model is a script), {counted(spent.calls, 'call')}, "
-        f"{counted(spent.bytes_written, 'byte')} staged, {spent.wall_seconds:.2f} s; cost 0",
+        f"Spent   {pluralize(spent.steps, 'reply', 'replies')}, {pluralize(spent.tokens, 'token')} (estimated: the model is a script), {pluralize(spent.calls, 'call')}, "
+        f"{pluralize(spent.bytes_written, 'byte')} staged, {spent.wall_seconds:.2f} s; cost 0",
         folds=True,
     )
     console.tell(f"Files   {project}")

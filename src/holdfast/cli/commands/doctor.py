@@ -14,7 +14,7 @@ from holdfast.cli import exit_codes
 from holdfast.cli.doctor import Finding, examine
 from holdfast.cli.std_streams import columns
 from holdfast.cli.terminal.console import Console, Tone, visible
-from holdfast.cli.terminal.wrap import wrapped
+from holdfast.cli.terminal.wrap import wrap
 from holdfast.store import Home
 
 WORKING = "looks at this machine"
@@ -57,9 +57,9 @@ def _tell(console: Console, finding: Finding) -> None:
     width = columns(otherwise=100)
     is_narrow = width < _INDENT + _LEAST_WIDTH
     indent = _NARROW_INDENT if is_narrow else _INDENT
-    lines = wrapped(visible(finding.told), width - indent)
+    lines = wrap(visible(finding.told), width - indent)
     if finding.fix and finding.state != "ok":
-        lines += wrapped(visible(f"fix: {finding.fix}"), width - indent)
+        lines += wrap(visible(f"fix: {finding.fix}"), width - indent)
     head = f"{mark}  {finding.part}"
     if not is_narrow:
         head = f"{head:<{_INDENT - 2}}  {lines.pop(0)}"

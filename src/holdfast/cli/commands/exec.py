@@ -16,14 +16,14 @@ from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.open_store import say_notices
-from holdfast.cli.prompts import is_trusted
+from holdfast.cli.prompts import ensure_trusted
 from holdfast.cli.terminal.console import Console, visible
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.result import report
 from holdfast.config import load_config
 from holdfast.core import Outcome
 from holdfast.core.errors import InvalidInput, SessionNotReady
-from holdfast.core.events import CodePosted, Recorded, RunEnded, RunParked
+from holdfast.core.events import CodePosted, RecordedEvent, RunEnded, RunParked
 from holdfast.session import Session
 from holdfast.store import Home
 
@@ -59,7 +59,7 @@ async def run(arguments: argparse.Namespace) -> int:
     if code is None and arguments.session is None:
         raise InvalidInput("there is no code to run", hint="name a file, or - for standard input")
     home = Home.default()
-    if not await is_trusted(arguments.workspace, home, console, is_given=arguments.trust):
+    if not await ensure_trusted(arguments.workspace, home, console, is_given=arguments.trust):
         return exit_codes.DENIED
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
     try:
@@ -124,7 +124,7 @@ class _Prints:
         self._written = ""
         self.text = ""
 
-    def __call__(self, entry: Recorded) -> None:
+    def __call__(self, entry: RecordedEvent) -> None:
         match entry.event:
             case CodePosted():
                 self.text = ""

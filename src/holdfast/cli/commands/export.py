@@ -13,11 +13,11 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.open_store import chosen_session, open_store
 from holdfast.cli.terminal.console import Console
-from holdfast.core import SessionId, SystemClock, counted
+from holdfast.core import SessionId, SystemClock, pluralize
 from holdfast.core.errors import InvalidInput, SessionNotFound
-from holdfast.store import EmbeddedStore, export_session, private_folder
+from holdfast.store import SqliteStore, export_session, private_folder
 
 WORKING = "writes the session"
 
@@ -41,14 +41,14 @@ async def run(arguments: argparse.Namespace) -> int:
     console = Console()
     is_whole = True
     manifests = []
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         for session, path in await _targets(store, arguments):
             manifest = await export_session(store, session, path, now_ms=SystemClock().now_ms())
             manifests.append(manifest)
             if not arguments.json:
                 console.print(str(path))
                 console.say(
-                    f"{counted(manifest.events, 'event')}, last hash {manifest.last_hash or 'none'}",
+                    f"{pluralize(manifest.events, 'event')}, last hash {manifest.last_hash or 'none'}",
                     folds=True,
                 )
             if manifest.problems:
@@ -62,7 +62,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK if is_whole else exit_codes.ERROR
 
 
-async def _targets(store: EmbeddedStore, arguments: argparse.Namespace) -> list[tuple[SessionId, Path]]:
+async def _targets(store: SqliteStore, arguments: argparse.Namespace) -> list[tuple[SessionId, Path]]:
     if not arguments.all:
         session = await chosen_session(store, arguments.session)
         return [(session, arguments.output or Path(f"{session}.zip"))]

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.open_store import chosen_session, open_store
 from holdfast.cli.terminal.console import Console, visible
-from holdfast.cli.terminal.progress import covered
+from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.core.errors import InvalidInput
 from holdfast.world import FolderWorld
 
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     """Find the workspace and do it."""
-    async with opened_store() as (home, store):
+    async with open_store() as (home, store):
         session = await chosen_session(store, arguments.session)
         summary = await store.summary(session)
         folder = Path(summary.workspace or home.workspace(session))
@@ -91,7 +91,7 @@ def _write_out(path: str, world: FolderWorld) -> None:
         raise InvalidInput(
             f"{path!r} is no file", hint="copy a folder out with: holdfast files get SESSION PATH DIR"
         )
-    with covered():
+    with progress_hidden():
         sys.stdout.buffer.write(world.read(path))
         sys.stdout.buffer.flush()
 

@@ -18,12 +18,12 @@ import msgspec
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.open_store import chosen_session, open_store
 from holdfast.cli.terminal.console import Console, visible
 from holdfast.core import SessionId
-from holdfast.core.events import Recorded, SessionOpened, SessionReconfigured
+from holdfast.core.events import RecordedEvent, SessionOpened, SessionReconfigured
 from holdfast.session import RewindPlan, plan_fork
-from holdfast.store import EmbeddedStore, Home, SessionSummary, chosen_name
+from holdfast.store import Home, SessionSummary, SqliteStore, chosen_name
 from holdfast.world import RestorePoints
 
 WORKING = "lays the files out"
@@ -44,7 +44,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Fork it, or say what that would mean."""
     console = Console()
     missing: tuple[str, ...] = ()
-    async with opened_store() as (home, store):
+    async with open_store() as (home, store):
         source = await chosen_session(store, arguments.session)
         if arguments.dry_run:
             _show(await _plan(home, store, source, arguments.at), arguments, console)
@@ -75,7 +75,7 @@ async def _fork_all(source: SessionId, arguments: argparse.Namespace) -> Session
 
 
 async def _fork_chat(
-    home: Home, store: EmbeddedStore, source: SessionId, arguments: argparse.Namespace
+    home: Home, store: SqliteStore, source: SessionId, arguments: argparse.Namespace
 ) -> SessionSummary:
     name = chosen_name(arguments.name) if arguments.name is not None else None
     opened = msgspec.structs.replace(_opening(await store.read(source)), name=name)
@@ -86,7 +86,7 @@ async def _fork_chat(
 
 
 async def _plan(
-    home: Home, store: EmbeddedStore, source: SessionId, at: int | None, *, looks: bool = True
+    home: Home, store: SqliteStore, source: SessionId, at: int | None, *, looks: bool = True
 ) -> RewindPlan:
     """Where the fork begins and which files it lacks; with a look at the folder, also how it would differ from that."""
     plan, _ = plan_fork(source, await store.read(source), at)
@@ -110,5 +110,5 @@ def _show(plan: RewindPlan, arguments: argparse.Namespace, console: Console) -> 
         console.say(f"cannot be undone: {visible(effect)}", "bad")
 
 
-def _opening(recorded: Sequence[Recorded]) -> SessionOpened:
+def _opening(recorded: Sequence[RecordedEvent]) -> SessionOpened:
     return next(one.event for one in reversed(recorded) if isinstance(one.event, SessionOpened))

@@ -7,14 +7,14 @@ holdfast grants revoke ID         live sessions heed it at their next call
 import argparse
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, opened_store
-from holdfast.cli.session_requests import run_errand
+from holdfast.cli.open_store import chosen_session, open_store
+from holdfast.cli.session_requests import send_control_request
 from holdfast.cli.terminal.console import Console, visible
 from holdfast.core import Grant, GrantId, SessionId, SystemClock
 from holdfast.core.errors import InvalidInput, SessionNotFound
-from holdfast.core.projection import Reading
-from holdfast.gate import GrantBook, Grants, RevokeGrant, describe_grant
-from holdfast.store import EmbeddedStore, Home
+from holdfast.core.projection import ReplayedHistory
+from holdfast.gate import Grants, RevokeGrant, SavedGrants, describe_grant
+from holdfast.store import Home, SqliteStore
 
 WORKING = "reads the grants"
 
@@ -30,8 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Read what stands in the book and in the session; revoke where it stands."""
     console = Console()
-    async with opened_store() as (home, store):
-        book = GrantBook(home.grants)
+    async with open_store() as (home, store):
+        book = SavedGrants(home.grants)
         if arguments.action == "revoke":
             id = GrantId(arguments.grant or "")
             if book.revoke(id):
@@ -50,7 +50,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-async def _standing(store: EmbeddedStore, reference: str | None, book: GrantBook) -> tuple[Grant, ...]:
+async def _standing(store: SqliteStore, reference: str | None, book: SavedGrants) -> tuple[Grant, ...]:
     """What stands for every session, and in the one that is meant; none is there yet where nobody began one."""
     try:
         recorded = await store.read(await chosen_session(store, reference))
@@ -58,12 +58,12 @@ async def _standing(store: EmbeddedStore, reference: str | None, book: GrantBook
         if reference is not None:
             raise
         recorded = ()
-    return Grants(Reading(recorded), clock=SystemClock(), book=book.grants).standing()
+    return Grants(ReplayedHistory(recorded), clock=SystemClock(), book=book.grants).standing()
 
 
-async def _revoke(home: Home, store: EmbeddedStore, session: SessionId, grant: GrantId) -> str:
+async def _revoke(home: Home, store: SqliteStore, session: SessionId, grant: GrantId) -> str:
     """Take it back: in the journal, or where another process holds it, by asking that one. Tells what happened."""
     recorded = await store.read(session)
-    if grant not in {each.id for each in Grants(Reading(recorded), clock=SystemClock()).standing()}:
+    if grant not in {each.id for each in Grants(ReplayedHistory(recorded), clock=SystemClock()).standing()}:
         raise InvalidInput(f"no grant {grant!r} stands", hint="see: holdfast grants")
-    return await run_errand(home, store, session, RevokeGrant(grant=grant)) or f"revoked {grant}"
+    return await send_control_request(home, store, session, RevokeGrant(grant=grant)) or f"revoked {grant}"

@@ -33,8 +33,8 @@ from holdfast.core import (
 )
 from holdfast.core.errors import InvalidInput, SessionHeld, SessionNotFound
 from holdfast.gate import GateSettings
-from holdfast.mcp import SILENT_TOOLS, ForeignTools, Shelf, written_out
-from holdfast.session import Gatekeeper, Settings
+from holdfast.mcp import UNJUDGED_TOOLS, ExternalTools, McpFiles, with_default_path
+from holdfast.session import ExternalAgentSession, Settings
 from holdfast.store import Home
 
 BLOCK = 2
@@ -66,7 +66,7 @@ async def run(arguments: argparse.Namespace) -> int:
         asked = msgspec.json.decode(sys.stdin.buffer.read(), type=_Asked)
         if asked.hook_event_name != "PreToolUse":
             return await _note(asked, arguments.policy)
-        if asked.tool_name in SILENT_TOOLS or asked.tool_name.startswith("mcp__holdfast__"):
+        if asked.tool_name in UNJUDGED_TOOLS or asked.tool_name.startswith("mcp__holdfast__"):
             return 0  # nothing to judge, or judged by the proxy: no opinion
         answer = await _judge(asked, arguments.policy)
     except Exception as problem:  # whatever it is, it must not let the tool run
@@ -113,14 +113,14 @@ def _session(asked: _Asked) -> SessionId:
 
 async def _judge(asked: _Asked, policy: str) -> Answer:
     async with _running() as runtime:
-        tools = ForeignTools(annotations=Shelf(runtime.home.root).annotations())
+        tools = ExternalTools(annotations=McpFiles(runtime.home.root).annotations())
         operation = f"claude.{asked.tool_name}"
         known = {tool.name: tool for tool in tools.tools()}.get(operation)
         async with _kept(runtime, asked, policy, tools) as keeper:
             call = Call(
                 id=await keeper.next_call(),
                 operation=operation,
-                arguments=written_out(known, asked.tool_input, asked.cwd),
+                arguments=with_default_path(known, asked.tool_input, asked.cwd),
                 principal=EXTERNAL,
             )
             answer = await keeper.submit(call)
@@ -132,8 +132,8 @@ async def _judge(asked: _Asked, policy: str) -> Answer:
 
 @asynccontextmanager
 async def _kept(
-    runtime: Runtime, asked: _Asked, policy: str, *tools: ForeignTools
-) -> AsyncIterator[Gatekeeper]:
+    runtime: Runtime, asked: _Asked, policy: str, *tools: ExternalTools
+) -> AsyncIterator[ExternalAgentSession]:
     """The gate of this conversation of Claude Code, once no other process has it."""
     folder = Path(asked.cwd)
     if not folder.is_absolute() or not folder.is_dir():

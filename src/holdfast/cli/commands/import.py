@@ -12,13 +12,13 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import opened_store
+from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import SessionId, SystemClock, counted
+from holdfast.core import SessionId, SystemClock, pluralize
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.events import RestorePointMade
 from holdfast.session import last_point
-from holdfast.store import EmbeddedStore, Home, import_session, private_folder
+from holdfast.store import Home, SqliteStore, import_session, private_folder
 
 WORKING = "checks the file"
 
@@ -36,7 +36,7 @@ async def run(arguments: argparse.Namespace) -> int:
     console = Console()
     summaries = []
     refused: list[HoldfastError] = []
-    async with opened_store() as (home, store):
+    async with open_store() as (home, store):
         for path in arguments.file:
             try:
                 session = await import_session(store, path, now_ms=SystemClock().now_ms())
@@ -53,7 +53,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 for file in missing:
                     console.say(f"not among its files, because it was not kept: {visible(file)}", "bad")
                 turns, name = summaries[-1].turns, summaries[-1].name or session
-                console.say(f"imported, with {counted(turns, 'turn')}; go on with: holdfast -r {name}")
+                console.say(f"imported, with {pluralize(turns, 'turn')}; go on with: holdfast -r {name}")
                 console.say("it goes on under the policy of this home; choose another with -p")
     if arguments.json:
         console.json(summaries[0] if len(arguments.file) == 1 else summaries)
@@ -62,7 +62,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.USAGE if refused else exit_codes.OK
 
 
-async def _bring_files(home: Home, store: EmbeddedStore, session: SessionId) -> tuple[str, ...]:
+async def _bring_files(home: Home, store: SqliteStore, session: SessionId) -> tuple[str, ...]:
     """Lay its files out, and name those that no restore point holds."""
     point = last_point(await store.read(session))
     if point is None or not isinstance(point.event, RestorePointMade):

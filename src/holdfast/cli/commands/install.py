@@ -16,7 +16,7 @@ from pathlib import Path
 
 from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console, visible
-from holdfast.mcp import Installation, Shelf, plan
+from holdfast.mcp import Installation, McpFiles, plan
 from holdfast.store import Home
 
 
@@ -58,7 +58,7 @@ async def run(arguments: argparse.Namespace) -> int:
     else:
         _write(planned, console)
     if arguments.trust_elicitation and not arguments.dry_run:
-        Shelf(Home.default().root).trust_client(arguments.trust_elicitation)
+        McpFiles(Home.default().root).trust_client(arguments.trust_elicitation)
         console.say(
             f"approvals by elicitation count from now on when {arguments.trust_elicitation!r} gives them"
         )

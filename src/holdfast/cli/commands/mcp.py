@@ -11,7 +11,7 @@ holdfast mcp remove git
 
 import argparse
 
-from holdfast.cli.mcp_admin import ServerDesk
+from holdfast.cli.mcp_admin import McpAdmin
 from holdfast.cli.terminal.console import Console
 from holdfast.store import Home
 
@@ -74,7 +74,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Do what the word says."""
     home = Home.default()
     home.prepare()
-    desk = ServerDesk(home, Console())
+    desk = McpAdmin(home, Console())
     match arguments.verb:
         case "list":
             return desk.list_servers(as_json=arguments.json)

@@ -16,7 +16,7 @@ from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import Progress
 from holdfast.config import load_config
-from holdfast.core import UserMessage, counted
+from holdfast.core import UserMessage, pluralize
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import (
     DEFAULTS,
@@ -28,11 +28,11 @@ from holdfast.models import (
     Prompt,
     ToolOffer,
     Weights,
+    create_model,
     install_file,
     install_weights,
     keys_present,
     local_servers,
-    open_model,
     price,
     price_list,
     resolve_model,
@@ -120,7 +120,7 @@ async def _check(console: Console, given: str | None) -> int:
     spec = given or configured
     if spec is None:
         raise ModelMissing("no model is configured", hint="see: holdfast model list")
-    model = open_model(spec, settings=settings)
+    model = create_model(spec, settings=settings)
     try:
         request = UserMessage(text="Use the tool to add 19 and 23.")
         prompt = Prompt(system="Use the tools you have.", messages=(request,), tools=(_TOOL,), max_tokens=500)
@@ -134,7 +134,7 @@ async def _check(console: Console, given: str | None) -> int:
         ("add", {"a": 19, "b": 23})
     ]
     console.print(
-        f"answers     yes ({counted(usage.input_tokens, 'token')} in, {usage.output_tokens} out, cost {cost})"
+        f"answers     yes ({pluralize(usage.input_tokens, 'token')} in, {usage.output_tokens} out, cost {cost})"
     )
     console.print(f"uses tools  {'yes' if is_right else 'no: it did not make the call it was asked for'}")
     console.print(f"window      {model.context_tokens or 'unknown'} tokens")

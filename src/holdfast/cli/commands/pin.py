@@ -9,7 +9,7 @@ Exit codes: 1 when there is no such session or a process has it open.
 import argparse
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import opened_store
+from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console
 from holdfast.core.events import SessionPinned
 
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Record it."""
     console = Console()
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         journal = await store.open(await store.find(arguments.session))
         await journal.append(SessionPinned(is_pinned=not arguments.off))
         await journal.release()

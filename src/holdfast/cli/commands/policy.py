@@ -19,7 +19,7 @@ from pathlib import Path
 from holdfast.cli import exit_codes
 from holdfast.cli.policy_inputs import RecordedCalls, request_for, with_tools
 from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import SystemClock, counted, encode
+from holdfast.core import SystemClock, encode, pluralize
 from holdfast.core.errors import JournalDamaged
 from holdfast.policy import (
     Backtesting,
@@ -32,7 +32,7 @@ from holdfast.policy import (
     policy_text,
     run_examples,
 )
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, SqliteStore
 
 WORKING = "judges"
 
@@ -165,7 +165,7 @@ def _test(arguments: argparse.Namespace, console: Console) -> int:
                 f"but {result.decision.verdict} by {result.decision.rule}"
             )
         )
-    console.print(f"{counted(len(results), 'example')}, {len(failed)} not met")
+    console.print(f"{pluralize(len(results), 'example')}, {len(failed)} not met")
     return exit_codes.ERROR if failed else exit_codes.OK
 
 
@@ -177,7 +177,9 @@ def _lint(arguments: argparse.Namespace, console: Console) -> int:
     else:
         for finding in findings:
             console.print(visible(f"{finding.source}: {finding.level}: {finding.message} [{finding.code}]"))
-        console.say(f"{counted(len(warnings), 'warning')}, {counted(len(findings) - len(warnings), 'note')}")
+        console.say(
+            f"{pluralize(len(warnings), 'warning')}, {pluralize(len(findings) - len(warnings), 'note')}"
+        )
     return exit_codes.ERROR if warnings else exit_codes.OK
 
 
@@ -206,7 +208,7 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
     policy = _knowing_tools(arguments)
     home = Home.default()
     home.prepare()
-    store = await EmbeddedStore.start(home, clock=SystemClock())
+    store = await SqliteStore.start(home, clock=SystemClock())
     testing, calls = Backtesting(policy, tools=policy.document.tools), RecordedCalls(home.workspace)
     unread: list[str] = []
     try:
@@ -233,8 +235,10 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
         return code
     for shift in told.shifts:
         console.print(visible(f"{shift.count:>6}  {shift.before} -> {shift.after}  {shift.operation}"))
-    read = counted(len(sessions) - len(unread), "session")
-    console.print(f"{counted(told.calls, 'call')} of {read}: {told.changed} otherwise, {told.looser} looser")
+    read = pluralize(len(sessions) - len(unread), "session")
+    console.print(
+        f"{pluralize(told.calls, 'call')} of {read}: {told.changed} otherwise, {told.looser} looser"
+    )
     return code
 
 

@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.open_store import chosen_session, open_store
 from holdfast.cli.terminal.console import Console, visible
-from holdfast.cli.terminal.progress import covered
+from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.views.tables import proposal_lines
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Take the session up without a model, and decide."""
     console = Console()
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         name = await chosen_session(store, arguments.session)
     runtime = await Runtime.start()
     try:
@@ -71,7 +71,7 @@ async def _passes(session: Session, arguments: argparse.Namespace, console: Cons
     with TemporaryDirectory(prefix="holdfast-check-") as folder:
         await asyncio.to_thread(session.copy_proposed, Path(folder))
         # The person's own words at their own terminal, so it runs as their shell would run it.
-        with covered():
+        with progress_hidden():
             child = await asyncio.create_subprocess_shell(arguments.check, cwd=folder, stdout=sys.stderr)
             code = await child.wait()
     if code != 0:

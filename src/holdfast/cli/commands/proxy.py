@@ -20,22 +20,22 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
-from holdfast.core import SystemClock, Toolset, counted
+from holdfast.core import SystemClock, Toolset, pluralize
 from holdfast.gate import GateSettings
 from holdfast.mcp import (
-    ForeignTools,
+    ExternalTools,
+    McpFiles,
     McpToolset,
-    News,
     Proxy,
     ServerFailed,
+    ServerNotification,
     ServerSpec,
     ServerStarted,
-    Shelf,
-    ToolsHeld,
+    ToolsPendingReview,
     present_wholly,
 )
 from holdfast.models import key_variables
-from holdfast.session import Settings, close_abandoned
+from holdfast.session import Settings, expire_orphaned_escalations
 from holdfast.store import Home
 from holdfast.world import WorldPaths, open_folder
 
@@ -60,10 +60,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Open the session, serve until the client leaves, close everything."""
     console, home = Console(), Home.default()
-    settings, shelf = load_config(home), Shelf(home.root)
+    settings, shelf = load_config(home), McpFiles(home.root)
     file = Path(arguments.servers) if arguments.servers else None
     async with running(settings, shelf.servers(file)) as runtime:
-        await close_abandoned(runtime.store, clock=SystemClock(), transport=TRANSPORT)
+        await expire_orphaned_escalations(runtime.store, clock=SystemClock(), transport=TRANSPORT)
         folder = open_folder(Path(arguments.workspace), home.root)
         toolsets = shelf.toolsets(
             workspace=folder,
@@ -75,7 +75,7 @@ async def run(arguments: argparse.Namespace) -> int:
         )
         for toolset in toolsets:
             toolset.follow(lambda news: _show(news, console))
-        foreign: list[Toolset] = [ForeignTools()] if arguments.permission_prompt else []
+        foreign: list[Toolset] = [ExternalTools()] if arguments.permission_prompt else []
         elsewhere = os.environ.get("ESCALATION_DIR")
         async with (
             closing(toolsets),
@@ -149,13 +149,13 @@ async def _serve(proxy: Proxy, arguments: argparse.Namespace, console: Console) 
         await asyncio.get_running_loop().create_future()
 
 
-def _show(news: News, console: Console) -> None:
+def _show(news: ServerNotification, console: Console) -> None:
     match news:
         case ServerStarted():
-            console.say(f"{news.server}: {counted(news.tools, 'tool')}, {news.seconds:.1f} s", "dim")
+            console.say(f"{news.server}: {pluralize(news.tools, 'tool')}, {news.seconds:.1f} s", "dim")
         case ServerFailed():
             console.say(f"{news.server}: {news.reason}", "bad")
-        case ToolsHeld():
+        case ToolsPendingReview():
             names = ", ".join((*news.changed, *news.added)) or "all"
             console.say(f"{news.server}: held until you have seen them: {names}", "ask")
             console.say(f"hint: holdfast mcp diff {news.server}")

@@ -12,11 +12,11 @@ import argparse
 import re
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import opened_store
+from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console, visible
-from holdfast.cli.terminal.wrap import shortened
+from holdfast.cli.terminal.wrap import ellipsize
 from holdfast.cli.views.session_table import span
-from holdfast.core import SystemClock, counted
+from holdfast.core import SystemClock, pluralize
 from holdfast.store import prune
 
 _WORDS = 48
@@ -39,7 +39,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Prune, and report each session."""
     console = Console()
     now_ms = SystemClock().now_ms()
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         report = await prune(
             store,
             now_ms=now_ms,
@@ -55,13 +55,13 @@ async def run(arguments: argparse.Namespace) -> int:
         return exit_codes.ERROR if has_failed else exit_codes.OK
     verb = "would go" if report.is_dry_run else "removed"
     for gone in report.pruned:
-        age, turns = span(now_ms - gone.active_ms), counted(gone.turns, "turn")
-        words = shortened(" ".join(visible(gone.first_words).split()), _WORDS)
+        age, turns = span(now_ms - gone.active_ms), pluralize(gone.turns, "turn")
+        words = ellipsize(" ".join(visible(gone.first_words).split()), _WORDS)
         console.print(f"{verb}  {gone.session} {gone.name or '-'} ({age} old, {turns}) {words}".rstrip())
     for spared in report.spared:
         console.say(f"stays ({spared.why})  {spared.session} {spared.name or '-'} {spared.detail}".rstrip())
     console.say(
-        f"{counted(len(report.pruned), 'session')} {verb}, {report.kept} {'would stay' if report.is_dry_run else 'left'}"
+        f"{pluralize(len(report.pruned), 'session')} {verb}, {report.kept} {'would stay' if report.is_dry_run else 'left'}"
     )
     return exit_codes.ERROR if has_failed else exit_codes.OK
 

@@ -8,9 +8,9 @@ Exit codes: 0 when it is done.
 import argparse
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import opened_store
+from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console
-from holdfast.core import counted
+from holdfast.core import pluralize
 from holdfast.store import rebuild_index
 
 WORKING = "reads the journals"
@@ -24,10 +24,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Rebuild, and say how many there are."""
     console = Console()
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         count = await rebuild_index(store)
     if arguments.json:
         console.json({"sessions": count})
     else:
-        console.say(f"{counted(count, 'session')}; the search is made anew when it is next used")
+        console.say(f"{pluralize(count, 'session')}; the search is made anew when it is next used")
     return exit_codes.OK

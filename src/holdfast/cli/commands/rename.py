@@ -10,7 +10,7 @@ another has the name, or a process has it open; 2 when it may not be a name.
 import argparse
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import opened_store
+from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import SessionRenamed
@@ -33,7 +33,7 @@ async def run(arguments: argparse.Namespace) -> int:
     if (arguments.name is None) == (not arguments.none):
         raise InvalidInput("give a new name, or --none", hint="like this: holdfast rename 2026-11 my-session")
     name = None if arguments.none else chosen_name(arguments.name)
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         journal = await store.open(await store.find(arguments.session))
         await journal.append(SessionRenamed(name=name))
         await journal.release()

@@ -7,9 +7,9 @@ holdfast replay NAME --json
 import argparse
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.open_store import chosen_session, open_store
 from holdfast.cli.terminal.console import Console
-from holdfast.core import counted
+from holdfast.core import pluralize
 from holdfast.core.events import RunStarted
 from holdfast.guests import Engines, Sandbox
 from holdfast.models import MODEL_TOOLS
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Read the journal and run what it recorded."""
     console = Console()
-    async with opened_store() as (home, store):
+    async with open_store() as (home, store):
         session = await chosen_session(store, arguments.session)
         recorded = await store.read(session)
         engines = Engines(key=home.key(), cache=home.cache)
@@ -47,11 +47,11 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json(report)
     else:
         console.print(
-            f"{counted(report.runs, 'run')} with {counted(report.calls, 'call')}, {len(report.divergences)} differ from the record"
+            f"{pluralize(report.runs, 'run')} with {pluralize(report.calls, 'call')}, {len(report.divergences)} differ from the record"
         )
         if report.skipped:
             console.print(
-                f"left out: {counted(report.skipped, 'run')} that worked on files that no journal keeps, or went on from such a run"
+                f"left out: {pluralize(report.skipped, 'run')} that worked on files that no journal keeps, or went on from such a run"
             )
         for each in report.divergences:
             console.print(f"  turn {each.turn}, run {each.run}: {each.what}")

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.open_store import chosen_session, open_store
 from holdfast.cli.terminal.console import Console, visible
-from holdfast.core.events import MessagePosted, Recorded, RestorePointMade
-from holdfast.core.projection import effective
+from holdfast.core.events import MessagePosted, RecordedEvent, RestorePointMade
+from holdfast.core.projection import without_rewound
 from holdfast.session import RewindPlan
 
 WORKING = "brings the files back"
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """List the turns, show the way back to one, or go it."""
     console = Console()
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         name = await chosen_session(store, arguments.session)
         if arguments.to is None:
             _list(await store.read(name), arguments, console)
@@ -56,8 +56,8 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-def _list(recorded: Sequence[Recorded], arguments: argparse.Namespace, console: Console) -> None:
-    counted = effective(recorded)
+def _list(recorded: Sequence[RecordedEvent], arguments: argparse.Namespace, console: Console) -> None:
+    counted = without_rewound(recorded)
     words = {each.event.turn: each.event.text for each in counted if isinstance(each.event, MessagePosted)}
     turns = [each.event.turn for each in counted if isinstance(each.event, RestorePointMade)]
     if arguments.json:

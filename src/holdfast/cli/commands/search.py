@@ -14,7 +14,7 @@ import msgspec
 
 import holdfast.cli.commands.show as show
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import opened_store
+from holdfast.cli.open_store import open_store
 from holdfast.cli.option_types import at_least_one
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.session_table import span
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Search, and say where."""
     console = Console()
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         found = await search(store, " ".join(arguments.text), limit=arguments.limit)
         names = {hit.session: (await store.summary(hit.session)).name for hit in found}
     if arguments.json:

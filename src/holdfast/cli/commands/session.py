@@ -18,18 +18,18 @@ from pathlib import Path
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
-from holdfast.cli.approvals.preapproved import Beforehand
+from holdfast.cli.approvals.preapproved import PreApproved
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
 from holdfast.cli.open_store import say_notices
 from holdfast.cli.option_types import parse_limits, seconds
-from holdfast.cli.prompts import is_trusted, offered_model
+from holdfast.cli.prompts import ensure_trusted, offer_local_model
 from holdfast.cli.terminal.console import Console, visible
 from holdfast.cli.terminal.progress import Progress
 from holdfast.cli.views.narrator import Narrator, describe
 from holdfast.cli.views.result import report
-from holdfast.cli.views.resume import Left, left_behind
+from holdfast.cli.views.resume import Resumable, choose_session
 from holdfast.config import load_config
 from holdfast.core import Needs, Outcome
 from holdfast.core.errors import InvalidInput, ModelMissing
@@ -103,16 +103,16 @@ async def run(arguments: argparse.Namespace) -> int:
         raise InvalidInput(
             "a session that goes on keeps its limits", hint="raise them with: holdfast budget add"
         )
-    if not await is_trusted(arguments.workspace, home, console, is_given=arguments.trust):
+    if not await ensure_trusted(arguments.workspace, home, console, is_given=arguments.trust):
         return exit_codes.DENIED
     project = Path(arguments.workspace) if arguments.workspace else None
     settings = load_config(home, project=project)
     runtime = await Runtime.start(home=home.root, settings=settings, servers=_servers(home))
     try:
         say_notices(runtime.store, console)
-        left: Left | None = None
+        left: Resumable | None = None
         if _goes_on(arguments):
-            left = await left_behind(
+            left = await choose_session(
                 runtime.store,
                 arguments.resume,
                 console,
@@ -128,7 +128,7 @@ async def run(arguments: argparse.Namespace) -> int:
         except ModelMissing as missing:
             if arguments.model is not None:
                 raise
-            arguments.model = await offered_model(missing, console)
+            arguments.model = await offer_local_model(missing, console)
             session = await _open(runtime, arguments, left)
         if left is not None:
             console.say(left.notice, "dim")
@@ -141,7 +141,7 @@ def _goes_on(arguments: argparse.Namespace) -> bool:
     return arguments.is_continued or arguments.resume is not None
 
 
-def _check_unchanged(arguments: argparse.Namespace, left: Left) -> None:
+def _check_unchanged(arguments: argparse.Namespace, left: Resumable) -> None:
     """Refuse what would be passed over in silence: a session that goes on keeps its folder and its name."""
     summary = left.summary
     if arguments.workspace and Path(arguments.workspace).resolve() != Path(summary.workspace).resolve():
@@ -154,7 +154,7 @@ def _check_unchanged(arguments: argparse.Namespace, left: Left) -> None:
         )
 
 
-async def _open(runtime: Runtime, arguments: argparse.Namespace, left: Left | None) -> Session:
+async def _open(runtime: Runtime, arguments: argparse.Namespace, left: Resumable | None) -> Session:
     can_ask = not arguments.no_escalations
     with Progress(lambda: "opens the session", is_plain=arguments.plain):
         if left is not None:
@@ -203,7 +203,7 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
 
         return await talk_at_terminal(runtime, session, is_plain=arguments.plain)
     session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
-    beforehand = Beforehand(session, arguments.yes_to)
+    beforehand = PreApproved(session, arguments.yes_to)
     if console.is_interactive and not arguments.no_escalations:
         session.approver = beforehand.before(TerminalApprover(console, session=session))
         session.approver_name = "terminal"
@@ -236,7 +236,9 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
     return report(outcome, session, arguments.json, console)
 
 
-async def _do(session: Session, task: str | None, beforehand: Beforehand, console: Console) -> Outcome | None:
+async def _do(
+    session: Session, task: str | None, beforehand: PreApproved, console: Console
+) -> Outcome | None:
     outcome: Outcome | None = None
     if session.status.can_go_on:
         console.say("  the budget was raised; the last turn goes on")

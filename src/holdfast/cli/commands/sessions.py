@@ -14,7 +14,7 @@ import shutil
 import sys
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import opened_store
+from holdfast.cli.open_store import open_store
 from holdfast.cli.option_types import at_least_one
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import is_linear
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Read the list and print it."""
     console = Console()
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         folder = os.getcwd() if arguments.here else None
         some = await store.sessions(limit=arguments.limit + 1, folder=folder)
     found = some[: arguments.limit]

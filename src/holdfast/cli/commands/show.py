@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.open_store import chosen_session, open_store
 from holdfast.cli.terminal.console import Console, visible
 from holdfast.cli.views.narrator import describe
 from holdfast.cli.views.result import in_words
@@ -26,13 +26,13 @@ from holdfast.core.events import (
     HistoryCompacted,
     MessagePosted,
     ModelReplied,
-    Recorded,
+    RecordedEvent,
     RunEnded,
     RunStarted,
     TurnEnded,
 )
-from holdfast.core.projection import effective
-from holdfast.store import read_along
+from holdfast.core.projection import without_rewound
+from holdfast.store import tail
 
 WORKING = "reads the journal"
 
@@ -53,11 +53,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Read the journal and tell it."""
     console = Console()
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         session = await chosen_session(store, arguments.session)
         summary = await store.summary(session)
-        recorded: Sequence[Recorded] = await store.read(session)
-        shown = recorded if arguments.events else effective(recorded)
+        recorded: Sequence[RecordedEvent] = await store.read(session)
+        shown = recorded if arguments.events else without_rewound(recorded)
         if not arguments.follow and not _has_turn(shown, arguments.turn):
             raise InvalidInput(
                 f"there is no turn {arguments.turn} in this session",
@@ -73,7 +73,7 @@ async def run(arguments: argparse.Namespace) -> int:
             if part.has(one):
                 _tell(one, arguments, console)
         if arguments.follow:
-            async for one in read_along(store, session, after=recorded[-1].seq):
+            async for one in tail(store, session, after=recorded[-1].seq):
                 if part.has(one):
                     _tell(one, arguments, console)
     return exit_codes.OK
@@ -86,18 +86,18 @@ class _Part:
         self._wanted = turn
         self._current = 0
 
-    def has(self, one: Recorded) -> bool:
+    def has(self, one: RecordedEvent) -> bool:
         """Whether the next event is a part of it."""
         self._current = getattr(one.event, "turn", self._current)
         return self._wanted is None or self._wanted == self._current
 
 
-def _has_turn(shown: Sequence[Recorded], turn: int | None) -> bool:
+def _has_turn(shown: Sequence[RecordedEvent], turn: int | None) -> bool:
     begun = (one.event for one in shown if isinstance(one.event, MessagePosted | CodePosted))
     return turn is None or any(event.turn == turn for event in begun)
 
 
-def _sandboxes(recorded: Sequence[Recorded]) -> str:
+def _sandboxes(recorded: Sequence[RecordedEvent]) -> str:
     """Where code ran; of a run for which an engine was chosen, that one."""
     runs = [one.event for one in recorded if isinstance(one.event, RunStarted | RunEnded)]
     engines = {(run.turn, run.run): run.engine for run in runs if run.engine}
@@ -105,7 +105,7 @@ def _sandboxes(recorded: Sequence[Recorded]) -> str:
     return f"; code ran in the sandbox {named}" if named else ""
 
 
-def _tell(one: Recorded, arguments: argparse.Namespace, console: Console) -> None:
+def _tell(one: RecordedEvent, arguments: argparse.Namespace, console: Console) -> None:
     if arguments.json:
         console.print(encode(_plain(one)).decode())
         return
@@ -117,7 +117,7 @@ def _tell(one: Recorded, arguments: argparse.Namespace, console: Console) -> Non
             console.tell(line.rstrip(), folds=True)
 
 
-def _plain(one: Recorded) -> dict[str, object]:
+def _plain(one: RecordedEvent) -> dict[str, object]:
     return {
         "session": one.session,
         "seq": one.seq,
@@ -127,7 +127,7 @@ def _plain(one: Recorded) -> dict[str, object]:
     }
 
 
-def _told(one: Recorded) -> Iterator[tuple[str, str]]:
+def _told(one: RecordedEvent) -> Iterator[tuple[str, str]]:
     match one.event:
         case MessagePosted(turn=turn, text=text):
             yield f"[{turn}] you: ", text

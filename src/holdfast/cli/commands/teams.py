@@ -29,10 +29,10 @@ from holdfast.cli.views.team_tables import (
     show_reply,
     show_roster,
 )
-from holdfast.core import JsonObject, counted
+from holdfast.core import JsonObject, pluralize
 from holdfast.core.errors import InvalidConfig, InvalidInput, JournalDamaged
 from holdfast.store import Home, replace_private, write_private
-from holdfast.teams import OUTSIDE, Caller, Pair, Switchboard, load_roster
+from holdfast.teams import OUTSIDE, Broker, Caller, Pair, load_roster
 
 _TEMPLATE = """\
 settings:
@@ -138,7 +138,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-async def _said(board: Switchboard, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
+async def _said(board: Broker, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
     """The latest messages of the pairs that are asked for, oldest first; told are what cannot be read, and that there are none."""
     found: list[LogLine] = []
     is_damaged = False
@@ -162,7 +162,7 @@ def _check(file: Path, home: Home, console: Console) -> int:
     from holdfast.policy import load_policy
 
     roster = load_roster(file, open_policy=lambda policy: load_policy(policy, search=(home.policies,)))
-    console.print(f"{file}: {counted(len(roster.teams), 'team')}, nothing wrong")
+    console.print(f"{file}: {pluralize(len(roster.teams), 'team')}, nothing wrong")
     return exit_codes.OK
 
 

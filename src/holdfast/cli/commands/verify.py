@@ -11,9 +11,9 @@ import argparse
 from collections.abc import Sequence
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.open_store import chosen_session, open_store
 from holdfast.cli.terminal.console import Console
-from holdfast.core import counted
+from holdfast.core import pluralize
 from holdfast.store import Inspection, verify, verify_all
 
 WORKING = "checks the journals"
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Check, and say what is wrong."""
     console = Console()
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         if arguments.all:
             found = list(await verify_all(store))
         else:
@@ -42,7 +42,7 @@ async def run(arguments: argparse.Namespace) -> int:
     for one in found:
         if one.is_sound:
             console.tell(
-                f"sound    {one.session}  {counted(one.events, 'event')}, last hash {one.last_hash}",
+                f"sound    {one.session}  {pluralize(one.events, 'event')}, last hash {one.last_hash}",
                 folds=True,
             )
         for problem in one.problems:

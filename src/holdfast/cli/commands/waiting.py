@@ -10,9 +10,9 @@ from pathlib import Path
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.remote import show_requests, waiting
 from holdfast.cli.approvals.text import exact_call, what_happens, why_it_asks
-from holdfast.cli.open_store import opened_store
+from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console, visible
-from holdfast.gate import standing_rule
+from holdfast.gate import grant_description
 
 WORKING = "looks for what waits"
 
@@ -32,7 +32,7 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.folder is not None:
         show_requests(arguments.folder, console, is_json=arguments.json)
         return exit_codes.OK
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         found = await waiting(store, arguments.session)
         names = {session: (await store.summary(session)).name or session for session, _ in found}
     if arguments.json:
@@ -47,7 +47,7 @@ async def run(arguments: argparse.Namespace) -> int:
         for line in exact_call(escalation.call):
             console.print(f"    {line}")
         console.tell(f"  why it asks:  {why_it_asks(escalation)}", folds=True)
-        if rule := standing_rule(escalation):
+        if rule := grant_description(escalation):
             console.tell(f"  a standing yes covers: {visible(rule)}", folds=True)
     if found:
         which = "" if len(found) == 1 else " ID"

@@ -7,7 +7,7 @@ holdfast why 3.2 --session NAME
 import argparse
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, opened_store
+from holdfast.cli.open_store import chosen_session, open_store
 from holdfast.cli.terminal.console import Console, visible
 from holdfast.cli.views.narrator import describe
 from holdfast.core import Call
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Find the call and say why."""
     console = Console()
-    async with opened_store() as (_, store):
+    async with open_store() as (_, store):
         recorded = await store.read(await chosen_session(store, arguments.session))
     entry = next((each for each in audit_view(recorded) if each.call == arguments.call), None)
     if entry is None:

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from holdfast.cli.doctor.finding import Finding, State
-from holdfast.core import counted
+from holdfast.core import pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.guests import Engines, Sandbox, self_test
 from holdfast.store import Home
@@ -47,7 +47,7 @@ async def _tried(engines: Engines, sandbox: Sandbox, folder: Path) -> Finding:
             part=part, state="bad", told=told, fix=f"do not use --sandbox {sandbox}, and report this"
         )
     version, walls = engine.capabilities.version, ", ".join(_walls(engine.capabilities.notes))
-    told = f"version {version}: {counted(len(checks), 'test')} passed, escape attempts refused"
+    told = f"version {version}: {pluralize(len(checks), 'test')} passed, escape attempts refused"
     return Finding(part=part, state="ok", told=f"{told}; {walls}" if walls else told)
 
 

@@ -12,15 +12,15 @@ import msgspec
 
 from holdfast.cli.doctor.finding import Finding, State
 from holdfast.config import load_config
-from holdfast.core import counted
+from holdfast.core import pluralize
 from holdfast.core.errors import HoldfastError
-from holdfast.mcp import McpToolset, ServerSpec, Shelf, problems_of
+from holdfast.mcp import McpFiles, McpToolset, ServerSpec, health_problems
 from holdfast.models import (
     ModelSettings,
+    create_model,
     key_variables,
     keys_present,
     local_servers,
-    open_model,
     resolve_model,
 )
 from holdfast.store import Home
@@ -44,7 +44,7 @@ async def _model(home: Home, settings: ModelSettings) -> Finding:
         fix = f"holdfast config set model {servers[0]}" if servers else "set a key, or holdfast model install"
         return Finding(part="model", state="bad", told="no model is configured", fix=fix)
     try:
-        model = open_model(spec, settings=settings, weights=home.models)
+        model = create_model(spec, settings=settings, weights=home.models)
     except HoldfastError as error:
         return Finding(
             part="model", state="bad", told=f"{spec}: {error}", fix=error.hint or "holdfast model list"
@@ -63,7 +63,7 @@ def _settings(home: Home) -> ModelSettings:
 
 async def check_servers(home: Home) -> list[Finding]:
     """Whether each starts, and what is wrong with its tools."""
-    shelf = Shelf(home.root)
+    shelf = McpFiles(home.root)
     try:
         specs = shelf.servers()
     except HoldfastError as error:
@@ -75,7 +75,7 @@ async def check_servers(home: Home) -> list[Finding]:
     return [await _tried(shelf, spec, keys) for spec in specs]
 
 
-async def _tried(shelf: Shelf, spec: ServerSpec, keys: Collection[str]) -> Finding:
+async def _tried(shelf: McpFiles, spec: ServerSpec, keys: Collection[str]) -> Finding:
     part, fix = f"mcp {spec.name}", f"holdfast mcp doctor {spec.name}"
     try:
         with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as folder:
@@ -83,9 +83,9 @@ async def _tried(shelf: Shelf, spec: ServerSpec, keys: Collection[str]) -> Findi
                 spec, workspace=Path(folder), pins=shelf.pins, annotations=shelf.annotations(), keys=keys
             ) as toolset:
                 await toolset.start()
-                problems, tools = problems_of(toolset, shelf.pins), len(toolset.tools())
+                problems, tools = health_problems(toolset, shelf.pins), len(toolset.tools())
     except HoldfastError as error:
         return Finding(part=part, state="bad", told=f"does not start: {error}", fix=error.hint or fix)
     if problems:
         return Finding(part=part, state="note", told="; ".join(problems), fix=fix)
-    return Finding(part=part, state="ok", told=f"starts, {counted(tools, 'tool')}")
+    return Finding(part=part, state="ok", told=f"starts, {pluralize(tools, 'tool')}")

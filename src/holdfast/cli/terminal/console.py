@@ -4,14 +4,14 @@ import os
 import sys
 from typing import Literal, Protocol, TextIO
 
-from holdfast.cli.terminal.progress import covered, is_linear
+from holdfast.cli.terminal.progress import is_linear, progress_hidden
 from holdfast.cli.terminal.wrap import MARK, fold
 
 Tone = Literal["plain", "good", "bad", "ask", "dim", "strong"]
 _CODES: dict[Tone, str] = {"plain": "", "good": "32", "bad": "31", "ask": "33", "dim": "2", "strong": "1"}
 
 
-class Teller(Protocol):
+class Output(Protocol):
     """Whoever takes news for the person."""
 
     def say(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
@@ -36,12 +36,12 @@ class Console:
 
     def print(self, text: str = "") -> None:
         """Data, for whoever reads stdout."""
-        with covered():
+        with progress_hidden():
             print(text, file=self._out, flush=True)
 
     def write(self, text: str) -> None:
         """A piece of data without a line end."""
-        with covered():
+        with progress_hidden():
             self._out.write(text)
             self._out.flush()
 
@@ -56,14 +56,14 @@ class Console:
         text = visible(text)
         text = self._folded(text, self._err) if folds else text
         shown = text if self._is_plain else paint(text, tone, self._err)
-        with covered():
+        with progress_hidden():
             print(shown, end=end, file=self._err, flush=True)
 
     def tell(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
         """What a command shows a person on stdout, with nothing in it that a terminal would obey."""
         text = visible(text)
         text = self._folded(text, self._out) if folds else text
-        with covered():
+        with progress_hidden():
             print(paint(text, tone, self._out), file=self._out, flush=True)
 
     def tell_marked(self, *pieces: str) -> None:
@@ -73,7 +73,7 @@ class Console:
             for number, piece in enumerate(pieces)
         )
         folded = self._folded("".join(shown), self._out).split(MARK)
-        with covered():
+        with progress_hidden():
             painted = (
                 paint(piece, "strong" if number % 2 else "plain", self._out)
                 for number, piece in enumerate(folded)
@@ -82,7 +82,7 @@ class Console:
 
     def ring(self, why: str) -> None:
         """Call the person: a bell, and a notification where the terminal knows them."""
-        with covered():
+        with progress_hidden():
             print(f"\a\x1b]9;{visible(why)}\x07", end="", file=self._err, flush=True)
 
     @property

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.cli.terminal.console import Teller
+from holdfast.cli.terminal.console import Output
 from holdfast.cli.terminal.keyboard import LineKeyboard
-from holdfast.cli.terminal.wrap import shortened
+from holdfast.cli.terminal.wrap import ellipsize
 
 if TYPE_CHECKING:
     from prompt_toolkit.application import Application
@@ -74,14 +74,14 @@ class Selection:
         self._place = self._first = 0
 
 
-async def pick(choices: Sequence[Choice], *, title: str, teller: Teller, is_plain: bool) -> str | None:
+async def pick(choices: Sequence[Choice], *, title: str, teller: Output, is_plain: bool) -> str | None:
     """The key of the one that the person chose; None where they chose none."""
     if is_plain:
         return await _pick_by_number(choices, title, teller)
     return await _application(Selection(choices), title).run_async()
 
 
-async def _pick_by_number(choices: Sequence[Choice], title: str, teller: Teller) -> str | None:
+async def _pick_by_number(choices: Sequence[Choice], title: str, teller: Output) -> str | None:
     keyboard = LineKeyboard(write=lambda text: print(text, end="", file=sys.stderr, flush=True))
     fitting = list(choices)
     keyboard.open()
@@ -118,7 +118,7 @@ def _application(selection: Selection, title: str) -> "Application[str | None]":
         lines: StyleAndTextTuples = [("bold", f"{title}: "), ("", f"{selection.typed}"), ("reverse", " ")]
         for choice in selection.shown:
             is_marked = choice is selection.marked
-            line = shortened(f"{'>' if is_marked else ' '} {choice.line}", output.get_size().columns)
+            line = ellipsize(f"{'>' if is_marked else ' '} {choice.line}", output.get_size().columns)
             lines.append(("", "\n"))
             lines.append(("reverse" if is_marked else "", line))
         count = len(selection.fitting)

@@ -55,7 +55,7 @@ class Progress:
                 self._wipe()
 
     @contextmanager
-    def covered(self) -> Iterator[None]:
+    def progress_hidden(self) -> Iterator[None]:
         """Out of sight, for as long as something else is written or asked."""
         with self._lock:
             self._covers += 1
@@ -98,12 +98,12 @@ _shown: list[Progress] = []
 
 
 @contextmanager
-def covered() -> Iterator[None]:
+def progress_hidden() -> Iterator[None]:
     """Whatever is shown is out of sight for as long as the block runs."""
     if not _shown:
         yield
         return
-    with _shown[0].covered():
+    with _shown[0].progress_hidden():
         yield
 
 

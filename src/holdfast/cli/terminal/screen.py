@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from holdfast.cli.terminal.console import Tone, paint, visible
-from holdfast.cli.terminal.progress import covered
+from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.terminal.wrap import fold
 
 
@@ -99,7 +99,7 @@ class LiveScreen:
 
     def _write(self) -> None:
         lines, self._pending = self._pending, []
-        with covered():
+        with progress_hidden():
             for line in lines:
                 sys.stdout.write(f"{line}\n")
             sys.stdout.flush()

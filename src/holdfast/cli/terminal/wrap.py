@@ -14,34 +14,34 @@ MARK = "\x02"
 _WORD = re.compile(r"\s*\S+")
 
 
-def cells(text: str) -> int:
+def cell_width(text: str) -> int:
     """How many cells of a terminal the text fills."""
     return len(text) - text.count(MARK) if text.isascii() else sum(map(_cells_of, text))
 
 
-def cut(text: str, width: int) -> str:
+def clip(text: str, width: int) -> str:
     """As much of the text as fits into so many cells."""
-    if cells(text) <= width:
+    if cell_width(text) <= width:
         return text
     filled = accumulate(map(_cells_of, text))
     return "".join(letter for letter, end in zip(text, filled, strict=True) if end <= width)
 
 
-def shortened(text: str, width: int) -> str:
+def ellipsize(text: str, width: int) -> str:
     """The text in at most so many cells, with a sign at its end where something was left out."""
-    return text if cells(text) <= width else f"{cut(text, width - 1).rstrip()}…"
+    return text if cell_width(text) <= width else f"{clip(text, width - 1).rstrip()}…"
 
 
-def padded(text: str, width: int) -> str:
+def pad(text: str, width: int) -> str:
     """The text with spaces after it, up to so many cells."""
-    return text + " " * (width - cells(text))
+    return text + " " * (width - cell_width(text))
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrap(text: str, width: int) -> list[str]:
     """The text in lines of at most so many cells, broken between words; a word that is longer than a line is cut."""
     lines, line = [], ""
     for word in _WORD.findall(text):
-        if cells(line + word) <= width:
+        if cell_width(line + word) <= width:
             line += word
             continue
         if line:
@@ -80,11 +80,11 @@ def fold(text: str, width: int) -> str:
 
 
 def _folded(line: str, width: int) -> str:
-    if cells(line) <= width:
+    if cell_width(line) <= width:
         return line
     label = _LABEL.match(line)
     hang = min(label.end() if label else 0, _DEEPEST)
     if hang > width // 2:
         hang = min(len(line) - len(line.lstrip()), width // 2)
-    first, *rest = wrapped(line[hang:], width - cells(line[:hang]))
+    first, *rest = wrap(line[hang:], width - cell_width(line[:hang]))
     return "\n".join([f"{line[:hang]}{first}", *(f"{'':{hang}}{each}" for each in rest)])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from holdfast.cli.terminal.console import Tone, visible
-from holdfast.core import Call, Decision, Verdict, on_one_line
+from holdfast.core import Call, Decision, Verdict, escape_to_one_line
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -18,7 +18,7 @@ from holdfast.core.events import (
     Noted,
     ProposalsCommitted,
     ProposalsRejected,
-    Recorded,
+    RecordedEvent,
     RunEnded,
     RunStarted,
 )
@@ -39,11 +39,11 @@ class Narrator:
         self._shows_code = shows_code
         self._call_error = ""
 
-    def __call__(self, entry: Recorded) -> None:
+    def __call__(self, entry: RecordedEvent) -> None:
         if entry.seq > self._after:
             self._tell(entry)
 
-    def _tell(self, entry: Recorded) -> None:
+    def _tell(self, entry: RecordedEvent) -> None:
         match event := entry.event:
             case ModelReplied() if self._shows_code and event.message.text.strip():
                 self._say(_wrapped("model", visible(event.message.text.strip())), "plain")
@@ -109,8 +109,10 @@ def describe(call: Call, width: int = 60) -> str:
     parts = []
     for name, value in call.arguments.items():
         text = visible(value if isinstance(value, str) else repr(value)).replace("\n", "\\n")
-        parts.append(f"{on_one_line(name)}={text if len(text) <= width else text[: width - 3] + '...'}")
-    return " ".join([on_one_line(call.operation), *parts])
+        parts.append(
+            f"{escape_to_one_line(name)}={text if len(text) <= width else text[: width - 3] + '...'}"
+        )
+    return " ".join([escape_to_one_line(call.operation), *parts])
 
 
 def why_it_ended(run: RunEnded) -> str:

@@ -3,8 +3,8 @@
 from typing import assert_never
 
 from holdfast.cli import exit_codes
-from holdfast.cli.terminal.console import Console, Teller, visible
-from holdfast.core import Cycle, Error, Json, Needs, Nonconverged, Ok, Outcome, Proposed, counted, encode
+from holdfast.cli.terminal.console import Console, Output, visible
+from holdfast.core import Cycle, Error, Json, Needs, Nonconverged, Ok, Outcome, Proposed, encode, pluralize
 from holdfast.session import Session
 
 
@@ -26,7 +26,7 @@ def report(
         )
     elif isinstance(outcome, Ok | Proposed) and outcome.value is not None:
         console.print(visible(_shown(outcome.value)))
-    say_how_it_ended(outcome, console)
+    print_outcome(outcome, console)
     if isinstance(outcome, Error) and was_refused(session):
         return exit_codes.DENIED
     return exit_code(outcome)
@@ -47,7 +47,7 @@ def was_refused(session: Session) -> bool:
     return bool(entries) and entries[-1].result == "refused"
 
 
-def say_how_it_ended(outcome: Outcome, console: Teller) -> None:
+def print_outcome(outcome: Outcome, console: Output) -> None:
     """What the person should know besides the answer."""
     match outcome:
         case Ok():
@@ -82,7 +82,7 @@ def in_words(outcome: Outcome) -> str:
         case Nonconverged(reason="cancelled"):
             return "stopped before it was done, by you or the program that runs it"
         case Nonconverged():
-            return f"stopped before it was done, after {counted(outcome.iterations, 'round')}"
+            return f"stopped before it was done, after {pluralize(outcome.iterations, 'round')}"
         case Cycle():
             return f"stopped: it did the same and got the same {outcome.length} times"
         case Error():

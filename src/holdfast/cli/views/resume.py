@@ -11,20 +11,20 @@ from typing import Literal
 
 from holdfast.cli.terminal.console import Console, visible, wants_plain
 from holdfast.cli.terminal.picker import Choice, pick
-from holdfast.cli.terminal.wrap import padded, shortened
+from holdfast.cli.terminal.wrap import ellipsize, pad
 from holdfast.cli.views.session_table import first_words, folder_of, span, state
-from holdfast.core import SessionId, SystemClock, counted
+from holdfast.core import SessionId, SystemClock, pluralize
 from holdfast.core.errors import InvalidInput, SessionNotFound
-from holdfast.core.events import MessagePosted, ModelReplied, Recorded
-from holdfast.core.projection import effective
-from holdfast.store import SessionSummary, Store, until_free
+from holdfast.core.events import MessagePosted, ModelReplied, RecordedEvent
+from holdfast.core.projection import without_rewound
+from holdfast.store import SessionSummary, Store, wait_until_released
 
 
-def resume_notice(summary: SessionSummary, recorded: Sequence[Recorded]) -> str:
+def resume_notice(summary: SessionSummary, recorded: Sequence[RecordedEvent]) -> str:
     """Who, when, how far, and what waits."""
-    counted = effective(recorded)
-    asked = sum(isinstance(one.event, MessagePosted) for one in counted)
-    answered = sum(isinstance(one.event, ModelReplied) for one in counted)
+    pluralize = without_rewound(recorded)
+    asked = sum(isinstance(one.event, MessagePosted) for one in pluralize)
+    answered = sum(isinstance(one.event, ModelReplied) for one in pluralize)
     lines = [
         f"Resuming session {summary.name or summary.id}",
         f"Created: {_time(summary.created_ms)}",
@@ -54,21 +54,21 @@ _WORDS = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class Resumable:
     """A session as it was left, and the notice that tells the person so."""
 
     summary: SessionSummary
     notice: str
 
 
-async def left_behind(
+async def choose_session(
     store: Store,
     reference: str | Literal[True] | None,
     console: Console,
     *,
     is_plain: bool | None,
     wait_seconds: float = 0,
-) -> Left | None:
+) -> Resumable | None:
     """The session to go on with: the one referred to, the one the person picks (True), or the last of this folder.
 
     None where the person picks none. Another process that holds it is waited for so long and no longer; who opens it then
@@ -84,8 +84,8 @@ async def left_behind(
         return None
     if wait_seconds and (holder := await store.holder(session)):
         console.say(f"process {holder.pid} on {holder.host} holds {session}; waiting for it", "ask")
-        await until_free(store, session, timeout_seconds=wait_seconds)
-    return Left(summary=await store.summary(session), notice=await notice_of(store, session))
+        await wait_until_released(store, session, timeout_seconds=wait_seconds)
+    return Resumable(summary=await store.summary(session), notice=await notice_of(store, session))
 
 
 async def notice_of(store: Store, session: SessionId) -> str:
@@ -118,8 +118,8 @@ async def _picked(store: Store, console: Console, *, is_plain: bool | None) -> S
 def _choice(line: SessionSummary, now_ms: int) -> Choice:
     name, words = visible(line.name or line.id), first_words(line)
     shown = (
-        f"{padded(shortened(name, _NAME), _NAME)} {span(now_ms - line.active_ms):>4} "
-        f"{state(line, now_ms):<12} {counted(line.turns, 'turn'):<9} {shortened(words, _WORDS)}"
+        f"{pad(ellipsize(name, _NAME), _NAME)} {span(now_ms - line.active_ms):>4} "
+        f"{state(line, now_ms):<12} {pluralize(line.turns, 'turn'):<9} {ellipsize(words, _WORDS)}"
     )
     return Choice(
         key=line.id, line=shown.rstrip(), words=f"{shown} {name} {line.id} {words} {folder_of(line)}"

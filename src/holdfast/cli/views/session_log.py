@@ -7,7 +7,7 @@ from datetime import datetime
 from holdfast.cli.terminal.console import visible
 from holdfast.cli.views.narrator import describe, why_it_ended
 from holdfast.cli.views.result import in_words
-from holdfast.core import counted
+from holdfast.core import pluralize
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -22,7 +22,7 @@ from holdfast.core.events import (
     ModelFailed,
     ModelReplied,
     Noted,
-    Recorded,
+    RecordedEvent,
     RunEnded,
     RunStarted,
     SessionRewound,
@@ -38,9 +38,9 @@ class SessionLog:
     """Follows a session; made into lines only when somebody asks for them."""
 
     def __init__(self) -> None:
-        self._entries: deque[Recorded] = deque(maxlen=MOST_EVENTS)
+        self._entries: deque[RecordedEvent] = deque(maxlen=MOST_EVENTS)
 
-    def __call__(self, entry: Recorded) -> None:
+    def __call__(self, entry: RecordedEvent) -> None:
         self._entries.append(entry)
 
     def lines(self) -> list[str]:
@@ -48,7 +48,7 @@ class SessionLog:
         return [line for entry in self._entries for line in log_lines(entry)]
 
 
-def log_lines(entry: Recorded) -> Iterator[str]:
+def log_lines(entry: RecordedEvent) -> Iterator[str]:
     """What an event is worth in the log: a line with its time, a note also several, or none."""
     told = _told(entry)
     if told is None:
@@ -61,7 +61,7 @@ def log_lines(entry: Recorded) -> Iterator[str]:
     yield from (f"{'':18}{line}" for line in rest)
 
 
-def _told(entry: Recorded) -> tuple[str, str] | None:
+def _told(entry: RecordedEvent) -> tuple[str, str] | None:
     match event := entry.event:
         case MessagePosted():
             return "you", f"turn {event.turn}: {event.text}"
@@ -69,7 +69,7 @@ def _told(entry: Recorded) -> tuple[str, str] | None:
             return "code", f"turn {event.turn}: {event.code}"
         case ModelReplied():
             usage = event.usage
-            took = f"{counted(usage.input_tokens, 'token')} in, {usage.output_tokens} out"
+            took = f"{pluralize(usage.input_tokens, 'token')} in, {usage.output_tokens} out"
             return "model", f"step {event.step}, {took}: {event.message.text}"
         case ModelFailed():
             return "model", f"step {event.step} failed: {event.reason} ({event.code})"

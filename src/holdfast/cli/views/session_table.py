@@ -1,8 +1,8 @@
 """Sessions as a person sees them in a list: a line each, or two where it is narrow, below a heading where they are a table."""
 
 from holdfast.cli.terminal.console import visible
-from holdfast.cli.terminal.wrap import padded, shortened
-from holdfast.core import counted
+from holdfast.cli.terminal.wrap import ellipsize, pad
+from holdfast.core import pluralize
 from holdfast.store import SessionSummary
 
 _WIDE = 120
@@ -29,17 +29,19 @@ def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
     cost = "?" if line.cost_usd is None else f"${line.cost_usd:.2f}"
     words = first_words(line)
     if width is None:
-        turns = padded(counted(line.turns, "turn"), 8)
-        start = f"{session} {padded(name, _NAME)} {age:>4} {state(line, now_ms):<12} {turns} {cost:>7}"
-        return f"{start} {padded(_end_of(folder_of(line), _FOLDER), _FOLDER)} {shortened(words, _WORDS)}".rstrip()
+        turns = pad(pluralize(line.turns, "turn"), 8)
+        start = f"{session} {pad(name, _NAME)} {age:>4} {state(line, now_ms):<12} {turns} {cost:>7}"
+        return (
+            f"{start} {pad(_end_of(folder_of(line), _FOLDER), _FOLDER)} {ellipsize(words, _WORDS)}".rstrip()
+        )
     if width < _WIDE:
         start = f"{session} {age:>4} {state(line, now_ms):<11} {line.turns:>5} {cost:>7} "
         above = f"{start}{_end_of(folder_of(line), width - len(start))}"
-        return f"{shortened(above, width)}\n{shortened(f'  {name} | {words}'.rstrip(), width)}"
-    short = padded(shortened(name, _NAME), _NAME)
+        return f"{ellipsize(above, width)}\n{ellipsize(f'  {name} | {words}'.rstrip(), width)}"
+    short = pad(ellipsize(name, _NAME), _NAME)
     start = f"{session} {short} {age:>4} {state(line, now_ms):<12} {line.turns:>5} {cost:>7} "
-    start += f"{padded(_end_of(folder_of(line), _FOLDER), _FOLDER)} "
-    return shortened(f"{start}{words}".rstrip(), width)
+    start += f"{pad(_end_of(folder_of(line), _FOLDER), _FOLDER)} "
+    return ellipsize(f"{start}{words}".rstrip(), width)
 
 
 def sentence(line: SessionSummary, now_ms: int) -> str:
@@ -49,7 +51,7 @@ def sentence(line: SessionSummary, now_ms: int) -> str:
     cost = "cost unknown" if line.cost_usd is None else f"${line.cost_usd:.2f}"
     age = span(now_ms - line.active_ms)
     return (
-        f"{line.id}{name}{pinned}: {state(line, now_ms)}, {counted(line.turns, 'turn')}, {cost}, "
+        f"{line.id}{name}{pinned}: {state(line, now_ms)}, {pluralize(line.turns, 'turn')}, {cost}, "
         f"last active {age} ago, in {folder_of(line)}"
     )
 
@@ -84,7 +86,7 @@ def span(milliseconds: int) -> str:
 
 def _end_of(folder: str, width: int) -> str:
     """As much of a path as fits, from its end: that is where paths differ."""
-    return shortened(folder[::-1], width)[::-1]
+    return ellipsize(folder[::-1], width)[::-1]
 
 
 def _on_one_line(text: str) -> str:

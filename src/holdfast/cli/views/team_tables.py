@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import Error, Outcome, Value, counted, is_success
+from holdfast.core import Error, Outcome, Value, is_success, pluralize
 from holdfast.store import SessionSummary
-from holdfast.teams import CompanyFigures, Correspondence, Pair, PairFigures, Reply, Roster
+from holdfast.teams import Pair, PairFigures, PairHistory, Roster, TeamReply, TeamsStats
 
 _WORDS = 60
 _ID = 13
@@ -29,7 +29,7 @@ class LogLine(Value):
     tokens: int
 
 
-def log_lines(pair: Pair, history: Correspondence) -> list[LogLine]:
+def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
     """What was said in a pair, oldest first."""
     return [
         LogLine(
@@ -59,7 +59,7 @@ def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
         console.say(NOBODY)
     for line in lines:
         rest = " (archived)" if line.lifecycle == "paused" else ""
-        amounts = f"{counted(line.turns, 'message'):>13} {line.tokens:>9,} tokens"
+        amounts = f"{pluralize(line.turns, 'message'):>13} {line.tokens:>9,} tokens"
         console.print(f"{line.id[:_ID]} {amounts}  {line.description}{rest}")
 
 
@@ -78,7 +78,7 @@ def show_log(lines: Sequence[LogLine], console: Console) -> None:
             )
 
 
-def show_figures(figures: CompanyFigures, console: Console) -> None:
+def show_figures(figures: TeamsStats, console: Console) -> None:
     """The busiest pairs first, and all together at the end. A name comes last, where it has all the room it needs."""
     for pair in figures.damaged:
         console.say(f"note: the record of {pair} is damaged and not counted", "ask", folds=True)
@@ -89,11 +89,13 @@ def show_figures(figures: CompanyFigures, console: Console) -> None:
         console.print(
             f"{_amounts(each)} {_time(each.median_seconds):>8} {_time(each.slow_seconds):>7}  {each.pair}"
         )
-    pairs = counted(len(figures.pairs), "pair")
-    console.print(f"{_amounts(figures)} {'':16}  {pairs}, {counted(figures.messages_a_pair, 'message')} each")
+    pairs = pluralize(len(figures.pairs), "pair")
+    console.print(
+        f"{_amounts(figures)} {'':16}  {pairs}, {pluralize(figures.messages_a_pair, 'message')} each"
+    )
 
 
-def show_reply(reply: Reply, console: Console, *, is_json: bool) -> int:
+def show_reply(reply: TeamReply, console: Console, *, is_json: bool) -> int:
     """The answer to stdout, what else has to be known to stderr."""
     if is_json:
         console.json(reply)
@@ -109,7 +111,7 @@ def show_reply(reply: Reply, console: Console, *, is_json: bool) -> int:
     return exit_codes.OK if is_success(reply.outcome) else exit_codes.ERROR
 
 
-def _amounts(each: PairFigures | CompanyFigures) -> str:
+def _amounts(each: PairFigures | TeamsStats) -> str:
     return f"{each.messages:>8} {each.failed:>6} {each.tokens:>10,} {_price(each.cost_usd):>8}"
 
 

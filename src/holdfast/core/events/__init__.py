@@ -19,12 +19,12 @@ from holdfast.core.events.files import ProposalsCommitted, ProposalsRejected, Re
 from holdfast.core.events.hash_chain import (
     GENESIS,
     AnyEvent,
-    Recorded,
-    chain,
-    chains,
+    RecordedEvent,
     decode_event,
     decode_events,
     encode_event,
+    event_hash,
+    event_hashes,
 )
 from holdfast.core.events.session import (
     FORMAT,
@@ -38,7 +38,13 @@ from holdfast.core.events.session import (
     SessionRenamed,
     SessionResumed,
 )
-from holdfast.core.events.teams import LetterLeft, LetterSettled, MemberBound, NoticeLeft, NoticesDelivered
+from holdfast.core.events.teams import (
+    MemberAttached,
+    MessageQueued,
+    MessageSettled,
+    NoticeQueued,
+    NoticesDelivered,
+)
 from holdfast.core.events.turn import (
     CodePosted,
     HistoryCompacted,
@@ -73,20 +79,20 @@ __all__ = [
     "GrantGiven",
     "GrantRevoked",
     "HistoryCompacted",
-    "LetterLeft",
-    "LetterSettled",
-    "MemberBound",
+    "MemberAttached",
     "MessagePosted",
+    "MessageQueued",
+    "MessageSettled",
     "ModelAsked",
     "ModelFailed",
     "ModelReplied",
     "Noted",
-    "NoticeLeft",
+    "NoticeQueued",
     "NoticesDelivered",
     "Parent",
     "ProposalsCommitted",
     "ProposalsRejected",
-    "Recorded",
+    "RecordedEvent",
     "RestorePointMade",
     "RunEnded",
     "RunParked",
@@ -104,9 +110,9 @@ __all__ = [
     "TurnEnded",
     "TurnParked",
     "TurnReopened",
-    "chain",
-    "chains",
     "decode_event",
     "decode_events",
     "encode_event",
+    "event_hash",
+    "event_hashes",
 ]

@@ -28,7 +28,13 @@ from holdfast.core.events.session import (
     SessionRenamed,
     SessionResumed,
 )
-from holdfast.core.events.teams import LetterLeft, LetterSettled, MemberBound, NoticeLeft, NoticesDelivered
+from holdfast.core.events.teams import (
+    MemberAttached,
+    MessageQueued,
+    MessageSettled,
+    NoticeQueued,
+    NoticesDelivered,
+)
 from holdfast.core.events.turn import (
     CodePosted,
     HistoryCompacted,
@@ -82,11 +88,11 @@ AnyEvent = (
     | ProposalsRejected
     | RestorePointMade
     | SessionRewound
-    | MemberBound
-    | NoticeLeft
+    | MemberAttached
+    | NoticeQueued
     | NoticesDelivered
-    | LetterLeft
-    | LetterSettled
+    | MessageQueued
+    | MessageSettled
     | Noted
 )
 
@@ -94,7 +100,7 @@ _DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 GENESIS = b"\0" * 32
 
 
-class Recorded(Value, kw_only=False):
+class RecordedEvent(Value, kw_only=False):
     """An event in its place: `seq` counts from 1, `hash` covers this event and, through `previous`, all before it."""
 
     session: SessionId
@@ -125,12 +131,12 @@ def decode_events(bodies: Iterable[bytes]) -> list[AnyEvent]:
         raise msgspec.DecodeError("a text in an event is not UTF-8") from problem
 
 
-def chain(previous: bytes, session: str, seq: int, at_ms: int, body: bytes) -> bytes:
+def event_hash(previous: bytes, session: str, seq: int, at_ms: int, body: bytes) -> bytes:
     """The hash of an event: over the hash before it, its place, its time and its bytes."""
     return hashlib.sha256(_HASHED % (previous, session.encode(), seq, at_ms, body)).digest()
 
 
-def chains(
+def event_hashes(
     before: Iterable[bytes], session: str, seqs: Iterable[int], times: Iterable[int], bodies: Iterable[bytes]
 ) -> tuple[bytes, ...]:
     """The same for many events of one session, in less time; `before` has the hash before each."""

@@ -5,7 +5,7 @@ from holdfast.core.ids import Principal
 from holdfast.core.outcomes import Outcome
 
 
-class MemberBound(Event, tag="member-bound"):
+class MemberAttached(Event, tag="member-bound"):
     """A session of a team lives in this conversation of another agent; a higher generation began without memory."""
 
     kind: str
@@ -16,7 +16,7 @@ class MemberBound(Event, tag="member-bound"):
     reason: str = ""
 
 
-class NoticeLeft(Event, tag="notice-left"):
+class NoticeQueued(Event, tag="notice-left"):
     """A colleague left word for the next turn; after its time it is not delivered."""
 
     notice: str
@@ -32,7 +32,7 @@ class NoticesDelivered(Event, tag="notices-delivered"):
     message: str
 
 
-class LetterLeft(Event, tag="letter-left"):
+class MessageQueued(Event, tag="letter-left"):
     """A colleague sent a message and does not wait for its answer; it is delivered also after a restart."""
 
     message: str
@@ -41,7 +41,7 @@ class LetterLeft(Event, tag="letter-left"):
     hops: int = 0
 
 
-class LetterSettled(Event, tag="letter-settled"):
+class MessageSettled(Event, tag="letter-settled"):
     """What became of a message that nobody waits for; its answer, where it got one, is in the session of the pair."""
 
     message: str

@@ -16,8 +16,8 @@ Python lists are never data: a frame is one, with its parent first and its varia
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, final
 
-from holdfast.core import counted
-from holdfast.guests.lisp.errors import Fault, Place
+from holdfast.core import pluralize
+from holdfast.guests.lisp.errors import LispError, Place
 
 Datum = object
 """Any value of a Lisp program; what it is, is asked with isinstance."""
@@ -134,13 +134,13 @@ class HostProcedure(Procedure):
         if self.fits(count):
             return
         if self.most is None:
-            expected = f"at least {counted(self.least, 'argument')}"
+            expected = f"at least {pluralize(self.least, 'argument')}"
         elif self.most == self.least:
-            expected = counted(self.least, "argument")
+            expected = pluralize(self.least, "argument")
         else:
             expected = f"{self.least} to {self.most} arguments"
         name = self.name.lstrip("%")
-        raise Fault("arity-error", f"{name} takes {expected}, it was given {count}")
+        raise LispError("arity-error", f"{name} takes {expected}, it was given {count}")
 
 
 @final
@@ -178,7 +178,7 @@ def iterate(datum: Datum) -> Iterator[Datum]:
         yield datum.first
         datum = datum.rest
     if datum is not EMPTY:
-        raise Fault("type-error", f"expected a list, it ends in {kind_of(datum)}")
+        raise LispError("type-error", f"expected a list, it ends in {kind_of(datum)}")
 
 
 def kind_of(datum: Datum) -> str:

@@ -2,7 +2,7 @@
 
 from holdfast.guests.contract import Capabilities, Engine, Guest
 from holdfast.guests.lisp.threads import Threads
-from holdfast.guests.signed_snapshot import Seal
+from holdfast.guests.signed_snapshot import SnapshotSigner
 
 VERSION = "1"
 _MEMO_CAPACITY = 1000
@@ -21,7 +21,7 @@ class LispEngine:
     """Makes Lisp guests. `key` seals their snapshots."""
 
     def __init__(self, *, key: bytes, memo_capacity: int = _MEMO_CAPACITY) -> None:
-        self._seal = Seal(key)
+        self._seal = SnapshotSigner(key)
         self._memo_capacity = memo_capacity
         self._threads = Threads()
 

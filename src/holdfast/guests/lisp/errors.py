@@ -36,7 +36,7 @@ class LispTrouble(Exception):
     """Base of everything a running program can stumble over."""
 
 
-class Fault(LispTrouble):
+class LispError(LispTrouble):
     """The program did something wrong; `code` is stable."""
 
     def __init__(self, code: str, message: str, *, place: Place | None = None) -> None:
@@ -49,7 +49,7 @@ class Fault(LispTrouble):
         return "\n".join((f"{where}{self.code}: {self.message}", *self.trace))
 
 
-class Malformed(Fault):
+class Malformed(LispError):
     """The text is no program: a parenthesis, a string or a special form is not as it must be."""
 
     def __init__(self, message: str, *, place: Place | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from holdfast.core import Answer, Json, Parked
 from holdfast.core.errors import GuestError, SnapshotRefused
 from holdfast.guests.contract import Capabilities, OnCall, Run, RunRequest
-from holdfast.guests.lisp.errors import Fault, LimitReached
+from holdfast.guests.lisp.errors import LimitReached, LispError
 from holdfast.guests.lisp.host_calls import tool_operations
 from holdfast.guests.lisp.json_bridge import to_json
 from holdfast.guests.lisp.lang.reader import read
@@ -20,7 +20,7 @@ from holdfast.guests.lisp.vm.limits import Meter
 from holdfast.guests.lisp.vm.machine import Machine, Progress
 from holdfast.guests.lisp.vm.memory_use import measure
 from holdfast.guests.lisp.vm.snapshot import load_machine, load_state, save_machine, save_state
-from holdfast.guests.signed_snapshot import Seal
+from holdfast.guests.signed_snapshot import SnapshotSigner
 
 SLICE_STEPS: Final = 20_000
 """Between two looks at the clock: some milliseconds."""
@@ -30,7 +30,7 @@ class LispGuest:
     """The Lisp programs of one session."""
 
     def __init__(
-        self, *, capabilities: Capabilities, seal: Seal, memo_capacity: int, threads: Threads
+        self, *, capabilities: Capabilities, seal: SnapshotSigner, memo_capacity: int, threads: Threads
     ) -> None:
         self._capabilities = capabilities
         self._seal = seal
@@ -50,7 +50,7 @@ class LispGuest:
                 await self._threads.do(lambda: machine.load(read(request.code)))
             except LimitReached as limit:
                 return Run(status="limit", error=str(limit))
-            except Fault as fault:
+            except LispError as fault:
                 return Run(status="refused", error=str(fault))
             return await self._drive(machine, on_call)
 
@@ -119,7 +119,7 @@ class LispGuest:
             return self._ended(machine, "limit", error=str(limit))
         except MemoryError:
             return self._ended(machine, "limit", error="memory_bytes: the host has no more memory to give")
-        except Fault as fault:
+        except LispError as fault:
             value: Json = {"outcome": "error", "message": fault.message, "code": fault.code}
             return self._ended(machine, "error", value=value, error=str(fault))
 

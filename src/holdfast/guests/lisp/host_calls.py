@@ -10,9 +10,9 @@ because a round is an iteration of the session's budget.
 
 from collections.abc import Iterable, Mapping
 
-from holdfast.core import Amount, ArgumentRoles, Call, JsonObject, Performed, Tool, counted
+from holdfast.core import Amount, ArgumentRoles, Call, JsonObject, Performed, Tool, pluralize
 from holdfast.guests.lisp.data import Datum, Keyword, Operation
-from holdfast.guests.lisp.errors import Fault
+from holdfast.guests.lisp.errors import LispError
 
 _API: dict[str, tuple[str, tuple[str, ...]]] = {
     "world/read": ("world.read", ("path",)),
@@ -66,18 +66,18 @@ def name_arguments(name: str, positions: tuple[str, ...], given: list[Datum]) ->
             continue
         label = _spelling(item.name, positions)
         if label in named:
-            raise Fault("arity-error", f"{name} was given :{item.name} twice")
+            raise LispError("arity-error", f"{name} was given :{item.name} twice")
         try:
             named[label] = next(items)
         except StopIteration:
-            raise Fault("arity-error", f"{name} was given :{item.name} without a value") from None
+            raise LispError("arity-error", f"{name} was given :{item.name} without a value") from None
     if len(unlabelled) > len(positions):
-        raise Fault(
-            "arity-error", f"{name} takes at most {counted(len(positions), 'argument')} without a label"
+        raise LispError(
+            "arity-error", f"{name} takes at most {pluralize(len(positions), 'argument')} without a label"
         )
     for position, value in zip(positions, unlabelled, strict=False):
         if position in named:
-            raise Fault("arity-error", f"{name} was given {position} twice")
+            raise LispError("arity-error", f"{name} was given {position} twice")
         named[position] = value
     return named
 

@@ -12,7 +12,7 @@ from holdfast.guests.lisp.data import (
     kind_of,
     make_list,
 )
-from holdfast.guests.lisp.errors import Fault
+from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.vm.limits import Meter
 
 MAX_DEPTH = 100
@@ -45,9 +45,9 @@ class _Outward:
     def convert(self, datum: Datum, depth: int) -> Json:
         self._left -= 1
         if self._left < 0:
-            raise Fault("too-large", "this value is too large to leave the program; hand out less of it")
+            raise LispError("too-large", "this value is too large to leave the program; hand out less of it")
         if depth > MAX_DEPTH:
-            raise Fault("too-deep", f"a value nested more than {MAX_DEPTH} deep cannot leave the program")
+            raise LispError("too-deep", f"a value nested more than {MAX_DEPTH} deep cannot leave the program")
         match datum:
             case None | bool() | int() | float():
                 return datum
@@ -66,7 +66,7 @@ class _Outward:
             return []
         if self._names_procedures and isinstance(datum, Procedure):
             return f"#<{kind_of(datum).removeprefix('a ')}>"
-        raise Fault("type-error", f"{kind_of(datum)} cannot leave the program")
+        raise LispError("type-error", f"{kind_of(datum)} cannot leave the program")
 
     def _text(self, text: str) -> str:
         self._left -= len(text) // _PART_CHARACTERS
@@ -79,7 +79,7 @@ class _Outward:
             datum = datum.rest
         if datum is not EMPTY:
             if not self._names_procedures:
-                raise Fault("type-error", "a dotted pair cannot leave the program; use a list")
+                raise LispError("type-error", "a dotted pair cannot leave the program; use a list")
             items.append(self.convert(datum, depth + 1))
         return items
 
@@ -91,7 +91,7 @@ class _Inward:
     def convert(self, value: Json, depth: int) -> Datum:
         self.parts += 1
         if depth > MAX_DEPTH:
-            raise Fault("too-deep", f"an answer nested more than {MAX_DEPTH} deep cannot be taken in")
+            raise LispError("too-deep", f"an answer nested more than {MAX_DEPTH} deep cannot be taken in")
         match value:
             case str():
                 self.parts += len(value) // _PART_CHARACTERS

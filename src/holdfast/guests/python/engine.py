@@ -6,8 +6,8 @@ import holdfast.process.confine_worker as confine_worker
 from holdfast.core.errors import EngineMissing
 from holdfast.guests.contract import Capabilities
 from holdfast.guests.python.guest import PythonGuest
-from holdfast.guests.python.worker_pool import Workers
-from holdfast.guests.signed_snapshot import Seal
+from holdfast.guests.python.worker_pool import WorkerPool
+from holdfast.guests.signed_snapshot import SnapshotSigner
 
 _PACKAGE = "pydantic-monty"
 _NOTES = (
@@ -21,8 +21,8 @@ class PythonEngine:
     """Makes Python guests that share a bounded set of worker processes."""
 
     def __init__(self, *, key: bytes, max_workers: int) -> None:
-        self._seal = Seal(key)
-        self._workers = Workers(max_workers=max_workers)
+        self._seal = SnapshotSigner(key)
+        self._workers = WorkerPool(max_workers=max_workers)
         self._capabilities = Capabilities(
             engine="python",
             version=_installed_version(),

@@ -18,9 +18,9 @@ from holdfast.guests.contract import OnCall, Run, RunRequest
 from holdfast.guests.python.host_calls import Calls, CallWaits, GuestException
 from holdfast.guests.python.json_values import shown_error, shown_value
 from holdfast.guests.python.limits import Bounds, LimitReached, Output
-from holdfast.guests.python.os_calls import Surroundings
+from holdfast.guests.python.os_calls import OsCalls
 from holdfast.guests.python.state import ParkedRun, Progress, State
-from holdfast.guests.python.tool_objects import Toolbox
+from holdfast.guests.python.tool_objects import ToolObjects
 from holdfast.guests.python.worker import Worker, grace_seconds
 from holdfast.guests.python.worker_errors import WorkerLost, WorkerTimeout
 
@@ -49,8 +49,8 @@ class Execution:
         self._progress = progress
         self._bounds = Bounds(request.limits, progress)
         self._calls = Calls(on_call, self._bounds, progress)
-        self._toolbox = Toolbox(request.tools)
-        self._surroundings = Surroundings(request, progress, ask=self._calls.ask, sleep=self._sleep)
+        self._toolbox = ToolObjects(request.tools)
+        self._surroundings = OsCalls(request, progress, ask=self._calls.ask, sleep=self._sleep)
         self._output = Output(max_bytes=self._limits.output_bytes, before=progress.printed)
         self._suspended: monty.AsyncSnapshot | None = None
         self._value: Json = None

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.core import Answer, Parked
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
 from holdfast.guests.python.state import (
-    Handover,
+    ExportedVariables,
     Progress,
     State,
     decode_parked,
@@ -22,8 +22,8 @@ from holdfast.guests.python.state import (
 )
 from holdfast.guests.python.steps import Uncountable, counted
 from holdfast.guests.python.worker_errors import WorkerLost
-from holdfast.guests.python.worker_pool import Workers
-from holdfast.guests.signed_snapshot import Seal
+from holdfast.guests.python.worker_pool import WorkerPool
+from holdfast.guests.signed_snapshot import SnapshotSigner
 
 if TYPE_CHECKING:
     from holdfast.guests.python.execution import Execution
@@ -37,7 +37,7 @@ _NO_STEPS = "Under a limit of steps this code cannot run here: {}. Write it in a
 class PythonGuest:
     """Runs one piece of code at a time. Its truth is the last dump; a warm worker only saves time."""
 
-    def __init__(self, *, workers: Workers, seal: Seal, capabilities: Capabilities) -> None:
+    def __init__(self, *, workers: WorkerPool, seal: SnapshotSigner, capabilities: Capabilities) -> None:
         self._workers = workers
         self._seal = seal
         self._capabilities = capabilities
@@ -80,10 +80,10 @@ class PythonGuest:
             execution = self._execution(worker, request, on_call, parked.state, parked.progress)
             return await self._finish(execution, execution.go_on(parked, answer))
 
-    async def variables(self) -> Handover:
+    async def variables(self) -> ExportedVariables:
         """Those variables that are plain data, for another engine to go on with."""
         if self._state is None:
-            return Handover()
+            return ExportedVariables()
         ended = await self.run(handover_request(self._state.names), refuse_all)
         return read_handover(ended)
 

@@ -23,7 +23,7 @@ class NotPlain(Exception):
     """A value that has no JSON form; the message says which part."""
 
 
-class Plainer:
+class JsonConverter:
     """Converts values that go out together; counts what it has seen, because a guest may share one text a million times.
 
     What has no JSON form is shown in words, or raises NotPlain if strict.
@@ -108,7 +108,7 @@ _DISPLAYED = monty.MontyRuntimeError | monty.MontySyntaxError | monty.MontyTypin
 def shown_value(complete: monty.MontyComplete, *, max_bytes: int) -> Json:
     """The value of a run that came to its end, or its size in words."""
     try:
-        value = Plainer().convert(complete.output)
+        value = JsonConverter().convert(complete.output)
         size = len(encode(value))
     except NotPlain as error:
         return f"<a value that is too large to show: {error}>"

@@ -25,7 +25,7 @@ _MAX_RANDOM_BYTES = 1 << 20
 _SECOND_MS = 1000
 
 
-class Surroundings:
+class OsCalls:
     """Answers the operating system calls of one run."""
 
     def __init__(self, request: RunRequest, progress: Progress, *, ask: Ask, sleep: Sleep) -> None:

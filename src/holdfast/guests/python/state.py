@@ -75,7 +75,7 @@ _MAX_OF_ONE = 1_500_000
 """Of one of them: it has to fit into the text of a program, where each quote takes two characters."""
 
 
-class Handover(Value):
+class ExportedVariables(Value):
     """What goes along to another engine, and the names of what stays behind."""
 
     variables: JsonObject = msgspec.field(default_factory=dict)
@@ -99,13 +99,13 @@ def handover_request(names: Iterable[str]) -> RunRequest:
     return RunRequest(code=code, limits=GuestLimits(output_bytes=4 * _MAX_CHARACTERS))
 
 
-def read_handover(ended: Run) -> Handover:
+def read_handover(ended: Run) -> ExportedVariables:
     """The variables, from the value of the request above; none where it was not to be had."""
     match ended.value if ended.status == "ok" else None:
         case [dict() as written, list() as left]:
             pass
         case _:
-            return Handover()
+            return ExportedVariables()
     names = [name for name in left if isinstance(name, str) and not hasattr(builtins, name)]
     variables: JsonObject = {}
     for name, text in written.items():
@@ -113,7 +113,7 @@ def read_handover(ended: Run) -> Handover:
             variables[name] = msgspec.json.decode(str(text))
         except msgspec.DecodeError:  # Python writes numbers that are none, which JSON does not have
             names.append(name)
-    return Handover(variables=variables, left=tuple(names))
+    return ExportedVariables(variables=variables, left=tuple(names))
 
 
 def taking_over(variables: JsonObject) -> Iterator[str]:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pydantic_monty as monty
 
-from holdfast.core import Json, JsonObject, Tool, counted
-from holdfast.guests.python.json_values import NotPlain, Plainer
+from holdfast.core import Json, JsonObject, Tool, pluralize
+from holdfast.guests.python.json_values import JsonConverter, NotPlain
 from holdfast.guests.tool_stubs import parameters, python_name
 
 _NAMESPACE = uuid.UUID("6f2c1f0a-3c67-5f5e-9d0a-7d1f5a0b9c11")
 
 
-class Toolbox:
+class ToolObjects:
     """The tools of one run, by the names that Python code uses for them."""
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
@@ -65,7 +65,7 @@ class Toolbox:
 
 def _bound(tool: Tool, names: dict[str, str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> JsonObject:
     if len(args) > len(names):
-        raise TypeError(f"{tool.name}() takes {counted(len(names), 'argument')} but was given {len(args)}")
+        raise TypeError(f"{tool.name}() takes {pluralize(len(names), 'argument')} but was given {len(args)}")
     given = dict(zip(names.values(), args, strict=False))
     for keyword, value in kwargs.items():
         # A tool may take more than its schema lists; the gate holds arguments against the schema.
@@ -73,11 +73,11 @@ def _bound(tool: Tool, names: dict[str, str], args: tuple[Any, ...], kwargs: dic
         if name in given:
             raise TypeError(f"{tool.name}() got multiple values for argument {keyword!r}")
         given[name] = value
-    together = Plainer(is_strict=True)
+    together = JsonConverter(is_strict=True)
     return {name: _argument(tool, name, value, together) for name, value in given.items()}
 
 
-def _argument(tool: Tool, name: str, value: Any, together: Plainer) -> Json:
+def _argument(tool: Tool, name: str, value: Any, together: JsonConverter) -> Json:
     try:
         return together.convert(value)
     except NotPlain as error:

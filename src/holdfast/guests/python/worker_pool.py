@@ -33,7 +33,7 @@ class Resting(Protocol):
         ...
 
 
-class Workers:
+class WorkerPool:
     """Hands out workers, one a running or resting guest, and at most `max_workers`."""
 
     def __init__(self, *, max_workers: int, max_resting: int = 16, rest_seconds: float = 30.0) -> None:

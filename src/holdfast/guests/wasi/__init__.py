@@ -5,6 +5,6 @@ wasmtime and componentize-py are loaded only in the worker's and the builder's p
 
 from holdfast.guests.wasi.component import check_installed, is_built
 from holdfast.guests.wasi.engine import wasi_engine
-from holdfast.guests.wasi.worker_pool import Workers
+from holdfast.guests.wasi.worker_pool import WorkerPool
 
-__all__ = ["Workers", "check_installed", "is_built", "wasi_engine"]
+__all__ = ["WorkerPool", "check_installed", "is_built", "wasi_engine"]

@@ -5,9 +5,9 @@ from pathlib import Path
 import holdfast.guests.wasi.component as component
 import holdfast.process.confine_worker as confine_worker
 from holdfast.guests.contract import Capabilities, Engine, StagedContents
-from holdfast.guests.signed_snapshot import Seal
-from holdfast.guests.wasi.guest import GuestProcess
-from holdfast.guests.wasi.worker_pool import Workers
+from holdfast.guests.signed_snapshot import SnapshotSigner
+from holdfast.guests.wasi.guest import WasiGuest
+from holdfast.guests.wasi.worker_pool import WorkerPool
 from holdfast.guests.wasi.workspace_copy import StagedView
 
 
@@ -21,7 +21,7 @@ def wasi_engine(
     keeps_variables: bool = True,
     file_bytes: int = 64 << 20,
     disk_bytes: int = 256 << 20,
-    workers: Workers | None = None,
+    workers: WorkerPool | None = None,
     progress: component.Progress = lambda _: None,
 ) -> Engine:
     """An engine for one workspace. Raises EngineMissing.
@@ -32,14 +32,14 @@ def wasi_engine(
     """
     component.check_installed()
     return WasiEngine(
-        seal=Seal(key),
+        seal=SnapshotSigner(key),
         workspace=workspace.resolve(),
         staged_view=None if staged_view is None else staged_view.resolve(),
         staged=staged,
         keeps_variables=keeps_variables,
         file_bytes=file_bytes,
         disk_bytes=disk_bytes,
-        workers=workers or Workers(key=key, cache=cache, progress=progress),
+        workers=workers or WorkerPool(key=key, cache=cache, progress=progress),
         owns_workers=workers is None,
     )
 
@@ -50,14 +50,14 @@ class WasiEngine:
     def __init__(
         self,
         *,
-        seal: Seal,
+        seal: SnapshotSigner,
         workspace: Path,
         staged_view: Path | None,
         staged: StagedContents,
         keeps_variables: bool,
         file_bytes: int,
         disk_bytes: int,
-        workers: Workers,
+        workers: WorkerPool,
         owns_workers: bool,
     ) -> None:
         self._seal = seal
@@ -69,7 +69,7 @@ class WasiEngine:
         self._disk_bytes = disk_bytes
         self._workers = workers
         self._owns_workers = owns_workers
-        self._guests: list[GuestProcess] = []
+        self._guests: list[WasiGuest] = []
 
     @property
     def capabilities(self) -> Capabilities:
@@ -83,12 +83,12 @@ class WasiEngine:
             notes=confine_worker.expected(),
         )
 
-    def guest(self) -> GuestProcess:
+    def guest(self) -> WasiGuest:
         """A fresh guest; its process starts with the first run."""
         view = None
         if self._staged_view is not None:
             view = StagedView(base=self._workspace, folder=self._staged_view, staged=self._staged)
-        made = GuestProcess(
+        made = WasiGuest(
             capabilities=self.capabilities,
             seal=self._seal,
             folder=self._staged_view or self._workspace,

@@ -18,28 +18,28 @@ import holdfast.guests.wasi.workspace_copy as workspace_copy
 from holdfast.core import Answer, Change, Refused
 from holdfast.core.errors import GuestError, SnapshotRefused
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
-from holdfast.guests.signed_snapshot import Seal
-from holdfast.guests.wasi.request import Completed, Conversation, Ending, Stopped, Waiting
-from holdfast.guests.wasi.worker_pool import Worker, Workers
+from holdfast.guests.signed_snapshot import SnapshotSigner
+from holdfast.guests.wasi.request import Completed, Ending, Stopped, Waiting, WorkerRequest
+from holdfast.guests.wasi.worker_pool import Worker, WorkerPool
 from holdfast.guests.wasi.workspace_copy import StagedView
 
 _FORGOTTEN = "\nThe variables of this session are as they were before this run."
 
 
-class GuestProcess:
+class WasiGuest:
     """Untrusted CPython code of one session."""
 
     def __init__(
         self,
         *,
         capabilities: Capabilities,
-        seal: Seal,
+        seal: SnapshotSigner,
         folder: Path,
         view: StagedView | None,
         keeps_variables: bool,
         file_bytes: int,
         disk_bytes: int,
-        workers: Workers,
+        workers: WorkerPool,
     ) -> None:
         self._capabilities = capabilities
         self._seal = seal
@@ -52,9 +52,9 @@ class GuestProcess:
         self._worker: Worker | None = None
         self._state: bytes = b""
         """The variables that the last good run left, unsealed: what a new worker starts with."""
-        self._saving: Conversation | None = None
+        self._saving: WorkerRequest | None = None
         """The worker was asked for its variables, and nobody has listened yet."""
-        self._parked: tuple[bytes, Conversation] | None = None
+        self._parked: tuple[bytes, WorkerRequest] | None = None
         self._memory_bytes = GuestLimits().memory_bytes
         self._marks: workspace_copy.Marks = {}
         self._turn = asyncio.Lock()
@@ -78,7 +78,7 @@ class GuestProcess:
             started = await self._started(request.limits)
             if isinstance(started, Stopped):
                 return await self._told(started, None)
-            conversation = Conversation(started, request.limits, disk_bytes=self._disk_bytes)
+            conversation = WorkerRequest(started, request.limits, disk_bytes=self._disk_bytes)
             self._memory_bytes = request.limits.memory_bytes
             await conversation.begin(messages.run(request, is_fresh=not self._keeps_variables))
             return await self._told(await conversation.listen(on_call), conversation)
@@ -141,7 +141,7 @@ class GuestProcess:
 
     async def _ask_to_save(self, worker: Worker) -> None:
         """Let the worker save behind the run; the next one is to find what this one left, whatever it does itself."""
-        self._saving = Conversation(worker, messages.STATE_LIMITS)
+        self._saving = WorkerRequest(worker, messages.STATE_LIMITS)
         await self._saving.begin(messages.save(memory_bytes=self._memory_bytes))
 
     async def _save(self) -> None:
@@ -178,11 +178,11 @@ class GuestProcess:
                 f"the sandbox process does not start: {broken}", hint="Run `holdfast doctor`."
             ) from None
         if isinstance(ready, frames.Trapped):
-            return Conversation(worker, limits).stopped_by(ready)
+            return WorkerRequest(worker, limits).stopped_by(ready)
         assert isinstance(ready, frames.Ready)
         worker.notes = ready.notes
         if self._state:
-            loading = Conversation(worker, messages.STATE_LIMITS)
+            loading = WorkerRequest(worker, messages.STATE_LIMITS)
             kept = messages.variables(self._state)
             await loading.begin(messages.load(kept, memory_bytes=limits.memory_bytes))
             ending = await loading.listen(_no_calls)
@@ -190,7 +190,7 @@ class GuestProcess:
                 return ending
         return worker
 
-    async def _told(self, ending: Ending, conversation: Conversation | None) -> Run:
+    async def _told(self, ending: Ending, conversation: WorkerRequest | None) -> Run:
         """How a conversation ended, as the contract says it."""
         verdict = None
         if isinstance(ending, Completed):

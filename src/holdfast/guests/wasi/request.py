@@ -51,7 +51,7 @@ _LOOK_SECONDS = 0.05
 _wishes = msgspec.json.Decoder(_Wish)
 
 
-class Conversation:
+class WorkerRequest:
     """Talks with a worker until it answers, waits or is stopped."""
 
     def __init__(self, worker: Worker, limits: GuestLimits, *, disk_bytes: int | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import holdfast.guests.wasi.component as component
 import holdfast.guests.wasi.frames as frames
-from holdfast.core.errors import EngineUnready, GuestError
+from holdfast.core.errors import EngineNotBuilt, GuestError
 
 _ZYGOTE = (
     "import sys; sys.path[:0] = sys.argv[3:];"
@@ -109,7 +109,7 @@ class Tenant(Protocol):
         ...
 
 
-class Workers:
+class WorkerPool:
     """Makes workers. One for the whole process: the component is proven and loaded once."""
 
     def __init__(
@@ -197,7 +197,7 @@ class Workers:
             component.open_proven, self._cache, component.component_name(), self._key
         )
         if image is None:
-            raise EngineUnready(
+            raise EngineNotBuilt(
                 "the wasi sandbox is built first, once; it takes about half a minute and is not charged",
                 make_ready=self.prepare,
                 hint="Run `holdfast sandbox build`.",

@@ -6,12 +6,12 @@ from holdfast.core import JsonObject, Tool
 from holdfast.mcp.client.resources import extra_tools
 from holdfast.mcp.client.tool_definitions import Definition, Refusal, read_definitions
 from holdfast.mcp.config.servers import ServerSpec
-from holdfast.mcp.contract import ToolsHeld
+from holdfast.mcp.contract import ToolsPendingReview
 from holdfast.mcp.trust.argument_roles import Annotations
 from holdfast.mcp.trust.pins import Pins
 
 
-class Offer:
+class AcceptedTools:
     """What stands in the pins until the server has spoken, and then what of its list agrees with them."""
 
     def __init__(self, spec: ServerSpec, *, pins: Pins, annotations: Annotations, has_extras: bool) -> None:
@@ -42,7 +42,7 @@ class Offer:
 
     def compare(
         self, listed: list[JsonObject], *, protocol: str, beside: tuple[str, ...]
-    ) -> ToolsHeld | None:
+    ) -> ToolsPendingReview | None:
         """Hold what a running server lists against the pins; what a person has to see first, where there is something."""
         definitions, self.refused = read_definitions(listed)
         self.beside, self.protocol, self.is_known = beside, protocol, True
@@ -52,7 +52,7 @@ class Offer:
         self._take(found.offered)
         if found.is_clean:
             return None
-        return ToolsHeld(
+        return ToolsPendingReview(
             server=self._spec.name,
             changed=found.changed,
             added=found.added,

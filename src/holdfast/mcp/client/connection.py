@@ -20,14 +20,14 @@ import holdfast.mcp.client.resources as resources
 from holdfast.core import Clock, Json, JsonObject
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.client.errors import explained, is_ending, start_failure
-from holdfast.mcp.client.http import reach
-from holdfast.mcp.client.notifications import NEWER_ERA, Listening, Ration, Tell
-from holdfast.mcp.client.stdio import speak
-from holdfast.mcp.client.subscriptions import Wishes
+from holdfast.mcp.client.http import connect_http
+from holdfast.mcp.client.notifications import NEWER_ERA, Listening, RateLimiter, Tell
+from holdfast.mcp.client.stdio import connect_stdio
+from holdfast.mcp.client.subscriptions import Subscriptions
 from holdfast.mcp.client.tool_definitions import MAX_TOOLS
 from holdfast.mcp.config.environment import headers_for
 from holdfast.mcp.config.servers import ServerSpec
-from holdfast.process.supervised import Ward
+from holdfast.process.supervised import SupervisedProcess
 
 MAX_PAGES = 50
 MAX_INPUT_ROUNDS = 3
@@ -42,11 +42,11 @@ class Connection:
         self,
         spec: ServerSpec,
         client: Client,
-        ward: Ward | None,
+        ward: SupervisedProcess | None,
         *,
-        ration: Ration,
+        ration: RateLimiter,
         listening: Listening,
-        wishes: Wishes,
+        wishes: Subscriptions,
     ) -> None:
         self._spec = spec
         self._client = client
@@ -172,23 +172,27 @@ class Connection:
 async def connect(
     spec: ServerSpec,
     *,
-    ward: Ward | None,
+    ward: SupervisedProcess | None,
     workspace: Path,
     environ: Mapping[str, str],
     clock: Clock,
     tell: Tell,
-    wishes: Wishes,
+    wishes: Subscriptions,
     protocol: str = "",
 ) -> AsyncIterator[Connection]:
     """A server, greeted, until the block is left; `ward` is its program. `protocol` is what it spoke last, to skip the probe."""
-    ration = Ration(clock)
+    ration = RateLimiter(clock)
     listening = Listening(spec.name, tell=tell, wishes=wishes, ration=ration if spec.url else None)
 
     async def roots(context: ClientRequestContext) -> mcp_types.ListRootsResult | mcp_types.ErrorData:
         uri: Any = workspace.as_uri()
         return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=uri, name="workspace")])
 
-    transport = speak(ward, ration) if ward is not None else reach(spec.url, headers_for(spec, environ))
+    transport = (
+        connect_stdio(ward, ration)
+        if ward is not None
+        else connect_http(spec.url, headers_for(spec, environ))
+    )
     # Sampling and elicitation are not offered: a server gets neither our model nor a person's ear through us.
     client = Client(
         transport,

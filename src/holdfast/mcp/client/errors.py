@@ -5,7 +5,7 @@ import mcp_types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from holdfast.core import visible
+from holdfast.core import escape_invisible
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.config.servers import ServerSpec
 
@@ -62,4 +62,4 @@ def _broken(spec: ServerSpec, error: BaseException) -> ToolFailed:
     if isinstance(error, ValidationError):
         wrong = error.errors(include_url=False, include_input=False, include_context=False)
         how = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in wrong[:3])
-    return ToolFailed(f"server {spec.name!r} broke the protocol: {visible(how)[:_MAX_TOLD]}")
+    return ToolFailed(f"server {spec.name!r} broke the protocol: {escape_invisible(how)[:_MAX_TOLD]}")

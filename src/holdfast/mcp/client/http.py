@@ -17,7 +17,7 @@ from holdfast.mcp.client.stdio import MAX_LINE_BYTES
 
 
 @contextlib.asynccontextmanager
-async def reach(url: str, headers: Mapping[str, str]) -> AsyncIterator[Any]:
+async def connect_http(url: str, headers: Mapping[str, str]) -> AsyncIterator[Any]:
     """The two streams of a server at an address, until the block is left."""
     # A compressed body could be a thousand times what it seems to be.
     http = create_mcp_http_client(headers={**headers, "Accept-Encoding": "identity"})

@@ -19,11 +19,11 @@ from mcp.shared.exceptions import MCPError
 
 from holdfast.core import Clock
 from holdfast.core.errors import HoldfastError, ToolFailed
-from holdfast.mcp.client.subscriptions import Wishes
-from holdfast.mcp.contract import ListChanged, Logged, News, ResourceChanged
+from holdfast.mcp.client.subscriptions import Subscriptions
+from holdfast.mcp.contract import ListChanged, Logged, ResourceChanged, ServerNotification
 
 
-class Ration:
+class RateLimiter:
     """A bucket that fills with time. What does not fit is dropped and counted, never queued."""
 
     def __init__(self, clock: Clock, *, burst: int = 256, per_second: float = 64.0) -> None:
@@ -49,13 +49,13 @@ class Ration:
 MAX_LOG_BYTES = 64 << 10
 BEGIN_SECONDS = 2.0
 NEWER_ERA = "2026"
-Tell = Callable[[News], None]
+Tell = Callable[[ServerNotification], None]
 
 
 class Listening:
     """The news of one running server, and what it is asked to tell."""
 
-    def __init__(self, server: str, *, tell: Tell, wishes: Wishes, ration: Ration | None) -> None:
+    def __init__(self, server: str, *, tell: Tell, wishes: Subscriptions, ration: RateLimiter | None) -> None:
         """`ration` bounds what is heard here, where the transport does not do it."""
         self._server = server
         self._tell = tell

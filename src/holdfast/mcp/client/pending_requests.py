@@ -9,7 +9,7 @@ import mcp_types
 import msgspec
 from mcp.shared.dispatcher import coerce_request_id
 
-from holdfast.core import Json, JsonObject, visible
+from holdfast.core import Json, JsonObject, escape_invisible
 
 _ANSWERS = ("result", "error")
 _MAX_SHOWN = 40
@@ -27,7 +27,7 @@ class ProtocolBroken(Exception):
         super().__init__(f"broke the protocol: {how}")
 
 
-class Ledger:
+class PendingRequests:
     """The requests to one server that are open."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Ledger:
             case mcp_types.JSONRPCResponse(id=id) | mcp_types.JSONRPCError(id=id) if id is not None:
                 if coerce_request_id(id) not in self._open:
                     raise ProtocolBroken(
-                        f"it answered request {visible(str(id))[:_MAX_SHOWN]!r}, which is not open"
+                        f"it answered request {escape_invisible(str(id))[:_MAX_SHOWN]!r}, which is not open"
                     )
                 self._open.discard(coerce_request_id(id))
                 if isinstance(message, mcp_types.JSONRPCResponse) and has_too_many_parts(message.result):

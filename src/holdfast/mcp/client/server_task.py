@@ -15,26 +15,28 @@ from typing import TYPE_CHECKING
 
 from holdfast.core import Clock
 from holdfast.core.errors import HoldfastError, ToolFailed
-from holdfast.mcp.client.subscriptions import Wishes
+from holdfast.mcp.client.subscriptions import Subscriptions
 from holdfast.mcp.config.environment import arguments_for, environment_for
 from holdfast.mcp.config.sandbox import confined
 from holdfast.mcp.config.servers import ServerSpec
-from holdfast.mcp.contract import Follower
-from holdfast.process.supervised import Ward
+from holdfast.mcp.contract import Listener
+from holdfast.process.supervised import SupervisedProcess
 from holdfast.store import Home
 
 if TYPE_CHECKING:
     from holdfast.mcp.client.connection import Connection
 
 
-async def launch(spec: ServerSpec, *, workspace: Path, environ: Mapping[str, str]) -> Ward | None:
+async def launch(
+    spec: ServerSpec, *, workspace: Path, environ: Mapping[str, str]
+) -> SupervisedProcess | None:
     """The server's program, started; None for one that is reached by an address. Raises ToolFailed and InvalidConfig."""
     if spec.url:
         return None
     command = _command(spec, workspace, environ)
     environment = environment_for(spec, environ)
     try:
-        return await Ward.start(command, folder=workspace, environment=environment)
+        return await SupervisedProcess.start(command, folder=workspace, environment=environment)
     except (OSError, ValueError) as error:
         raise ToolFailed(f"{spec.command}: cannot be started: {error}") from error
 
@@ -54,7 +56,7 @@ def _load_protocol() -> "Callable[..., AbstractAsyncContextManager[Connection]]"
     return connect
 
 
-class Holding:
+class ServerTask:
     """One run of a server. Begins with its making; ends with the server, or with `close`."""
 
     def __init__(
@@ -64,9 +66,9 @@ class Holding:
         workspace: Path,
         environ: Mapping[str, str],
         clock: Clock,
-        tell: Follower,
+        tell: Listener,
         on_loss: Callable[[str], None],
-        wishes: Wishes,
+        wishes: Subscriptions,
         protocol: str,
     ) -> None:
         """`on_loss` is told why, where the server ends by itself after it answered."""
@@ -95,7 +97,7 @@ class Holding:
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def _hold(self) -> None:
-        ward: Ward | None = None
+        ward: SupervisedProcess | None = None
         try:
             ward = await launch(self._spec, workspace=self._workspace, environ=self._environ)
             # While the server loads, and in a thread: it takes a second or two, and other sessions go on meanwhile.

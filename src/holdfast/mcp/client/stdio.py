@@ -13,9 +13,9 @@ import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from holdfast.mcp.client.notifications import Ration
-from holdfast.mcp.client.pending_requests import Ledger, ProtocolBroken
-from holdfast.process.supervised import Ward
+from holdfast.mcp.client.notifications import RateLimiter
+from holdfast.mcp.client.pending_requests import PendingRequests, ProtocolBroken
+from holdfast.process.supervised import SupervisedProcess
 
 MAX_LINE_BYTES = 16 << 20
 STALL_SECONDS = 5.0
@@ -28,11 +28,13 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 @contextlib.asynccontextmanager
-async def speak(ward: Ward, ration: Ration) -> AsyncIterator[tuple[Incoming, Outgoing]]:
+async def connect_stdio(
+    ward: SupervisedProcess, ration: RateLimiter
+) -> AsyncIterator[tuple[Incoming, Outgoing]]:
     """The two streams of a running server, which is stopped when the block is left."""
     to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, to_server = anyio.create_memory_object_stream[SessionMessage](0)
-    ledger = Ledger()
+    ledger = PendingRequests()
     tasks = [
         asyncio.create_task(_read(ward, to_us, ration, ledger)),
         asyncio.create_task(_write(ward, to_server, ledger)),
@@ -51,7 +53,7 @@ async def speak(ward: Ward, ration: Ration) -> AsyncIterator[tuple[Incoming, Out
                 stream.close()
 
 
-def parse(line: bytes, ration: Ration, ledger: Ledger) -> SessionMessage | None:
+def parse(line: bytes, ration: RateLimiter, ledger: PendingRequests) -> SessionMessage | None:
     """The message in a line; None where it is none, or is one too many of those that nobody asked for.
 
     Raises ProtocolBroken where it is meant to be an answer and is the answer to nothing.
@@ -68,10 +70,10 @@ def parse(line: bytes, ration: Ration, ledger: Ledger) -> SessionMessage | None:
 
 
 async def _read(
-    ward: Ward,
+    ward: SupervisedProcess,
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
-    ration: Ration,
-    ledger: Ledger,
+    ration: RateLimiter,
+    ledger: PendingRequests,
 ) -> None:
     """Hand every message on until the server closes its output or breaks the rules."""
     with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -88,7 +90,9 @@ async def _read(
     await ward.drain()
 
 
-async def _write(ward: Ward, outgoing: MemoryObjectReceiveStream[SessionMessage], ledger: Ledger) -> None:
+async def _write(
+    ward: SupervisedProcess, outgoing: MemoryObjectReceiveStream[SessionMessage], ledger: PendingRequests
+) -> None:
     """Send every message until one side closes."""
     with contextlib.suppress(anyio.ClosedResourceError, ConnectionError, RuntimeError):
         async with outgoing:

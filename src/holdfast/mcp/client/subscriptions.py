@@ -7,7 +7,7 @@ MAX_RESOURCES = 64
 """Of one server, over all clients. In the newer era each is a stream that stays open."""
 
 
-class Wishes:
+class Subscriptions:
     """What one server has been asked for."""
 
     def __init__(self) -> None:

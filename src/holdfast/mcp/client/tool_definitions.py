@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from holdfast.core import Json, JsonObject, Value, visible
+from holdfast.core import Json, JsonObject, Value, escape_invisible
 from holdfast.mcp.client.resources import EXTRAS
 
 MAX_TOOLS = 1000
@@ -41,7 +41,7 @@ def read_definitions(tools: list[JsonObject]) -> tuple[tuple[Definition, ...], t
         if not _NAME.fullmatch(definition.name):
             refused.append(
                 Refusal(
-                    name=visible(definition.name)[:200],
+                    name=escape_invisible(definition.name)[:200],
                     reason="its name has characters that no tool's name may have",
                 )
             )

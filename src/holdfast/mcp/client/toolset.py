@@ -12,23 +12,23 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.core import Call, Clock, Paths, Performed, SystemClock, Tool, counted
+from holdfast.core import Call, Clock, Paths, Performed, SystemClock, Tool, pluralize
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
-from holdfast.mcp.client.accepted_tools import Offer
+from holdfast.mcp.client.accepted_tools import AcceptedTools
 from holdfast.mcp.client.resources import EXTRAS
 from holdfast.mcp.client.results import Present, failure_of, for_server, present_plainly
-from holdfast.mcp.client.server_task import Backoff, Holding
-from holdfast.mcp.client.subscriptions import Wishes
+from holdfast.mcp.client.server_task import Backoff, ServerTask
+from holdfast.mcp.client.subscriptions import Subscriptions
 from holdfast.mcp.client.tool_definitions import Refusal
 from holdfast.mcp.config.environment import refuse_keys
 from holdfast.mcp.config.servers import ServerSpec
 from holdfast.mcp.contract import (
-    Follower,
     ListChanged,
+    Listener,
     LogLevel,
-    News,
     Progressed,
     ServerFailed,
+    ServerNotification,
     ServerStarted,
 )
 from holdfast.mcp.trust.argument_roles import Annotations, known_roles
@@ -36,7 +36,7 @@ from holdfast.mcp.trust.pins import Pins
 
 if TYPE_CHECKING:
     from holdfast.mcp.client.connection import Connection
-from holdfast.core import has_hidden
+from holdfast.core import has_invisible
 
 
 class McpToolset:
@@ -65,15 +65,17 @@ class McpToolset:
         self._keys = keys
         self._clock = clock or SystemClock()
         self._present = present
-        self._followers: list[Follower] = []
+        self._followers: list[Listener] = []
         self._connection: Connection | None = None
-        self._holding: Holding | None = None
+        self._holding: ServerTask | None = None
         self._starting = asyncio.Lock()
         self._is_stale = False
         self._backoff = Backoff(self._clock)
-        self._wishes = Wishes()
+        self._wishes = Subscriptions()
         self._has_extras = has_extras
-        self._offer = Offer(spec, pins=pins, annotations=annotations or known_roles(), has_extras=has_extras)
+        self._offer = AcceptedTools(
+            spec, pins=pins, annotations=annotations or known_roles(), has_extras=has_extras
+        )
 
     async def __aenter__(self) -> "McpToolset":
         return self
@@ -106,7 +108,7 @@ class McpToolset:
         """The process that stands over the running server."""
         return self._connection.warden if self._connection else None
 
-    def follow(self, follower: Follower) -> None:
+    def follow(self, follower: Listener) -> None:
         """Tell this follower all news from now on."""
         self._followers.append(follower)
 
@@ -185,7 +187,7 @@ class McpToolset:
         if wait > 0:
             times = self._backoff.failures
             raise ToolFailed(
-                f"server {self.spec.name!r} failed {counted(times, 'time')}; it is tried again in {wait:.0f} s",
+                f"server {self.spec.name!r} failed {pluralize(times, 'time')}; it is tried again in {wait:.0f} s",
                 hint=f"holdfast mcp doctor {self.spec.name}",
             )
         began = self._clock.monotonic()
@@ -215,8 +217,8 @@ class McpToolset:
             )
         )
 
-    def _hold(self) -> Holding:
-        return Holding(
+    def _hold(self) -> ServerTask:
+        return ServerTask(
             self.spec,
             workspace=self._workspace,
             environ=self._environ,
@@ -252,12 +254,12 @@ class McpToolset:
         self._backoff.failed()
         self._tell(ServerFailed(server=self.spec.name, reason=reason))
 
-    def _heard(self, news: News) -> None:
+    def _heard(self, news: ServerNotification) -> None:
         if isinstance(news, ListChanged) and news.what == "tools":
             self._is_stale = True
         self._tell(news)
 
-    def _tell(self, news: News) -> None:
+    def _tell(self, news: ServerNotification) -> None:
         for follower in self._followers:
             follower(news)
 
@@ -275,14 +277,14 @@ async def start_servers(toolsets: "tuple[McpToolset, ...]") -> dict[str, Holdfas
     return failed
 
 
-def problems_of(toolset: McpToolset, pins: Pins) -> tuple[str, ...]:
+def health_problems(toolset: McpToolset, pins: Pins) -> tuple[str, ...]:
     """What is wrong with a running server's tools, each with a way out; empty where all is well."""
     name, known = toolset.spec.name, pins.server(toolset.spec.name)
     found = [f"tool {each.name!r} is refused: {each.reason}" for each in toolset.refused]
     if known is not None and known.held:
         found.append(f"held: {', '.join(known.held)} (hint: holdfast mcp diff {name})")
     for tool in toolset.tools():
-        if has_hidden(tool.description):
+        if has_invisible(tool.description):
             found.append(f"{tool.name}: its description holds characters that are not seen")
         if tool.roles is None:
             found.append(

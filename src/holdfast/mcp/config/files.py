@@ -25,7 +25,7 @@ class _Clients(msgspec.Struct):
     clients: list[str] = []
 
 
-class Shelf:
+class McpFiles:
     """The files of MCP in one home. The home is out of every agent's reach."""
 
     def __init__(self, root: Path) -> None:

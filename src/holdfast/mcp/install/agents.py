@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.core import Value
 from holdfast.core.errors import InvalidConfig, InvalidInput
-from holdfast.mcp.install.jsonc import Document
+from holdfast.mcp.install.jsonc import JsoncDocument
 
 NAME = "holdfast"
 HOOK_SECONDS = 600
@@ -92,7 +92,7 @@ def _plan_claude(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Ins
     return Installation(changes=_real([listed, hooked]), bypassing=bypassing)
 
 
-def _with_hook(document: Document, path: Path, event: str, wanted: _Entry) -> Document:
+def _with_hook(document: JsoncDocument, path: Path, event: str, wanted: _Entry) -> JsoncDocument:
     """The settings with our hook for an event and no other of ours; None takes it out."""
     groups = document.get("hooks", event)
     if groups is not None and not isinstance(groups, list):
@@ -181,7 +181,9 @@ _PLANNERS: Mapping[str, Callable[[str, Path, bool, _Entry], Installation]] = {
 }
 
 
-def _with_server(path: Path, before: Document, key: str, entry: _Entry) -> tuple[FileChange, tuple[str, ...]]:
+def _with_server(
+    path: Path, before: JsoncDocument, key: str, entry: _Entry
+) -> tuple[FileChange, tuple[str, ...]]:
     document = before
     if not isinstance(document.value.get(key, {}), dict):
         raise InvalidConfig(f"{path}: {key!r} is not an object")
@@ -192,7 +194,7 @@ def _with_server(path: Path, before: Document, key: str, entry: _Entry) -> tuple
     return FileChange(path=str(path), before=before.text, after=document.text), _others(before, key)
 
 
-def _others(document: Document, key: str) -> tuple[str, ...]:
+def _others(document: JsoncDocument, key: str) -> tuple[str, ...]:
     """The servers in a file beside ours."""
     servers = document.get(key)
     return tuple(name for name in servers if name != NAME) if isinstance(servers, dict) else ()
@@ -212,14 +214,14 @@ def _read(path: Path) -> str:
         raise InvalidConfig(f"{path}: cannot be read: {error}") from error
 
 
-def _read_json(path: Path) -> Document:
+def _read_json(path: Path) -> JsoncDocument:
     try:
-        return Document(_read(path))
+        return JsoncDocument(_read(path))
     except ValueError as error:
         raise InvalidConfig(f"{path}: {error}", hint="repair the file first") from error
 
 
-def _read_plain_json(path: Path) -> Document:
+def _read_plain_json(path: Path) -> JsoncDocument:
     """For a client that takes a file with comments for a broken one: it would never see what we write there."""
     document = _read_json(path)
     if not document.is_plain:

@@ -29,7 +29,7 @@ class _Member(NamedTuple):
     """Where the comma after it stands."""
 
 
-class Document:
+class JsoncDocument:
     """The text of one JSON object, and what it says. Each change is a document of its own."""
 
     def __init__(self, text: str) -> None:
@@ -58,10 +58,10 @@ class Document:
                 return None
         return found
 
-    def put(self, *path: Step, value: object) -> "Document":
+    def put(self, *path: Step, value: object) -> "JsoncDocument":
         """With this value there, put at the end of what it stands in; objects that are missing on the way are made."""
         if not self._plain.strip():
-            return Document(json.dumps(_wrapped(path, value), indent=2, ensure_ascii=False) + "\n")
+            return JsoncDocument(json.dumps(_wrapped(path, value), indent=2, ensure_ascii=False) + "\n")
         start = self._root()
         for depth, step in enumerate(path):
             member = self._member(start, step)
@@ -70,16 +70,16 @@ class Document:
             start = member.value
         indent = self._indent(start)
         end = _DECODER.raw_decode(self._plain, start)[1]
-        return Document(self.text[:start] + self._spelt(value, indent) + self.text[end:])
+        return JsoncDocument(self.text[:start] + self._spelt(value, indent) + self.text[end:])
 
-    def add(self, *path: Step, item: object) -> "Document":
+    def add(self, *path: Step, item: object) -> "JsoncDocument":
         """With this item at the end of the list there, which is made where it is missing."""
         standing = self.get(*path)
         return (
             self.put(*path, value=[item]) if standing is None else self.put(*path, len(standing), value=item)
         )
 
-    def without(self, *path: Step) -> "Document":
+    def without(self, *path: Step) -> "JsoncDocument":
         """Without what stands there, and without what it leaves empty; the text is empty where nothing is left."""
         if not self._plain.strip():
             return self
@@ -93,21 +93,21 @@ class Document:
         left = self._cut(start, last)
         if left.get(*way) or left._holds_words(way):
             return left
-        return left.without(*way) if way else Document("")
+        return left.without(*way) if way else JsoncDocument("")
 
-    def _cut(self, start: int, step: Step) -> "Document":
+    def _cut(self, start: int, step: Step) -> "JsoncDocument":
         members, _ = self._members(start)
         place = max(index for index, each in enumerate(members) if each.step == step)
         member, before = members[place], members[place - 1] if place else None
         begin = len(self.text[: member.begin].rstrip())
         if member.comma is not None:
-            return Document(self.text[:begin] + self.text[member.comma + 1 :])
+            return JsoncDocument(self.text[:begin] + self.text[member.comma + 1 :])
         kept = self.text[:begin]
         if before is not None and before.comma is not None:
             kept = kept[: before.comma] + kept[before.comma + 1 :]
-        return Document(kept + self.text[member.end :])
+        return JsoncDocument(kept + self.text[member.end :])
 
-    def _added(self, start: int, step: Step, value: object) -> "Document":
+    def _added(self, start: int, step: Step, value: object) -> "JsoncDocument":
         members, closing = self._members(start)
         key = f"{json.dumps(step, ensure_ascii=False)}: " if isinstance(step, str) else ""
         if not members:
@@ -115,7 +115,7 @@ class Document:
             inner = outer + self._unit()
             head = self.text[:closing].rstrip()
             piece = f"{self._newline}{inner}{key}{self._spelt(value, inner)}{self._newline}{outer}"
-            return Document(head + piece + self.text[closing:])
+            return JsoncDocument(head + piece + self.text[closing:])
         last = members[-1]
         line = self.text.rfind("\n", 0, last.begin) + 1
         lead = self.text[line : last.begin]
@@ -124,9 +124,9 @@ class Document:
         piece += key + self._spelt(value, lead if is_on_its_line else None)
         if last.comma is not None:
             at = self._line_end(last.comma + 1, closing) if is_on_its_line else last.comma + 1
-            return Document(f"{self.text[:at]}{piece},{self.text[at:]}")
+            return JsoncDocument(f"{self.text[:at]}{piece},{self.text[at:]}")
         at = self._line_end(last.end, closing) if is_on_its_line else last.end
-        return Document(f"{self.text[: last.end]},{self.text[last.end : at]}{piece}{self.text[at:]}")
+        return JsoncDocument(f"{self.text[: last.end]},{self.text[last.end : at]}{piece}{self.text[at:]}")
 
     def _members(self, start: int) -> tuple[list[_Member], int]:
         """The members of the object or list that begins there, and where its closing bracket stands."""

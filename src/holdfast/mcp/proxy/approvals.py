@@ -25,10 +25,10 @@ from holdfast.core import (
     Principal,
     Response,
     Value,
-    visible,
+    escape_invisible,
 )
 from holdfast.core.errors import EscalationUnknown
-from holdfast.mcp.contract import Keeper
+from holdfast.mcp.contract import GateClient
 
 TRANSPORT = "mcp-elicitation"
 MAX_SHOWN_CHARACTERS = 4000
@@ -52,10 +52,12 @@ class Ticket(Value):
         return msgspec.json.decode(state, type=cls) if state else None
 
 
-class Asking:
+class ElicitationApprovals:
     """Puts escalations before a client's human, and takes the answer only from clients that the person trusts."""
 
-    def __init__(self, keeper: Keeper, *, trusted_clients: frozenset[str], can_ask_elsewhere: bool) -> None:
+    def __init__(
+        self, keeper: GateClient, *, trusted_clients: frozenset[str], can_ask_elsewhere: bool
+    ) -> None:
         self._keeper = keeper
         self._trusted_clients = trusted_clients
         self._can_ask_elsewhere = can_ask_elsewhere
@@ -143,12 +145,12 @@ class Asking:
 def describe(escalation: Escalation) -> str:
     """What the human has to see, with nothing invisible in it."""
     arguments = msgspec.json.format(msgspec.json.encode(escalation.call.arguments), indent=2).decode()
-    shown = visible(arguments)
+    shown = escape_invisible(arguments)
     if len(shown) > MAX_SHOWN_CHARACTERS:
         left_out = len(shown) - MAX_SHOWN_CHARACTERS
         shown = f"{shown[:MAX_SHOWN_CHARACTERS]}\n[... {left_out} characters left out: look before you allow it ...]"
     decision = escalation.decision
-    return f"{visible(escalation.call.operation)} needs your yes: {decision.reason} (rule {decision.rule})\n{shown}"
+    return f"{escape_invisible(escalation.call.operation)} needs your yes: {decision.reason} (rule {decision.rule})\n{shown}"
 
 
 def _response(asked: "asyncio.Future[mcp_types.ElicitResult]") -> tuple[Response, Principal]:

@@ -11,17 +11,17 @@ from mcp.server.context import ServerRequestContext as Context
 
 from holdfast.core import EXTERNAL, Answer, Call, CallId, JsonObject, Parked
 from holdfast.mcp.client.toolset import McpToolset
-from holdfast.mcp.contract import Keeper, Progressed
-from holdfast.mcp.proxy.approvals import Asking, Ticket
-from holdfast.mcp.proxy.catalog import Catalogue
-from holdfast.mcp.proxy.subscribers import Audience, Outbox
+from holdfast.mcp.contract import GateClient, Progressed
+from holdfast.mcp.proxy.approvals import ElicitationApprovals, Ticket
+from holdfast.mcp.proxy.catalog import ResourceCatalog
+from holdfast.mcp.proxy.subscribers import SendQueue, Subscribers
 
 
-class Reports:
+class ProgressRelay:
     """The progress of every call under way."""
 
     def __init__(self) -> None:
-        self._lines: dict[CallId, Outbox[Progressed]] = {}
+        self._lines: dict[CallId, SendQueue[Progressed]] = {}
 
     def hear(self, news: Progressed) -> None:
         """Take a report; one of a call that is over is dropped."""
@@ -36,7 +36,7 @@ class Reports:
         async def send(news: Progressed) -> None:
             await context.session.report_progress(news.progress, news.total, news.message or None)
 
-        line = self._lines[call] = Outbox(send)
+        line = self._lines[call] = SendQueue(send)
         try:
             yield
             await line.drain()
@@ -48,16 +48,16 @@ class Reports:
 Asked = Answer | mcp_types.InputRequiredResult
 
 
-class Road:
+class CallHandler:
     """Submits calls to the keeper until they are settled."""
 
     def __init__(
         self,
-        keeper: Keeper,
+        keeper: GateClient,
         *,
-        asking: Asking,
-        catalogue: Catalogue,
-        audience: Audience,
+        asking: ElicitationApprovals,
+        catalogue: ResourceCatalog,
+        audience: Subscribers,
         servers: Mapping[str, McpToolset],
     ) -> None:
         self._keeper = keeper
@@ -65,7 +65,7 @@ class Road:
         self._catalogue = catalogue
         self._audience = audience
         self._servers = servers
-        self.reports = Reports()
+        self.reports = ProgressRelay()
 
     async def settle(
         self,

@@ -14,7 +14,7 @@ from holdfast.mcp.client.toolset import McpToolset, start_servers
 _Item = TypeVar("_Item")
 
 
-class Catalogue:
+class ResourceCatalog:
     """Lists of what servers offer beside tools. Listing starts only servers that are known to have such things."""
 
     def __init__(self, servers: Sequence[McpToolset]) -> None:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import InvalidInput
 from holdfast.mcp.client.toolset import McpToolset
-from holdfast.mcp.contract import Keeper
+from holdfast.mcp.contract import GateClient
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
 
-    from holdfast.mcp.proxy.server import Front
+    from holdfast.mcp.proxy.server import ProxyServer
 
 MIN_TOKEN_LENGTH = 20
 
@@ -26,7 +26,7 @@ class Proxy:
 
     def __init__(
         self,
-        keeper: Keeper,
+        keeper: GateClient,
         *,
         servers: Sequence[McpToolset] = (),
         trusted_clients: frozenset[str] = frozenset(),
@@ -40,11 +40,11 @@ class Proxy:
         self._can_ask_elsewhere = can_ask_elsewhere
         self._answers_permissions = answers_permissions
 
-    def front(self) -> "Front":
+    def front(self) -> "ProxyServer":
         """The protocol server, not yet connected to anything."""
-        from holdfast.mcp.proxy.server import Front
+        from holdfast.mcp.proxy.server import ProxyServer
 
-        return Front(
+        return ProxyServer(
             self._keeper,
             servers=self._servers,
             trusted_clients=self._trusted_clients,

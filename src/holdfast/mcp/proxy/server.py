@@ -24,33 +24,33 @@ from holdfast.core import Json, JsonObject
 from holdfast.mcp.client.resources import COMPLETE, EXTRAS, GET_PROMPT, READ_RESOURCE
 from holdfast.mcp.client.toolset import McpToolset
 from holdfast.mcp.contract import (
-    Keeper,
+    GateClient,
     ListChanged,
     Logged,
-    News,
     Progressed,
     ResourceChanged,
+    ServerNotification,
     ServerStarted,
-    ToolsHeld,
+    ToolsPendingReview,
 )
-from holdfast.mcp.proxy.approvals import Asking
-from holdfast.mcp.proxy.calls import Road
-from holdfast.mcp.proxy.catalog import Catalogue
+from holdfast.mcp.proxy.approvals import ElicitationApprovals
+from holdfast.mcp.proxy.calls import CallHandler
+from holdfast.mcp.proxy.catalog import ResourceCatalog
 from holdfast.mcp.proxy.permission_prompt import PERMISSION_TOOL, operation_for, permission_answer
 from holdfast.mcp.proxy.results import as_offered, result_value, text_result, tool_result
-from holdfast.mcp.proxy.subscribers import Audience
-from holdfast.mcp.proxy.subscriptions import Subscribing
+from holdfast.mcp.proxy.subscribers import Subscribers
+from holdfast.mcp.proxy.subscriptions import SubscriptionHandlers
 
 NAME = "holdfast"
 Paging = mcp_types.PaginatedRequestParams | None
 
 
-class Front:
+class ProxyServer:
     """The protocol server of one session."""
 
     def __init__(
         self,
-        keeper: Keeper,
+        keeper: GateClient,
         *,
         servers: Sequence[McpToolset],
         trusted_clients: frozenset[str],
@@ -60,16 +60,18 @@ class Front:
         self._keeper = keeper
         self._answers_permissions = answers_permissions
         self._servers = {each.spec.name: each for each in servers}
-        self._catalogue = Catalogue(servers)
-        self._audience = Audience()
-        self._road = Road(
+        self._catalogue = ResourceCatalog(servers)
+        self._audience = Subscribers()
+        self._road = CallHandler(
             keeper,
-            asking=Asking(keeper, trusted_clients=trusted_clients, can_ask_elsewhere=can_ask_elsewhere),
+            asking=ElicitationApprovals(
+                keeper, trusted_clients=trusted_clients, can_ask_elsewhere=can_ask_elsewhere
+            ),
             catalogue=self._catalogue,
             audience=self._audience,
             servers=self._servers,
         )
-        subscribing = Subscribing(
+        subscribing = SubscriptionHandlers(
             self._road, audience=self._audience, catalogue=self._catalogue, servers=self._servers
         )
         self.server: Server[Any] = _TellingServer(
@@ -189,11 +191,11 @@ class Front:
             await toolset.want_logs(params.level)
         return mcp_types.EmptyResult()
 
-    def _heard(self, news: News) -> None:
+    def _heard(self, news: ServerNotification) -> None:
         match news:
             case Progressed():
                 self._road.reports.hear(news)
-            case ServerStarted() | ToolsHeld() | ListChanged(what="tools"):
+            case ServerStarted() | ToolsPendingReview() | ListChanged(what="tools"):
                 self._audience.tell(ToolsListChanged())
             case ListChanged(what="resources"):
                 self._audience.tell(ResourcesListChanged())

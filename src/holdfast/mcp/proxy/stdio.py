@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 
 from holdfast.core.errors import InvalidInput
 from holdfast.mcp.client.stdio import MAX_LINE_BYTES, Incoming, Outgoing
-from holdfast.process.supervised import BadLine, read_lines
+from holdfast.process.supervised import InvalidLine, read_lines
 
 
 @contextlib.asynccontextmanager
@@ -83,7 +83,7 @@ async def _read(
             try:
                 async for line in lines:
                     await incoming.send(_message(line))
-            except BadLine as error:
+            except InvalidLine as error:
                 print(f"the client sent {error} and is not served any more", file=sys.stderr)
 
 

@@ -25,7 +25,7 @@ BACKLOG = 64
 """How far a slow client may be behind; then the oldest is dropped, for a later one says more."""
 
 
-class Outbox(Generic[_Item]):
+class SendQueue(Generic[_Item]):
     """Sends one thing after the other. There is a task only while there is something to send."""
 
     def __init__(self, send: Callable[[_Item], Awaitable[None]]) -> None:
@@ -69,7 +69,7 @@ _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 Listener = Callable[[ServerEvent], None]
 
 
-class Audience:
+class Subscribers:
     """Who is told what."""
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ class _Member:
         self.context = context  # keeps the key of the connection taken
         self.level: LogLevel = "debug"
         self.resources: set[str] = set()
-        self.outbox: Outbox[mcp_types.ServerNotification] = Outbox(context.session.send_notification)
+        self.outbox: SendQueue[mcp_types.ServerNotification] = SendQueue(context.session.send_notification)
 
 
 class _Hearing:
@@ -182,4 +182,4 @@ class _Hearing:
         async def send(notification: mcp_types.ServerNotification) -> None:
             await context.session.send_notification(notification, related_request_id=context.request_id)
 
-        self.outbox: Outbox[mcp_types.ServerNotification] = Outbox(send)
+        self.outbox: SendQueue[mcp_types.ServerNotification] = SendQueue(send)

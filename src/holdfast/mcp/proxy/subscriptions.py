@@ -12,20 +12,25 @@ from mcp.shared.exceptions import MCPError
 from holdfast.core import Returned
 from holdfast.mcp.client.resources import SUBSCRIBE
 from holdfast.mcp.client.toolset import McpToolset
-from holdfast.mcp.proxy.calls import Road
-from holdfast.mcp.proxy.catalog import Catalogue
+from holdfast.mcp.proxy.calls import CallHandler
+from holdfast.mcp.proxy.catalog import ResourceCatalog
 from holdfast.mcp.proxy.results import result_value
-from holdfast.mcp.proxy.subscribers import Audience
+from holdfast.mcp.proxy.subscribers import Subscribers
 
 MAX_STREAMS = 64
 FORGET_SECONDS = 1.0
 
 
-class Subscribing:
+class SubscriptionHandlers:
     """The requests of both eras about changes."""
 
     def __init__(
-        self, road: Road, *, audience: Audience, catalogue: Catalogue, servers: Mapping[str, McpToolset]
+        self,
+        road: CallHandler,
+        *,
+        audience: Subscribers,
+        catalogue: ResourceCatalog,
+        servers: Mapping[str, McpToolset],
     ) -> None:
         self._road = road
         self._audience = audience

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.core import Value, visible
+from holdfast.core import Value, escape_invisible
 from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.mcp.client.tool_definitions import Definition
 from holdfast.store import replace_private
@@ -192,4 +192,4 @@ def _load(path: Path) -> dict[str, PinnedServer]:
 
 def _lines(definition: Definition) -> list[str]:
     text = msgspec.json.format(msgspec.json.encode(definition), indent=2).decode()
-    return [f"{line}\n" for line in visible(text).splitlines()]
+    return [f"{line}\n" for line in escape_invisible(text).splitlines()]

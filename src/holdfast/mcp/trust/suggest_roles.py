@@ -10,7 +10,7 @@ from typing import get_args
 
 import msgspec
 
-from holdfast.core import ArgumentRoles, Json, Role, Value, visible
+from holdfast.core import ArgumentRoles, Json, Role, Value, escape_invisible
 from holdfast.mcp.client.tool_definitions import Definition
 
 _WRITES = re.compile(
@@ -45,7 +45,7 @@ Ask = Callable[[str], Awaitable[str]]
 """Puts a question to a model and returns its words."""
 
 
-class Proposal(Value):
+class RoleSuggestion(Value):
     """A guess at one tool."""
 
     tool: str
@@ -54,7 +54,7 @@ class Proposal(Value):
     """Arguments of which the guess knows nothing; `none` was put down for them."""
 
 
-def propose_roles(definition: Definition) -> Proposal:
+def propose_roles(definition: Definition) -> RoleSuggestion:
     """Guess the roles of a tool's arguments by the names of both and by the schema."""
     properties = definition.parameters.get("properties")
     roles: dict[str, ArgumentRoles] = {}
@@ -64,16 +64,16 @@ def propose_roles(definition: Definition) -> Proposal:
         if guessed is None:
             unsure.append(name)
         roles[name] = ArgumentRoles(default=guessed or ("none",))
-    return Proposal(tool=definition.name, roles=roles, unsure=tuple(unsure))
+    return RoleSuggestion(tool=definition.name, roles=roles, unsure=tuple(unsure))
 
 
-async def ask_model(definition: Definition, proposal: Proposal, ask: Ask) -> Proposal:
+async def ask_model(definition: Definition, proposal: RoleSuggestion, ask: Ask) -> RoleSuggestion:
     """The proposal with what a model adds to it. The description is the server's and may try to talk the model round, so
     a model can only add roles and never take one away."""
     properties = definition.parameters.get("properties")
     reply = await ask(
         f"{_QUESTION}\nRoles: {', '.join(role for role in get_args(Role) if role not in _DATA)}\n"
-        f"Tool: {definition.name}\nDescription: {visible(definition.description)[:4000]!r}\n"
+        f"Tool: {definition.name}\nDescription: {escape_invisible(definition.description)[:4000]!r}\n"
         f"Arguments: {msgspec.json.encode(properties).decode()[:8000]}"
     )
     try:
@@ -85,7 +85,7 @@ async def ask_model(definition: Definition, proposal: Proposal, ask: Ask) -> Pro
         name: ArgumentRoles(default=_union(each.default, added.get(name, [])))
         for name, each in proposal.roles.items()
     }
-    return Proposal(tool=proposal.tool, roles=roles, unsure=proposal.unsure)
+    return RoleSuggestion(tool=proposal.tool, roles=roles, unsure=proposal.unsure)
 
 
 def _union(guessed: tuple[Role, ...], added: list[Role]) -> tuple[Role, ...]:

@@ -3,12 +3,22 @@
 from decimal import Decimal
 from pathlib import Path
 
-from holdfast.core import Finish, Json, JsonObject, ModelMessage, Part, TextPart, ToolCallPart, Usage, counted
+from holdfast.core import (
+    Finish,
+    Json,
+    JsonObject,
+    ModelMessage,
+    Part,
+    TextPart,
+    ToolCallPart,
+    Usage,
+    pluralize,
+)
 from holdfast.core.errors import ContextExceeded, ModelRefused, ModelUnavailable
 from holdfast.models.contract import OnText, Prompt, Reply
 from holdfast.models.local.grammar import arguments_of, request
 from holdfast.models.local.process import LocalProcess
-from holdfast.models.retry import Patience
+from holdfast.models.retry import RetryPolicy
 from holdfast.models.specs import ModelSettings
 
 DEFAULT_CONTEXT_TOKENS = 8192
@@ -24,7 +34,7 @@ class LocalModel:
         *,
         name: str,
         settings: ModelSettings,
-        patience: Patience,
+        patience: RetryPolicy,
         engine_path: Path | None = None,
     ) -> None:
         self._name, self._settings, self._patience = name, settings, patience
@@ -48,7 +58,7 @@ class LocalModel:
             return await self._patience.within(self._ask(prompt, on_text))
         except TimeoutError:
             raise ModelUnavailable(
-                f"{self._name} did not finish within {counted(self._patience.total_seconds, 'second')}",
+                f"{self._name} did not finish within {pluralize(self._patience.total_seconds, 'second')}",
                 hint="raise total_seconds in the configuration, or ask for less at once",
             ) from None
 

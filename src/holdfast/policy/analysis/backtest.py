@@ -29,7 +29,7 @@ class RecordedCall(NamedTuple):
     """Where its paths lay."""
 
 
-class Shift(Value):
+class ChangedDecision(Value):
     """A call that would be decided otherwise."""
 
     session: str
@@ -43,7 +43,7 @@ class Shift(Value):
         return STRICTNESS[self.after.verdict] < STRICTNESS[self.before.verdict]
 
 
-class Shifts(Value):
+class ChangedDecisions(Value):
     """How many calls of one operation go from one verdict to another."""
 
     operation: str
@@ -59,8 +59,8 @@ class Backtest(Value):
     calls: int
     changed: int
     looser: int
-    shifts: tuple[Shifts, ...]
-    samples: tuple[Shift, ...]
+    shifts: tuple[ChangedDecisions, ...]
+    samples: tuple[ChangedDecision, ...]
     unread: tuple[str, ...] = ()
     """Sessions that could not be read, so that nothing here is about them."""
 
@@ -73,7 +73,7 @@ class Backtesting:
         self._policy = policy
         self._tools = dict(tools or {}) | KNOWN_TOOLS
         self._counts: Counter[tuple[str, Verdict, Verdict]] = Counter()
-        self._samples: list[Shift] = []
+        self._samples: list[ChangedDecision] = []
         self._calls = 0
 
     def judge(self, recorded: RecordedCall) -> None:
@@ -89,12 +89,14 @@ class Backtesting:
             return
         self._counts[call.operation, before.verdict, after.verdict] += 1
         if len(self._samples) < MAX_SAMPLES:
-            self._samples.append(Shift(session=recorded.session, call=call, before=before, after=after))
+            self._samples.append(
+                ChangedDecision(session=recorded.session, call=call, before=before, after=after)
+            )
 
     def told(self, *, unread: Iterable[str] = ()) -> Backtest:
         """What came of all so far."""
         shifts = [
-            Shifts(operation=operation, before=before, after=after, count=count)
+            ChangedDecisions(operation=operation, before=before, after=after, count=count)
             for (operation, before, after), count in self._counts.most_common()
         ]
         return Backtest(

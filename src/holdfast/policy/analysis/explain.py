@@ -6,7 +6,7 @@ from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.tiers import TieredPolicy
 
 
-class PassedOver(Value):
+class SkippedRule(Value):
     """A rule for the operation that did not decide."""
 
     rule: str
@@ -22,7 +22,7 @@ class ClaimExplained(Value):
     given: str = ""
     leads_to: str = ""
     decision: Decision
-    passed_over: tuple[PassedOver, ...] = ()
+    skipped_rules: tuple[SkippedRule, ...] = ()
 
 
 class Explanation(Value):
@@ -49,7 +49,9 @@ class Explanation(Value):
             )
             arrow = f" -> {claim.leads_to}" if claim.leads_to and claim.leads_to != claim.given else ""
             out.append(f"  {claim.decision.verdict:<9}{subject}{arrow}  by {claim.decision.rule}")
-            out += [f"             not {one.rule} ({one.source}): {one.because}" for one in claim.passed_over]
+            out += [
+                f"             not {one.rule} ({one.source}): {one.because}" for one in claim.skipped_rules
+            ]
         for tier in self.tiers:
             out += [f"  {line}" for line in tier.lines()]
         return out
@@ -70,12 +72,12 @@ def explain(policy: Policy, request: Request) -> Explanation:
             given=_given(weighed.claim.target),
             leads_to=_leads_to(weighed.claim.target),
             decision=weighed.decision,
-            passed_over=tuple(
-                PassedOver(rule=rule.name, source=rule.source, because=because)
-                for rule, because in policy.passed_over(weighed, request)
+            skipped_rules=tuple(
+                SkippedRule(rule=rule.name, source=rule.source, because=because)
+                for rule, because in policy.skipped_rules(weighed, request)
             ),
         )
-        for weighed in policy.weigh(request)
+        for weighed in policy.decide_claims(request)
     )
     return Explanation(policy=policy.name, call=request.call, decision=decision, claims=claims)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Set
 from typing import Literal
 
 from holdfast.core import STRICTNESS, Value
-from holdfast.policy.document import HostTest, PathTest, PolicyDocument, Rule, names_operation
+from holdfast.policy.document import HostTest, PathTest, PolicyDocument, Rule, matches_operation
 from holdfast.policy.evaluate import RulePolicy
 from holdfast.policy.targets import OPAQUE_ROLES
 from holdfast.policy.tool_roles import KNOWN_TOOLS
@@ -16,7 +16,7 @@ from holdfast.policy.tool_roles import KNOWN_TOOLS
 _ANYWHERE, _OUTSIDE = "", "outside"
 
 
-class Covering:
+class Subsumption:
     """The rules so far, filed by what a rule behind them has to name to be covered."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ def names_all(pattern: str, narrower: str) -> bool:
     """Whether a pattern names every operation that a narrower one names."""
     if pattern in ("*", narrower):
         return True
-    return narrower != "*" and not narrower.startswith("*.") and names_operation(pattern, narrower)
+    return narrower != "*" and not narrower.startswith("*.") and matches_operation(pattern, narrower)
 
 
 def _paths_cover(one: Rule, other: Rule) -> bool:
@@ -134,7 +134,7 @@ def lint(policy: RulePolicy) -> tuple[Finding, ...]:
     document = policy.document
     found = list(_trusted(document))
     known = KNOWN_TOOLS.keys() | document.tools.keys()
-    earlier = Covering()
+    earlier = Subsumption()
     for rule in document.rules:
         found += _reachable(document, rule, earlier.cover_of(rule))
         found += _open(rule)
@@ -176,7 +176,7 @@ def _known(known: Set[str], rule: Rule) -> Iterator[Finding]:
     """A name in a group that we know, which that group does not have, is a slip of the pen."""
     for operation in rule.operations:
         siblings = [name for name in known if name.partition(".")[0] == operation.partition(".")[0]]
-        if siblings and not any(names_operation(operation, name) for name in siblings):
+        if siblings and not any(matches_operation(operation, name) for name in siblings):
             yield _finding("unknown-operation", rule, f"names {operation!r}, which nobody offers")
         if rule.verdict == "stage" and not operation.startswith("world."):
             yield _finding(
@@ -203,7 +203,7 @@ def _is_listed_out(document: PolicyDocument, operation: str) -> bool:
     allowed = document.allowed_operations
     if allowed is None or "*" in operation:
         return False
-    return not any(names_operation(pattern, operation) for pattern in allowed)
+    return not any(matches_operation(pattern, operation) for pattern in allowed)
 
 
 def _finding(

@@ -23,9 +23,9 @@ import msgspec
 
 from holdfast.core import SessionId, Value, check_session_id, digest_bytes, encode
 from holdfast.core.errors import InvalidId, InvalidInput, JournalDamaged
-from holdfast.core.events import FORMAT, GENESIS, AnyEvent, SessionOpened, chain, decode_event
+from holdfast.core.events import FORMAT, GENESIS, AnyEvent, SessionOpened, decode_event, event_hash
 from holdfast.store.recovery.inspect import Line, Problem
-from holdfast.store.sanity import is_plausible
+from holdfast.store.sanity import has_sane_numbers
 
 LARGEST_TOTAL = 4 * 1024**3
 LARGEST_JOURNAL = 1024**3
@@ -48,7 +48,7 @@ def open_regular(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def refuse_hostile(path: Path, archive: zipfile.ZipFile) -> None:
+def check_archive(path: Path, archive: zipfile.ZipFile) -> None:
     """Raises InvalidInput where an archive is not one of ours, or would do harm by being unpacked."""
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
@@ -139,7 +139,7 @@ class Portable:
             self._file = open_regular(path)
             try:
                 self._archive = zipfile.ZipFile(self._file)
-                refuse_hostile(path, self._archive)
+                check_archive(path, self._archive)
             except BaseException:
                 self._file.close()
                 raise
@@ -232,7 +232,7 @@ def _checked(archive: zipfile.ZipFile) -> tuple[list[Line], list[AnyEvent]]:
             line, event = _parsed(raw)
         except (msgspec.MsgspecError, ValueError, InvalidId) as problem:
             raise JournalDamaged(f"line {place} of the file is no event", hint=_CHANGED) from problem
-        if line.seq != place or chain(previous, line.session, place, line.at_ms, line.body) != line.hash:
+        if line.seq != place or event_hash(previous, line.session, place, line.at_ms, line.body) != line.hash:
             raise JournalDamaged(
                 f"event {place} of the file is missing, changed or out of its place", hint=_CHANGED
             )
@@ -264,7 +264,7 @@ def _parsed(raw: bytes) -> tuple[Line, AnyEvent]:
     if bytes(head.event) != body:
         raise ValueError("the event is not the last thing in its line")
     event = decode_event(body)
-    if not is_plausible(event, head.at_ms):
+    if not has_sane_numbers(event, head.at_ms):
         raise ValueError("a number that no journal has")
     line = Line(
         session=check_session_id(head.session),

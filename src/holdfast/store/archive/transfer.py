@@ -18,7 +18,7 @@ from holdfast.core.events import (
     GrantGiven,
     GrantRevoked,
     Noted,
-    Recorded,
+    RecordedEvent,
     SessionReconfigured,
     SessionRenamed,
     decode_event,
@@ -30,12 +30,12 @@ from holdfast.store.recovery.inspect import Line, inspect, read_lines
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.names import alias
 from holdfast.store.sqlite.rows import append_records, chained, columns_of, encode_entry, read_tally
-from holdfast.store.sqlite.store import EmbeddedStore
+from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.transaction import Transaction
-from holdfast.store.summary import fold
+from holdfast.store.summary import summarize
 
 
-async def export_session(store: EmbeddedStore, session: SessionId, path: Path, *, now_ms: int) -> Manifest:
+async def export_session(store: SqliteStore, session: SessionId, path: Path, *, now_ms: int) -> Manifest:
     """Write a session into one portable file, a damaged one as far as it can be read. Raises InvalidInput."""
     key = check_session_id(session)
     if os.path.lexists(path):
@@ -43,7 +43,7 @@ async def export_session(store: EmbeddedStore, session: SessionId, path: Path, *
     return await store.reading(lambda connection: _export(connection, store.blobs, key, path, now_ms))
 
 
-async def import_session(store: EmbeddedStore, path: Path, *, now_ms: int) -> SessionId:
+async def import_session(store: SqliteStore, path: Path, *, now_ms: int) -> SessionId:
     """Take in a portable file. Raises InvalidInput, JournalDamaged where it was tampered with, SessionExists."""
     file = await store.reading(lambda _: Portable(path))
     try:
@@ -134,7 +134,7 @@ def _arrive(
             _keep_hidden(transaction, segment, now_ms)
     _insert(transaction, own)
     recorded = [
-        Recorded(session=line.session, seq=line.seq, at_ms=line.at_ms, event=event, hash=line.hash)
+        RecordedEvent(session=line.session, seq=line.seq, at_ms=line.at_ms, event=event, hash=line.hash)
         for line, event in zip(lines, events, strict=True)
     ]
     _settle(transaction, home, session, recorded, now_ms)
@@ -176,10 +176,10 @@ def _insert(transaction: Transaction, lines: Sequence[Line]) -> None:
 
 
 def _settle(
-    transaction: Transaction, home: Home, session: SessionId, recorded: list[Recorded], now_ms: int
+    transaction: Transaction, home: Home, session: SessionId, recorded: list[RecordedEvent], now_ms: int
 ) -> None:
     """Record the arrival: what somebody else allowed, and where they worked, does not hold here."""
-    tally = fold(session, recorded)
+    tally = summarize(session, recorded)
     arrival: list[AnyEvent] = [GrantRevoked(grant=grant) for grant in _grants(one.event for one in recorded)]
     arrival += [
         EscalationExpired(escalation=id, reason="the yes to it was given on another home")
@@ -195,7 +195,7 @@ def _settle(
     last = recorded[-1]
     added = chained(session, entries, at_ms=now_ms, seq=last.seq, previous=last.hash)
     append_records(transaction, added, entries)
-    tally = fold(session, [*recorded, *added])
+    tally = summarize(session, [*recorded, *added])
     line = tally.summary
     (rank,) = transaction.execute(SQL["rank_of"], (session, added[-1].seq)).fetchone()
     place = (session, line.name, line.folder, rank, *columns_of(line.parent))

@@ -22,7 +22,7 @@ _FICLONERANGE = 0x4020940D
 """`_IOW(0x94, 13, struct file_clone_range)` of linux/fs.h."""
 
 
-class Cloner:
+class Reflinker:
     """Clones parts of files, and remembers between which file systems it is of no use to try."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Content:
 
     digest: str
     held: bytes | Path
-    cloner: Cloner
+    cloner: Reflinker
 
     def pour(self, target: int, place: int = 0) -> int:
         """Put it at a place in an open file, in any thread; how many bytes. Raises JournalDamaged where it was changed."""

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from holdfast.core import Value, digest_bytes
 from holdfast.core.errors import StoreUnavailable
-from holdfast.store.blobs.copy_out import Cloner, read_span, write_span
+from holdfast.store.blobs.copy_out import Reflinker, read_span, write_span
 from holdfast.store.blobs.store import LARGEST_ROW, Blobs
-from holdfast.store.contract import Kept, Whole
+from holdfast.store.contract import Hasher, Kept
 from holdfast.store.home import private_folder, sync_folder
 
 SMALL_ROW = 8 * 1024
@@ -38,10 +38,10 @@ class Row(Value):
     content: bytes | None
 
 
-class Intake:
+class BlobWriter:
     """Takes contents from open files, in any thread. They count from `settle` on; `abandon` leaves no trace."""
 
-    def __init__(self, blobs: Blobs, cloner: Cloner) -> None:
+    def __init__(self, blobs: Blobs, cloner: Reflinker) -> None:
         self._blobs = blobs
         self._cloner = cloner
         self._device = os.stat(blobs.folder).st_dev
@@ -51,7 +51,7 @@ class Intake:
         self._row_bytes = 0
         self._is_over = False
 
-    def take(self, descriptor: int, start: int, length: int, *, whole: Whole | None = None) -> Kept:
+    def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> Kept:
         """Take a part of an open file, or as much of it as there is. Raises OSError where it cannot be read."""
         if length > SMALL_ROW and self._cloner.may_clone(descriptor, self._device):
             kept = self._cloned(descriptor, start, length, whole)
@@ -107,7 +107,7 @@ class Intake:
                 os.close(opened)
         self._hand_in(digest, draft)
 
-    def _cloned(self, descriptor: int, start: int, length: int, whole: Whole | None) -> Kept | None:
+    def _cloned(self, descriptor: int, start: int, length: int, whole: Hasher | None) -> Kept | None:
         with _explained(self._blobs.folder):
             draft, opened = self._draft()
         is_handed_in = False

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from holdfast.core import SessionId, Value
-from holdfast.core.events import GENESIS, Recorded, chain, decode_event
+from holdfast.core.events import GENESIS, RecordedEvent, decode_event, event_hash
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.rows import LAST, Connection, Segment, lineage, read_tally
 
@@ -47,17 +47,17 @@ class Inspection(Value):
         return not self.problems
 
 
-def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, list[Recorded]]:
+def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, list[RecordedEvent]]:
     """Check every event of a session, and hand out those that can be read."""
     problems: list[Problem] = []
-    readable: list[Recorded] = []
+    readable: list[RecordedEvent] = []
     previous, place, expected = GENESIS, 0, 1
     segments = lineage(connection, session)
     for segment in segments:
         for seq, at_ms, link, body, is_typed in _rows(connection, segment):
             problems += _gap(expected, seq)
             # After a gap the link before is unknown, so that only what follows the next event can be held against it.
-            is_linked = seq > place + 1 or chain(previous, segment.session, seq, at_ms, body) == link
+            is_linked = seq > place + 1 or event_hash(previous, segment.session, seq, at_ms, body) == link
             if not (is_typed and is_linked):
                 problems.append(Problem(seq=seq, what="changed"))
             try:
@@ -66,7 +66,7 @@ def inspect(connection: Connection, session: SessionId) -> tuple[Inspection, lis
                 problems.append(Problem(seq=seq, what="unreadable"))
             else:
                 readable.append(
-                    Recorded(
+                    RecordedEvent(
                         session=segment.session,
                         seq=seq,
                         at_ms=at_ms,

@@ -7,10 +7,10 @@ import msgspec
 
 from holdfast.core import SessionId, check_session_id, digest_bytes
 from holdfast.core.errors import InvalidId
-from holdfast.core.events import chain
+from holdfast.core.events import event_hash
 from holdfast.store.recovery.sqlite_pages import Column, Row
 from holdfast.store.sqlite.rows import decode_tally
-from holdfast.store.summary import Tally
+from holdfast.store.summary import SummaryState
 
 HIGHEST_ROW = 2**53
 """A number above it is damage: whoever writes a thousand events a second gets there in 285,000 years."""
@@ -29,7 +29,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Grave:
+class Tombstone:
     """A tombstone as it was found; its columns are those of the table."""
 
     kept_seq: int
@@ -37,13 +37,13 @@ class Grave:
 
 
 @dataclass(slots=True)
-class Remains:
+class RecoveredRows:
     """What was found. Of an event there may be several versions, the later ones last."""
 
     events: dict[tuple[str, int], list[Event]] = field(default_factory=dict)
     blobs: dict[bytes, tuple[Column, ...]] = field(default_factory=dict)
-    graves: dict[str, Grave] = field(default_factory=dict)
-    lines: dict[SessionId, Tally] = field(default_factory=dict)
+    graves: dict[str, Tombstone] = field(default_factory=dict)
+    lines: dict[SessionId, SummaryState] = field(default_factory=dict)
 
     def journal(self) -> list[Event]:
         """Each event once, in the order in which they were written."""
@@ -54,17 +54,19 @@ class Remains:
         # Of several versions the one that its predecessor vouches for, else the last written.
         for event in reversed(versions):
             before = self.events.get((event.session, event.seq - 1), [])
-            links = (chain(one.hash, event.session, event.seq, event.at_ms, event.body) for one in before)
+            links = (
+                event_hash(one.hash, event.session, event.seq, event.at_ms, event.body) for one in before
+            )
             if event.hash in links:
                 return event
         return versions[-1]
 
 
-def gather(rows: Iterable[Row]) -> Remains:
+def classify_rows(rows: Iterable[Row]) -> RecoveredRows:
     """Tell from its shape what each row was, and leave out what was deleted."""
-    remains = Remains()
+    remains = RecoveredRows()
     stale: list[Event] = []
-    stale_lines: list[Tally] = []
+    stale_lines: list[SummaryState] = []
     for row in rows:
         match row.columns:
             case (None, bytes(session), int(seq), int(at_ms), bytes(link), bytes(body)) if len(link) == 32:
@@ -81,7 +83,7 @@ def gather(rows: Iterable[Row]) -> Remains:
                 remains.blobs[digest] = row.columns
             case (bytes(session), _, int(), bytes(), int(), bytes(), int(kept), _, _):
                 if (id := _id(session)) is not None:
-                    remains.graves[id] = Grave(kept, tuple(map(_text, range(9), row.columns)))
+                    remains.graves[id] = Tombstone(kept, tuple(map(_text, range(9), row.columns)))
             case (bytes(session), _, bytes(), int(), _, _, bytes(tally)):
                 line = _line(session, tally)
                 if line is not None and row.is_current:
@@ -97,7 +99,7 @@ def gather(rows: Iterable[Row]) -> Remains:
     return remains
 
 
-def _forget_deleted(remains: Remains, stale: Iterable[Event]) -> None:
+def _forget_deleted(remains: RecoveredRows, stale: Iterable[Event]) -> None:
     """Older versions of pages still hold what was deleted since. An id may be in use again: then its pages are current."""
     for event in stale:
         grave = remains.graves.get(event.session)
@@ -108,7 +110,7 @@ def _forget_deleted(remains: Remains, stale: Iterable[Event]) -> None:
                 del remains.events[event.session, event.seq]
 
 
-def _line(session: bytes, tally: bytes) -> Tally | None:
+def _line(session: bytes, tally: bytes) -> SummaryState | None:
     id = _id(session)
     try:
         return decode_tally(tally, id) if id is not None else None

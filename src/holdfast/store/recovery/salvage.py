@@ -11,21 +11,21 @@ import msgspec
 
 import holdfast.store.sqlite.database as database
 import holdfast.store.sqlite.index as index
-from holdfast.core import SessionId, check_session_id, counted
+from holdfast.core import SessionId, check_session_id, pluralize
 from holdfast.core.errors import InvalidId, JournalDamaged
 from holdfast.store.home import Home, private_folder, sync_folder
-from holdfast.store.recovery.recovered_rows import Remains, gather
+from holdfast.store.recovery.recovered_rows import RecoveredRows, classify_rows
 from holdfast.store.recovery.sqlite_pages import rows
 from holdfast.store.recovery.wal_frames import has_lost_commits
 from holdfast.store.sqlite.database import SQL
-from holdfast.store.sqlite.sessions import newest
+from holdfast.store.sqlite.sessions import list_sessions
 from holdfast.store.sqlite.transaction import Transaction
-from holdfast.store.summary import Tally, begin
+from holdfast.store.summary import SummaryState, empty_summary
 
 
-def traced(home: Home) -> dict[SessionId, Tally]:
+def sessions_with_folders(home: Home) -> dict[SessionId, SummaryState]:
     """A line for each session that has a folder: it had one event at least, and was active when its folder was last changed."""
-    lines: dict[SessionId, Tally] = {}
+    lines: dict[SessionId, SummaryState] = {}
     for folder in sorted((home.root / "sessions").glob("*/")):
         try:
             session = check_session_id(folder.name)
@@ -34,7 +34,7 @@ def traced(home: Home) -> dict[SessionId, Tally]:
         if not _was_used(folder):
             continue
         changed_ms = max(int(folder.stat().st_mtime * 1000), 0)
-        line = begin(session)
+        line = empty_summary(session)
         summary = msgspec.structs.replace(line.summary, events=1, created_ms=changed_ms, active_ms=changed_ms)
         lines[session] = msgspec.structs.replace(line, summary=summary)
     return lines
@@ -54,7 +54,7 @@ def needs_salvage(home: Home) -> bool:
     path = home.database
     if is_gone(home):
         # SQLite would begin anew, and throw a log that is left away together with the commits in it.
-        return _has_content(Path(f"{path}-wal")) or bool(traced(home))
+        return _has_content(Path(f"{path}-wal")) or bool(sessions_with_folders(home))
     if has_lost_commits(Path(f"{path}-wal")):  # before SQLite opens it, and forgets them
         return True
     try:
@@ -63,7 +63,7 @@ def needs_salvage(home: Home) -> bool:
         try:
             if _is_truncated(connection, path):
                 return True
-            if not suspicion(home).exists():
+            if not damage_marker(home).exists():
                 return False
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         finally:
@@ -72,7 +72,7 @@ def needs_salvage(home: Home) -> bool:
         if database.is_damage(problem):
             return True
         raise
-    suspicion(home).unlink(missing_ok=True)
+    damage_marker(home).unlink(missing_ok=True)
     return bool(found != "ok")
 
 
@@ -81,7 +81,7 @@ def is_gone(home: Home) -> bool:
     return not _has_content(home.database)
 
 
-def suspicion(home: Home) -> Path:
+def damage_marker(home: Home) -> Path:
     """The file that a process leaves which met damage, for the next start."""
     return home.root / "holdfast.db-suspect"
 
@@ -99,8 +99,8 @@ def salvage(home: Home, *, now_ms: int) -> str:
         raise
     sync_folder(home.root)
     aside = finish(home, now_ms=now_ms)
-    suspicion(home).unlink(missing_ok=True)
-    sound = counted(kept - damaged, "session")
+    damage_marker(home).unlink(missing_ok=True)
+    sound = pluralize(kept - damaged, "session")
     return (
         f"the database was {what}: {sound} saved, {damaged} damaged; what was there is in {str(aside)!r}. "
         "`holdfast verify --all` says what is missing"
@@ -148,13 +148,13 @@ def _has_content(path: Path) -> bool:
 
 def _refill(home: Home, fresh: Path) -> tuple[int, int]:
     old = home.database
-    remains = gather(rows(old, Path(f"{old}-wal")))
+    remains = classify_rows(rows(old, Path(f"{old}-wal")))
     if not remains.events and not remains.lines and old.exists() and old.stat().st_size > 65536:
         raise JournalDamaged(
             f"nothing in {str(old)!r} can be read, so it was left as it is",
             hint="bring it back from a backup, or move it away to begin with an empty store",
         )
-    for session, line in traced(home).items():
+    for session, line in sessions_with_folders(home).items():
         if session not in remains.graves:
             remains.lines.setdefault(session, line)
     database.prepare(fresh)
@@ -163,7 +163,7 @@ def _refill(home: Home, fresh: Path) -> tuple[int, int]:
         connection.execute("BEGIN IMMEDIATE")
         _fill(connection, remains)
         kept = index.rebuild(Transaction(connection), noted=remains.lines)
-        damaged = sum(line.is_damaged for line in newest(connection, limit=None, folder=None))
+        damaged = sum(line.is_damaged for line in list_sessions(connection, limit=None, folder=None))
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
@@ -171,7 +171,7 @@ def _refill(home: Home, fresh: Path) -> tuple[int, int]:
     return kept, damaged
 
 
-def _fill(connection: sqlite3.Connection, remains: Remains) -> None:
+def _fill(connection: sqlite3.Connection, remains: RecoveredRows) -> None:
     last = 0
     for event in remains.journal():
         last = max(event.row, last + 1)  # two rows with one number are damage; they stay in their order

@@ -11,8 +11,8 @@ import msgspec
 
 from holdfast.core import Clock
 from holdfast.core.errors import JournalDamaged
-from holdfast.store.blobs.copy_out import Cloner, Content
-from holdfast.store.blobs.ingest import Intake, Row
+from holdfast.store.blobs.copy_out import Content, Reflinker
+from holdfast.store.blobs.ingest import BlobWriter, Row
 from holdfast.store.blobs.store import Blobs, Draft
 from holdfast.store.home import Home
 from holdfast.store.sqlite.deletion import find_orphans, sweep
@@ -23,7 +23,7 @@ from holdfast.store.sqlite.writer import Writer
 Result = TypeVar("Result")
 
 
-class EmbeddedContents:
+class SqliteContentStore:
     """Contents under their SHA-256: small ones in the database, large ones in files."""
 
     def __init__(self, *, home: Home, clock: Clock, reader: Reader, writer: Writer) -> None:
@@ -31,7 +31,7 @@ class EmbeddedContents:
         self._reader = reader
         self._writer = writer
         self._blobs = Blobs(home.blobs, clock)
-        self._cloner = Cloner()
+        self._cloner = Reflinker()
 
     @property
     def blobs(self) -> Blobs:
@@ -60,8 +60,8 @@ class EmbeddedContents:
         return await self.reading(lambda connection: self._blobs.read(connection, digest))
 
     @asynccontextmanager
-    async def intake(self) -> AsyncIterator[Intake]:
-        intake = Intake(self._blobs, self._cloner)
+    async def intake(self) -> AsyncIterator[BlobWriter]:
+        intake = BlobWriter(self._blobs, self._cloner)
         try:
             yield intake
             rows = await asyncio.to_thread(intake.settle)

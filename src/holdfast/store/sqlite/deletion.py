@@ -18,13 +18,15 @@ FRESH_MS = 60 * 60 * 1000
 """So long a content that nothing mentions is left alone: who put it may be about to mention it."""
 
 
-def bury(transaction: Transaction, line: SessionSummary, *, reason: str, now_ms: int) -> frozenset[str]:
+def write_tombstone(
+    transaction: Transaction, line: SessionSummary, *, reason: str, now_ms: int
+) -> frozenset[str]:
     """Remove a session's rows and leave a tombstone; the contents it mentioned, which may now be nobody's."""
     last = transaction.execute(SQL["last_event"], (line.id,)).fetchone()
     transaction.execute(SQL["delete_session"], (line.id,))
     transaction.execute(SQL["delete_lease"], (line.id,))
     grave = (line.id, line.name, now_ms, reason, line.events, last[1] if last else b"", line.events)
-    transaction.execute(SQL["bury"], (*grave, *columns_of(line.parent)))
+    transaction.execute(SQL["write_tombstone"], (*grave, *columns_of(line.parent)))
     digests: set[str] = set()
     session: SessionId | None = line.id
     # A buried session keeps the events that forks stand on. When the last of those goes, so do its ancestors' parts.

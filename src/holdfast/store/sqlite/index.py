@@ -9,12 +9,12 @@ import msgspec
 
 from holdfast.core import SessionId, check_session_id, encode
 from holdfast.core.errors import InvalidId
-from holdfast.core.events import Parent, Recorded, SessionOpened, decode_event
+from holdfast.core.events import Parent, RecordedEvent, SessionOpened, decode_event
 from holdfast.store.recovery.inspect import inspect
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.rows import Connection, columns_of, decode_tally
 from holdfast.store.sqlite.transaction import Transaction
-from holdfast.store.summary import Tally, begin, fold, is_activity
+from holdfast.store.summary import SummaryState, empty_summary, is_activity, summarize
 
 
 def is_usable(connection: Connection) -> bool:
@@ -34,7 +34,7 @@ def is_usable(connection: Connection) -> bool:
         return False
 
 
-def rebuild(transaction: Transaction, *, noted: Mapping[SessionId, Tally] | None = None) -> int:
+def rebuild(transaction: Transaction, *, noted: Mapping[SessionId, SummaryState] | None = None) -> int:
     """Make the index anew from the events; the number of sessions in it.
 
     What the old lines, or those that were `noted` elsewhere, say of a journal is more than there is where events were lost.
@@ -68,13 +68,13 @@ def mark_damaged(transaction: Transaction, session: SessionId) -> None:
         _store(transaction, session, _damaged(decode_tally(row[0], session)), moved_by=None)
 
 
-def _place(transaction: Transaction, session: SessionId, line: Tally | None) -> None:
+def _place(transaction: Transaction, session: SessionId, line: SummaryState | None) -> None:
     first = transaction.execute(SQL["first_event"], (session,)).fetchone()
     parent = _parent_in(first[0]) if first is not None else None
     if parent is None and line is not None:
         parent = line.summary.parent
     place = (session, None, "", 0, *columns_of(parent))
-    transaction.execute(SQL["claim_session"], (*place, encode(begin(session))))
+    transaction.execute(SQL["claim_session"], (*place, encode(empty_summary(session))))
 
 
 def _parent_in(body: bytes) -> Parent | None:
@@ -85,8 +85,8 @@ def _parent_in(body: bytes) -> Parent | None:
     return event.parent if isinstance(event, SessionOpened) else None
 
 
-def _lines(transaction: Transaction) -> dict[SessionId, Tally]:
-    lines: dict[SessionId, Tally] = {}
+def _lines(transaction: Transaction) -> dict[SessionId, SummaryState]:
+    lines: dict[SessionId, SummaryState] = {}
     for session, body in transaction.execute(SQL["claimed_events"]):
         with suppress(msgspec.MsgspecError):
             if _is_id(session):
@@ -102,9 +102,9 @@ def _is_id(text: object) -> TypeGuard[SessionId]:
     return True
 
 
-def _describe(transaction: Transaction, session: SessionId, line: Tally | None) -> None:
+def _describe(transaction: Transaction, session: SessionId, line: SummaryState | None) -> None:
     found, readable = inspect(transaction, session)
-    tally = fold(session, readable) if readable else line or begin(session)
+    tally = summarize(session, readable) if readable else line or empty_summary(session)
     claimed = line.summary.events if line is not None else 0
     if not found.is_sound or claimed > len(readable):
         # The claim is kept: it is the only sign that the end of a journal was cut off.
@@ -116,19 +116,21 @@ def _describe(transaction: Transaction, session: SessionId, line: Tally | None) 
     _store(transaction, session, tally, moved_by=_last_activity(session, readable))
 
 
-def _last_activity(session: SessionId, readable: Sequence[Recorded]) -> int | None:
+def _last_activity(session: SessionId, readable: Sequence[RecordedEvent]) -> int | None:
     own = (one for one in reversed(readable) if one.session == session)
     return next((one.seq for one in own if is_activity(one)), None)
 
 
-def _store(transaction: Transaction, session: SessionId, tally: Tally, *, moved_by: int | None) -> None:
+def _store(
+    transaction: Transaction, session: SessionId, tally: SummaryState, *, moved_by: int | None
+) -> None:
     line = tally.summary
     transaction.execute(SQL["update_session"], (session, line.name, line.folder, encode(tally), moved_by))
 
 
-def _damaged(tally: Tally) -> Tally:
+def _damaged(tally: SummaryState) -> SummaryState:
     return _with_summary(tally, is_damaged=True)
 
 
-def _with_summary(tally: Tally, **changes: object) -> Tally:
+def _with_summary(tally: SummaryState, **changes: object) -> SummaryState:
     return msgspec.structs.replace(tally, summary=msgspec.structs.replace(tally.summary, **changes))

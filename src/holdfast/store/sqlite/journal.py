@@ -7,10 +7,10 @@ from typing import Any
 
 from holdfast.core import Clock, SessionId, Value, encode
 from holdfast.core.errors import InvalidInput, SessionExists
-from holdfast.core.events import AnyEvent, Recorded, SessionRewound
+from holdfast.core.events import AnyEvent, RecordedEvent, SessionRewound
 from holdfast.store.blobs.store import Blobs, Draft
 from holdfast.store.contract import Follower
-from holdfast.store.event_log import Tape
+from holdfast.store.event_log import EventLog
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.leases import Leases
 from holdfast.store.sqlite.names import NAMING, names_in
@@ -24,14 +24,14 @@ from holdfast.store.sqlite.rows import (
     read_history,
 )
 from holdfast.store.sqlite.transaction import Transaction
-from holdfast.store.sqlite.writer import Pending, Writer
-from holdfast.store.summary import Tally, advance, fold, is_activity
+from holdfast.store.sqlite.writer import PendingWrite, Writer
+from holdfast.store.summary import SummaryState, advance_summary, is_activity, summarize
 
 BRIEF_BYTES = 64 * 1024
 """Fewer are written in no time."""
 
 
-class EmbeddedJournal:
+class SqliteJournal:
     """The one writer of a session. Made by the store, which has taken the lease."""
 
     def __init__(
@@ -40,7 +40,7 @@ class EmbeddedJournal:
         session: SessionId,
         fence: int,
         leases: Leases,
-        history: Sequence[Recorded],
+        history: Sequence[RecordedEvent],
         head: Head,
         writer: Writer,
         blobs: Blobs,
@@ -50,7 +50,7 @@ class EmbeddedJournal:
         self._session = session
         self._fence = fence
         self._leases = leases
-        self._tape = Tape(history)
+        self._tape = EventLog(history)
         self._head = head  # set by whoever holds the pen alone, as the next
         self._failures = 0
         self._writer = writer
@@ -69,7 +69,7 @@ class EmbeddedJournal:
         return self._session
 
     @property
-    def recorded(self) -> Sequence[Recorded]:
+    def recorded(self) -> Sequence[RecordedEvent]:
         return self._tape.recorded
 
     def follow(self, follower: Follower) -> None:
@@ -80,15 +80,15 @@ class EmbeddedJournal:
         try:
             entries = [encode_entry(event, self._redact) for event in events]
         except InvalidInput as refusal:
-            return Pending.failed(refusal)
+            return PendingWrite.failed(refusal)
         if self._left and (blobs or names_in(events)):
             self._write_left()  # what may be refused takes nothing along
         if self._lost is not None:
             problem, self._lost = self._lost, None
-            return Pending.failed(problem)
+            return PendingWrite.failed(problem)
         if not (entries or blobs or self._left):
-            return Pending.done()
-        return Pending(self._write(entries, blobs))
+            return PendingWrite.done()
+        return PendingWrite(self._write(entries, blobs))
 
     def leave(self, event: AnyEvent) -> None:
         if not self._left:
@@ -111,7 +111,7 @@ class EmbeddedJournal:
         foreseen = None
         if self._latest is None or self._latest.done():  # else the end of the journal is not known yet
             foreseen = _foresee(self._session, self._head, at_ms, entries)
-        records: list[Recorded] = []
+        records: list[RecordedEvent] = []
 
         def work(transaction: Transaction) -> None:
             records[:] = self._record(transaction, at_ms, entries, drafts, foreseen)
@@ -139,9 +139,9 @@ class EmbeddedJournal:
         entries: Sequence[Entry],
         drafts: Sequence[Draft],
         foreseen: "_Foreseen | None",
-    ) -> list[Recorded]:
+    ) -> list[RecordedEvent]:
         head: Head | None = transaction.staged.get(self)
-        unheard: list[Recorded] = []
+        unheard: list[RecordedEvent] = []
         if head is None:
             self._leases.check(transaction, self._session, self._fence)
             head, unheard = self._current(transaction)
@@ -161,7 +161,7 @@ class EmbeddedJournal:
             transaction.moved.add(self._session)
         return [*unheard, *records]
 
-    def _current(self, transaction: Transaction) -> tuple[Head, list[Recorded]]:
+    def _current(self, transaction: Transaction) -> tuple[Head, list[RecordedEvent]]:
         """Where the journal ends, and events that are on the disk though their commit seemed to fail."""
         if transaction.failures == self._failures:
             return self._head, []
@@ -170,7 +170,7 @@ class EmbeddedJournal:
         transaction.after_commit.append(partial(setattr, self, "_failures", transaction.failures))
         return head, unheard
 
-    def _is_written(self, unheard: Sequence[Recorded], at_ms: int, entries: Sequence[Entry]) -> bool:
+    def _is_written(self, unheard: Sequence[RecordedEvent], at_ms: int, entries: Sequence[Entry]) -> bool:
         before = self._head
         wanted = chained(self._session, entries, at_ms=at_ms, seq=before.seq, previous=before.hash)
         return [one.hash for one in unheard] == [one.hash for one in wanted]
@@ -194,7 +194,7 @@ class EmbeddedJournal:
         elif len(transaction.moved) > 1 or not self._stays_newest(transaction, tally):
             transaction.execute(SQL["raise_session"], (self._session, encode(tally), moved_by))
 
-    def _stays_newest(self, transaction: Transaction, tally: Tally) -> bool:
+    def _stays_newest(self, transaction: Transaction, tally: SummaryState) -> bool:
         """Note the line where the session is the first of the list as it is, so that the list need not be touched."""
         return transaction.execute(SQL["note_newest"], (self._session, encode(tally))).rowcount == 1
 
@@ -206,7 +206,7 @@ class _Foreseen(Value):
     """What events will be recorded as if they come right behind `behind`; and the end of the journal then, if that can be told."""
 
     behind: Head
-    records: list[Recorded]
+    records: list[RecordedEvent]
     head: Head | None
 
 
@@ -217,25 +217,27 @@ def _foresee(session: SessionId, head: Head, at_ms: int, entries: Sequence[Entry
     return _Foreseen(behind=head, records=records, head=after)
 
 
-def next_head(transaction: Transaction, session: SessionId, head: Head, records: Sequence[Recorded]) -> Head:
+def next_head(
+    transaction: Transaction, session: SessionId, head: Head, records: Sequence[RecordedEvent]
+) -> Head:
     """Where the journal ends with these records, which are written already."""
     if not records:
         return head
     if not _has_rewind(records):
         return _advanced(head, records)
-    tally = fold(session, read_history(transaction, session))
+    tally = summarize(session, read_history(transaction, session))
     return Head(seq=records[-1].seq, hash=records[-1].hash, tally=tally)
 
 
-def _has_rewind(records: Sequence[Recorded] | Sequence[Entry]) -> bool:
+def _has_rewind(records: Sequence[RecordedEvent] | Sequence[Entry]) -> bool:
     return SessionRewound in [type(record.event) for record in records]
 
 
-def _advanced(head: Head, records: Sequence[Recorded]) -> Head:
-    return Head(seq=records[-1].seq, hash=records[-1].hash, tally=advance(head.tally, records))
+def _advanced(head: Head, records: Sequence[RecordedEvent]) -> Head:
+    return Head(seq=records[-1].seq, hash=records[-1].hash, tally=advance_summary(head.tally, records))
 
 
-def check_names(transaction: Transaction, session: SessionId, records: Sequence[Recorded]) -> None:
+def check_names(transaction: Transaction, session: SessionId, records: Sequence[RecordedEvent]) -> None:
     """Refuse a name that another session has, or that is its id: once it is gone, who asks for it would get this one."""
     for record in records:
         if not isinstance(record.event, NAMING) or (name := record.event.name) is None:

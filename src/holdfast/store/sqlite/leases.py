@@ -2,9 +2,9 @@
 
 from holdfast.core import Clock, SessionId
 from holdfast.core.errors import LeaseLost, SessionHeld
-from holdfast.store.contract import Holder
+from holdfast.store.contract import LeaseHolder
 from holdfast.store.sqlite.database import SQL
-from holdfast.store.sqlite.process_locks import Presence
+from holdfast.store.sqlite.process_locks import ProcessLock
 from holdfast.store.sqlite.rows import Connection, require_session
 from holdfast.store.sqlite.transaction import Transaction
 
@@ -12,13 +12,13 @@ from holdfast.store.sqlite.transaction import Transaction
 class Leases:
     """The leases of one store, granted in the name of its presence."""
 
-    def __init__(self, presence: Presence, clock: Clock) -> None:
+    def __init__(self, presence: ProcessLock, clock: Clock) -> None:
         self._presence = presence
         self._clock = clock
         self._granted: set[tuple[SessionId, int]] = set()
         """What somebody in this process knows to have; a grant whose commit seemed to fail is nobody's."""
 
-    def holder(self, connection: Connection, session: SessionId) -> Holder | None:
+    def holder(self, connection: Connection, session: SessionId) -> LeaseHolder | None:
         """Who writes a session now; one that died or was stopped does not. Raises SessionNotFound."""
         require_session(connection, session)
         row = connection.execute(SQL["lease_of"], (session,)).fetchone()
@@ -29,7 +29,7 @@ class Leases:
             return None
         if not self._presence.is_alive(instance, pid, host):
             return None
-        return Holder(pid=pid, host=host, since_ms=since_ms)
+        return LeaseHolder(pid=pid, host=host, since_ms=since_ms)
 
     def require_free(self, connection: Connection, session: SessionId) -> None:
         """Raises SessionHeld, saying by whom."""

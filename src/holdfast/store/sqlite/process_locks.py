@@ -20,7 +20,7 @@ from holdfast.core.errors import StoreUnavailable
 ALONE_TIMEOUT_SECONDS = 10.0
 
 
-class Presence:
+class ProcessLock:
     """The sign that this store is open. `token` names it in the leases it takes."""
 
     def __init__(self, folder: Path) -> None:
@@ -60,13 +60,13 @@ class Presence:
             self._descriptor = None
 
 
-def anybody(folder: Path) -> bool:
+def any_process_open(folder: Path) -> bool:
     """Whether any process, this one included, has the store open."""
     return folder.exists() and any(_is_locked(path) for path in folder.iterdir())
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def exclusive_lock(path: Path) -> Iterator[None]:
     """One process at a time. For what is done once in a store's life; raises StoreUnavailable after a while."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -19,17 +19,17 @@ from holdfast.core.events import (
     GENESIS,
     AnyEvent,
     Parent,
-    Recorded,
-    chain,
-    chains,
+    RecordedEvent,
     decode_event,
     decode_events,
     encode_event,
+    event_hash,
+    event_hashes,
 )
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.names import named
 from holdfast.store.sqlite.transaction import Transaction
-from holdfast.store.summary import Tally
+from holdfast.store.summary import SummaryState
 
 Redact = Callable[[bytes], bytes]
 """Takes the known secrets out of the bytes of an event."""
@@ -59,13 +59,15 @@ def encode_entry(event: AnyEvent, redact: Redact) -> Entry:
 
 def chained(
     session: SessionId, entries: Sequence[Entry], *, at_ms: int, seq: int, previous: bytes
-) -> list[Recorded]:
+) -> list[RecordedEvent]:
     """Entries in their places behind the event `seq` with the hash `previous`."""
-    records: list[Recorded] = []
+    records: list[RecordedEvent] = []
     for place, entry in enumerate(entries, start=seq + 1):
-        link = chain(previous, session, place, at_ms, entry.body)
+        link = event_hash(previous, session, place, at_ms, entry.body)
         records.append(
-            Recorded(session=session, seq=place, at_ms=at_ms, event=entry.event, hash=link, previous=previous)
+            RecordedEvent(
+                session=session, seq=place, at_ms=at_ms, event=entry.event, hash=link, previous=previous
+            )
         )
         previous = link
     return records
@@ -74,7 +76,7 @@ def chained(
 LAST = 2**62
 AT_A_TIME = 64
 """So many events are read and checked together; what they hold stays in the nearer caches."""
-_TALLY: msgspec.json.Decoder[Tally] = msgspec.json.Decoder(Tally)
+_TALLY: msgspec.json.Decoder[SummaryState] = msgspec.json.Decoder(SummaryState)
 
 
 class Connection(Protocol):
@@ -99,7 +101,7 @@ class Head(Value):
 
     seq: int
     hash: bytes
-    tally: Tally
+    tally: SummaryState
 
 
 def lineage(connection: Connection, session: SessionId, *, upto: int = LAST) -> list[Segment]:
@@ -121,14 +123,14 @@ def lineage(connection: Connection, session: SessionId, *, upto: int = LAST) -> 
 
 def read_history(
     connection: Connection, session: SessionId, *, after: int = 0, upto: int = LAST
-) -> list[Recorded]:
+) -> list[RecordedEvent]:
     """A session's events, its ancestors' part included, each checked against the hash it carries."""
     with _uncollected():
         return _read_history(connection, session, after, upto)
 
 
-def _read_history(connection: Connection, session: SessionId, after: int, upto: int) -> list[Recorded]:
-    history: list[Recorded] = []
+def _read_history(connection: Connection, session: SessionId, after: int, upto: int) -> list[RecordedEvent]:
+    history: list[RecordedEvent] = []
     previous = _hash_before(connection, session, after)
     place = after
     for segment in lineage(connection, session, upto=upto):
@@ -146,14 +148,16 @@ def _read_history(connection: Connection, session: SessionId, after: int, upto: 
 
 def _recorded(
     session: SessionId, writer: SessionId, after: int, previous: bytes, rows: Sequence[Any]
-) -> list[Recorded]:
+) -> list[RecordedEvent]:
     """Rows as the events they have to be, each checked. All at once, for one after the other takes a quarter longer."""
     seqs, times, links, bodies = zip(*rows, strict=True)
     places, before = tuple(range(after + 1, after + 1 + len(rows))), (previous, *links[:-1])
     is_typed = set(map(type, times)) == {int}  # the hash is over whole milliseconds and would hide the rest
     try:
-        if seqs == places and is_typed and chains(before, writer, places, times, bodies) == links:
-            return list(map(Recorded, repeat(writer), places, times, decode_events(bodies), links, before))
+        if seqs == places and is_typed and event_hashes(before, writer, places, times, bodies) == links:
+            return list(
+                map(RecordedEvent, repeat(writer), places, times, decode_events(bodies), links, before)
+            )
         problem = None
     except (msgspec.MsgspecError, TypeError) as error:  # the types of a row are not sure either
         problem = error
@@ -166,7 +170,7 @@ def _recorded(
     ]
 
 
-def read_tally(connection: Connection, session: SessionId) -> Tally:
+def read_tally(connection: Connection, session: SessionId) -> SummaryState:
     """A session's line. Raises SessionNotFound; msgspec.MsgspecError where the list is damaged."""
     row = connection.execute(SQL["find_session"], (session,)).fetchone()
     if row is None:
@@ -187,7 +191,7 @@ def require_listed(connection: Connection, session: str) -> None:
         raise msgspec.DecodeError("the list of sessions has lost one")
 
 
-def decode_tally(body: object, session: str) -> Tally:
+def decode_tally(body: object, session: str) -> SummaryState:
     """The line of a session as it is stored; raises msgspec.MsgspecError on anything else."""
     if not isinstance(body, bytes | str):
         raise msgspec.DecodeError("a line of the list is JSON")
@@ -205,7 +209,9 @@ def columns_of(parent: Parent | None) -> tuple[SessionId | None, int | None]:
     return (parent.session, parent.seq) if parent else (None, None)
 
 
-def append_records(transaction: Transaction, records: Sequence[Recorded], entries: Sequence[Entry]) -> None:
+def append_records(
+    transaction: Transaction, records: Sequence[RecordedEvent], entries: Sequence[Entry]
+) -> None:
     """Add events to the truth."""
     transaction.executemany(
         SQL["append_event"],

@@ -54,7 +54,7 @@ def discard(path: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def question_of(text: str) -> str:
+def parse_query(text: str) -> str:
     """The words, as the word file is asked for them. Raises InvalidInput for no words."""
     words = [word.replace('"', '""') for word in text.split() if any(map(str.isalnum, word))]
     if not words:
@@ -62,7 +62,7 @@ def question_of(text: str) -> str:
     return " ".join(f'"{word}"*' for word in words)
 
 
-def answer(connection: sqlite3.Connection, path: Path, question: str, limit: int) -> list[Passage]:
+def run_query(connection: sqlite3.Connection, path: Path, question: str, limit: int) -> list[Passage]:
     """The passages with these words, newest first, everything up to now taken in."""
     try:
         return _ask(connection, path, question, limit)

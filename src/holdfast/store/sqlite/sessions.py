@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.core import SessionId, encode
 from holdfast.core.errors import InvalidInput, SessionExists, SessionNotFound
-from holdfast.core.events import GENESIS, Recorded, SessionOpened
+from holdfast.core.events import GENESIS, RecordedEvent, SessionOpened
 from holdfast.store.contract import SessionSummary
 from holdfast.store.sqlite.database import SQL
 from holdfast.store.sqlite.journal import check_names, next_head
@@ -29,7 +29,7 @@ from holdfast.store.sqlite.rows import (
     require_session,
 )
 from holdfast.store.sqlite.transaction import Transaction
-from holdfast.store.summary import begin, fold
+from holdfast.store.summary import empty_summary, summarize
 
 
 class IdTaken(SessionExists):
@@ -42,10 +42,10 @@ class Claimed:
 
     fence: int
     head: Head
-    history: list[Recorded]
+    history: list[RecordedEvent]
 
 
-class Claim:
+class CreateSession:
     """One attempt to begin a session, with nothing or with another's history. A job of the writer."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Claim:
         session: SessionId,
         opened: SessionOpened,
         *,
-        history: Sequence[Recorded],
+        history: Sequence[RecordedEvent],
         at_ms: int,
         leases: Leases,
         redact: Redact,
@@ -66,7 +66,7 @@ class Claim:
         self._start = Head(
             seq=history[-1].seq if history else 0,
             hash=history[-1].hash if history else GENESIS,
-            tally=fold(session, history) if history else begin(session),
+            tally=summarize(session, history) if history else empty_summary(session),
         )
         start = self._start
         (self._first,) = chained(session, [self._entry], at_ms=at_ms, seq=start.seq, previous=start.hash)
@@ -103,7 +103,7 @@ class Claim:
         return written == (self._first.hash,) and self._leases.holder(transaction, self._session) is None
 
 
-def load(connection: Connection, session: SessionId) -> tuple[Head, list[Recorded]]:
+def load(connection: Connection, session: SessionId) -> tuple[Head, list[RecordedEvent]]:
     """A whole journal and where it ends. Raises SessionNotFound, JournalDamaged."""
     history = read_history(connection, session)
     tally = read_tally(connection, session)
@@ -112,7 +112,7 @@ def load(connection: Connection, session: SessionId) -> tuple[Head, list[Recorde
     return Head(seq=history[-1].seq, hash=history[-1].hash, tally=tally), history
 
 
-def load_upto(connection: Connection, session: SessionId, at: int) -> list[Recorded]:
+def load_upto(connection: Connection, session: SessionId, at: int) -> list[RecordedEvent]:
     """A journal up to and with one event. Raises InvalidInput where that is none of its events."""
     events = read_tally(connection, session).summary.events
     if not 1 <= at <= events:
@@ -120,7 +120,7 @@ def load_upto(connection: Connection, session: SessionId, at: int) -> list[Recor
     return read_history(connection, session, upto=at)
 
 
-def load_after(connection: Connection, session: SessionId, after: int) -> list[Recorded]:
+def load_after(connection: Connection, session: SessionId, after: int) -> list[RecordedEvent]:
     """What a journal holds behind one event. Raises SessionNotFound, JournalDamaged."""
     after = max(after, 0)
     events = read_tally(connection, session).summary.events  # a deleted parent has rows, but is no session
@@ -130,7 +130,7 @@ def load_after(connection: Connection, session: SessionId, after: int) -> list[R
     return history
 
 
-def newest(connection: Connection, *, limit: int | None, folder: str | None) -> list[SessionSummary]:
+def list_sessions(connection: Connection, *, limit: int | None, folder: str | None) -> list[SessionSummary]:
     """The list of sessions, newest activity first."""
     rows = -1 if limit is None else max(limit, 0)
     if folder is None:

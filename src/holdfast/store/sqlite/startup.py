@@ -6,12 +6,12 @@ import sqlite3
 import holdfast.store.sqlite.database as database
 from holdfast.core.errors import StoreError, StoreUnavailable
 from holdfast.store.home import Home
-from holdfast.store.recovery.salvage import finish, is_gone, needs_salvage, salvage, suspicion
+from holdfast.store.recovery.salvage import damage_marker, finish, is_gone, needs_salvage, salvage
 from holdfast.store.sanity import is_time
-from holdfast.store.sqlite.process_locks import Presence, alone, anybody
+from holdfast.store.sqlite.process_locks import ProcessLock, any_process_open, exclusive_lock
 
 
-def prepare(home: Home, now_ms: int) -> tuple[Presence, tuple[str, ...]]:
+def prepare(home: Home, now_ms: int) -> tuple[ProcessLock, tuple[str, ...]]:
     """Create what is missing, save what is damaged; our presence, and what the person should be told."""
     if not is_time(now_ms):
         raise StoreUnavailable(
@@ -21,8 +21,8 @@ def prepare(home: Home, now_ms: int) -> tuple[Presence, tuple[str, ...]]:
     home.prepare()
     notices: tuple[str, ...] = ()
     try:
-        with alone(home.root / ".starting"):
-            if not anybody(home.holders):
+        with exclusive_lock(home.root / ".starting"):
+            if not any_process_open(home.holders):
                 _collect_drafts(home)
                 finish(home, now_ms=now_ms)
                 if needs_salvage(home):
@@ -34,7 +34,7 @@ def prepare(home: Home, now_ms: int) -> tuple[Presence, tuple[str, ...]]:
                     hint="put it back, or end that process; the next start says what is left",
                 )
             database.prepare(home.database)
-            presence = Presence(home.holders)
+            presence = ProcessLock(home.holders)
     except (sqlite3.Error, OSError) as problem:
         raise explain(home, problem) from problem
     presence.sweep()
@@ -45,7 +45,7 @@ def explain(home: Home, problem: sqlite3.Error | OSError) -> StoreError:
     """What a complaint of SQLite or of the system means; damage is noted down, so that the next start looks thoroughly."""
     if isinstance(problem, sqlite3.Error):
         if database.is_damage(problem):
-            suspicion(home).touch(mode=0o600)
+            damage_marker(home).touch(mode=0o600)
         return database.explain(problem, home.database)
     return StoreUnavailable(
         f"the disk does not do what the store asks of it: {problem.strerror}, {problem.filename!r}",

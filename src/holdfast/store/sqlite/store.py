@@ -17,35 +17,43 @@ import msgspec
 
 import holdfast.store.sqlite.database as database
 import holdfast.store.sqlite.index as index
-from holdfast.core import Clock, SessionId, check_session_id, counted, new_session_id
+from holdfast.core import Clock, SessionId, check_session_id, new_session_id, pluralize
 from holdfast.core.errors import JournalDamaged
-from holdfast.core.events import Parent, Recorded, SessionOpened
-from holdfast.store.contract import Holder, SessionSummary
+from holdfast.core.events import Parent, RecordedEvent, SessionOpened
+from holdfast.store.contract import LeaseHolder, SessionSummary
 from holdfast.store.home import Home
-from holdfast.store.sqlite.content_store import EmbeddedContents
+from holdfast.store.sqlite.content_store import SqliteContentStore
 from holdfast.store.sqlite.deletion import (
-    bury,
     remove_files,
     remove_leftovers,
     remove_strays,
     settled_contents,
+    write_tombstone,
 )
-from holdfast.store.sqlite.journal import EmbeddedJournal
+from holdfast.store.sqlite.journal import SqliteJournal
 from holdfast.store.sqlite.leases import Leases
-from holdfast.store.sqlite.process_locks import Presence
+from holdfast.store.sqlite.process_locks import ProcessLock
 from holdfast.store.sqlite.reader import Reader
 from holdfast.store.sqlite.rows import Head, Redact, read_tally
-from holdfast.store.sqlite.search import Passage, answer, question_of
-from holdfast.store.sqlite.sessions import Claim, IdTaken, find, load, load_after, load_upto, newest
+from holdfast.store.sqlite.search import Passage, parse_query, run_query
+from holdfast.store.sqlite.sessions import (
+    CreateSession,
+    IdTaken,
+    find,
+    list_sessions,
+    load,
+    load_after,
+    load_upto,
+)
 from holdfast.store.sqlite.startup import explain, prepare
 from holdfast.store.sqlite.transaction import Transaction, Work
-from holdfast.store.sqlite.wal_prealloc import LogRoom
+from holdfast.store.sqlite.wal_prealloc import WalPreallocator
 from holdfast.store.sqlite.writer import Writer
 
 Result = TypeVar("Result")
 
 
-class EmbeddedStore(EmbeddedContents):
+class SqliteStore(SqliteContentStore):
     """Journals on this machine's disk. Made with `start`, ended with `close`."""
 
     def __init__(
@@ -53,7 +61,7 @@ class EmbeddedStore(EmbeddedContents):
         *,
         home: Home,
         clock: Clock,
-        presence: Presence,
+        presence: ProcessLock,
         reader: Reader,
         redact: Redact,
         notices: tuple[str, ...] = (),
@@ -61,7 +69,7 @@ class EmbeddedStore(EmbeddedContents):
         writer = Writer(
             connect=partial(database.connect, home.database, timeout_seconds=0),
             explain=partial(explain, home),
-            afterwards=LogRoom(home.database),
+            afterwards=WalPreallocator(home.database),
             identify=partial(database.identify, str(home.database)),
         )
         super().__init__(home=home, clock=clock, reader=reader, writer=writer)
@@ -70,11 +78,11 @@ class EmbeddedStore(EmbeddedContents):
         self._redact = redact
         self._notices = notices
         self._leases = Leases(presence, clock)
-        self._journals: weakref.WeakSet[EmbeddedJournal] = weakref.WeakSet()
+        self._journals: weakref.WeakSet[SqliteJournal] = weakref.WeakSet()
         self._is_closed = False
 
     @classmethod
-    async def start(cls, home: Home, *, clock: Clock, redact: Redact = bytes) -> "EmbeddedStore":
+    async def start(cls, home: Home, *, clock: Clock, redact: Redact = bytes) -> "SqliteStore":
         """Open the store of a home, creating what is missing. `redact` sees the bytes of every event first."""
         reader = Reader(connect=partial(database.connect, home.database), explain=partial(explain, home))
         try:
@@ -91,12 +99,12 @@ class EmbeddedStore(EmbeddedContents):
             raise
         return store
 
-    async def create(self, opened: SessionOpened, *, session: SessionId | None = None) -> EmbeddedJournal:
+    async def create(self, opened: SessionOpened, *, session: SessionId | None = None) -> SqliteJournal:
         if session is None:
             return await self._claim_new(opened)
         return await self._claim(check_session_id(session), opened)
 
-    async def open(self, session: SessionId) -> EmbeddedJournal:
+    async def open(self, session: SessionId) -> SqliteJournal:
         key = check_session_id(session)
         fence = await self._taking(key, lambda transaction: self._leases.take(transaction, key))
         try:
@@ -107,7 +115,7 @@ class EmbeddedStore(EmbeddedContents):
             raise
         return self._journal(key, fence, head, history)
 
-    async def fork(self, session: SessionId, *, at: int, opened: SessionOpened) -> EmbeddedJournal:
+    async def fork(self, session: SessionId, *, at: int, opened: SessionOpened) -> SqliteJournal:
         source = check_session_id(session)
         history = self._known_history(source, at)
         if history is None:
@@ -115,18 +123,18 @@ class EmbeddedStore(EmbeddedContents):
         opened = msgspec.structs.replace(opened, parent=Parent(session=source, seq=at))
         return await self._claim_new(opened, history=history)
 
-    async def read(self, session: SessionId, *, after: int = 0) -> Sequence[Recorded]:
+    async def read(self, session: SessionId, *, after: int = 0) -> Sequence[RecordedEvent]:
         key = check_session_id(session)
         return await self.reading(lambda connection: load_after(connection, key, after))
 
-    async def holder(self, session: SessionId) -> Holder | None:
+    async def holder(self, session: SessionId) -> LeaseHolder | None:
         key = check_session_id(session)
         return await self.reading(lambda connection: self._leases.holder(connection, key))
 
     async def sessions(
         self, *, limit: int | None = None, folder: str | None = None
     ) -> Sequence[SessionSummary]:
-        return await self.reading(partial(newest, limit=limit, folder=folder))
+        return await self.reading(partial(list_sessions, limit=limit, folder=folder))
 
     async def summary(self, session: SessionId) -> SessionSummary:
         key = check_session_id(session)
@@ -146,7 +154,7 @@ class EmbeddedStore(EmbeddedContents):
         def work(transaction: Transaction) -> frozenset[str]:
             line = read_tally(transaction, key).summary
             self._leases.require_free(transaction, key)
-            return bury(transaction, line, reason=reason, now_ms=now_ms)
+            return write_tombstone(transaction, line, reason=reason, now_ms=now_ms)
 
         mentioned = await self.writing(work)
         await self.reading(lambda _: remove_files(self._home, key))
@@ -194,7 +202,7 @@ class EmbeddedStore(EmbeddedContents):
 
     # -- below here: how the promises are kept
 
-    def _known_history(self, session: SessionId, at: int) -> Sequence[Recorded] | None:
+    def _known_history(self, session: SessionId, at: int) -> Sequence[RecordedEvent] | None:
         """What a journal that is open here has in memory already."""
         for journal in self._journals:
             if journal.session == session and 1 <= at <= len(journal.recorded):
@@ -204,7 +212,7 @@ class EmbeddedStore(EmbeddedContents):
     async def _rebuild_index(self) -> None:
         count = await self.writing(index.rebuild)
         self._notices += (
-            f"the list of sessions was made anew from the journals: {counted(count, 'session')}",
+            f"the list of sessions was made anew from the journals: {pluralize(count, 'session')}",
         )
 
     async def _taking(self, session: SessionId, work: Work[Result], *, is_brief: bool = False) -> Result:
@@ -229,9 +237,9 @@ class EmbeddedStore(EmbeddedContents):
             raise
 
     def _journal(
-        self, session: SessionId, fence: int, head: Head, history: Sequence[Recorded]
-    ) -> EmbeddedJournal:
-        journal = EmbeddedJournal(
+        self, session: SessionId, fence: int, head: Head, history: Sequence[RecordedEvent]
+    ) -> SqliteJournal:
+        journal = SqliteJournal(
             session=session,
             fence=fence,
             leases=self._leases,
@@ -246,9 +254,9 @@ class EmbeddedStore(EmbeddedContents):
         return journal
 
     async def _claim(
-        self, session: SessionId, opened: SessionOpened, *, history: Sequence[Recorded] = ()
-    ) -> EmbeddedJournal:
-        claim = Claim(
+        self, session: SessionId, opened: SessionOpened, *, history: Sequence[RecordedEvent] = ()
+    ) -> SqliteJournal:
+        claim = CreateSession(
             session,
             opened,
             history=history,
@@ -259,7 +267,9 @@ class EmbeddedStore(EmbeddedContents):
         claimed = await self._taking(session, claim, is_brief=not history)
         return self._journal(session, claimed.fence, claimed.head, claimed.history)
 
-    async def _claim_new(self, opened: SessionOpened, *, history: Sequence[Recorded] = ()) -> EmbeddedJournal:
+    async def _claim_new(
+        self, opened: SessionOpened, *, history: Sequence[RecordedEvent] = ()
+    ) -> SqliteJournal:
         while True:
             try:
                 return await self._claim(new_session_id(self._clock), opened, history=history)
@@ -272,9 +282,9 @@ class EmbeddedStore(EmbeddedContents):
             index.mark_damaged(transaction, session)
 
 
-async def search(store: EmbeddedStore, text: str, *, limit: int = 20) -> Sequence[Passage]:
+async def search(store: SqliteStore, text: str, *, limit: int = 20) -> Sequence[Passage]:
     """Where all these words (or words that begin so) were said, newest first. Raises InvalidInput for no words."""
-    question = question_of(text)
+    question = parse_query(text)
     return await store.reading(
-        lambda connection: answer(connection, store.home.search, question, max(limit, 0))
+        lambda connection: run_query(connection, store.home.search, question, max(limit, 0))
     )

@@ -63,7 +63,7 @@ def _none() -> None:
     """Nobody else waits."""
 
 
-class Pen:
+class WriteConnection:
     """Writes. In one hand at a time, whichever thread that is."""
 
     def __init__(

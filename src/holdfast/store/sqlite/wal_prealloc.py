@@ -23,7 +23,7 @@ LOOK_SELDOM = 256
 """The same when there is room enough, for the log to be moved into the database in time."""
 
 
-class LogRoom:
+class WalPreallocator:
     """Makes room when it is called after a commit, where the log has outgrown what there was."""
 
     def __init__(self, database: Path) -> None:

@@ -24,10 +24,10 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from holdfast.core.errors import HoldfastError, StoreUnavailable
-from holdfast.store.sqlite.transaction import LARGEST_GROUP, Identify, Job, Pen, Work
+from holdfast.store.sqlite.transaction import LARGEST_GROUP, Identify, Job, Work, WriteConnection
 
 
-class Reminder:
+class CoalescingTimer:
     """Calls back everybody who asked for it, on the event loop on which they asked."""
 
     def __init__(self, seconds: float) -> None:
@@ -64,7 +64,7 @@ class Writer:
         identify: Identify,
     ) -> None:
         """`afterwards` is told how many jobs were done since it was last called, and says how many may be before the next time."""
-        self._pen = Pen(connect, explain, identify)
+        self._pen = WriteConnection(connect, explain, identify)
         self._afterwards = afterwards
         self._jobs: deque[Job[Any]] = deque()
         self._hand = threading.Lock()
@@ -73,7 +73,7 @@ class Writer:
         """For the thread: True for jobs that wait, False to end."""
         self._unheard: list[list[Job[Any]]] = []
         """What was written and not told yet: it is to be heard before what was written after it."""
-        self.reminder = Reminder(LEFT_SECONDS)
+        self.reminder = CoalescingTimer(LEFT_SECONDS)
         self._done = 0
         self._leeway = 0
         self._is_closed = False
@@ -198,7 +198,7 @@ def _settle(jobs: list[Job[Any]]) -> None:
             job.future.set_exception(job.problem)
 
 
-class Pending(Coroutine[Any, Any, Result]):
+class PendingWrite(Coroutine[Any, Any, Result]):
     """Awaits the news of a write, on which the write itself does not depend.
 
     A plain coroutine would not begin before it is awaited, and cancelling its task would leave open whether the write
@@ -210,14 +210,14 @@ class Pending(Coroutine[Any, Any, Result]):
         self._waiting: Generator[Any, Any, Result] | None = None
 
     @classmethod
-    def done(cls) -> "Pending[None]":
+    def done(cls) -> "PendingWrite[None]":
         """Nothing that would have to be waited for."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         future.set_result(None)
-        return Pending(future)
+        return PendingWrite(future)
 
     @classmethod
-    def failed(cls, problem: BaseException) -> "Pending[Result]":
+    def failed(cls, problem: BaseException) -> "PendingWrite[Result]":
         """A write that was refused at once; who awaits it hears why."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         future.set_exception(problem)

@@ -14,14 +14,14 @@ from acp.schema import HttpHeader, HttpMcpServer
 from pydantic import ValidationError
 
 import holdfast.teams.members.agent_home as agent_home
-from holdfast.core import Error, Ok, Outcome, Usage, counted
-from holdfast.teams.acp.connection import Heard, Talk
+from holdfast.core import Error, Ok, Outcome, Usage, pluralize
+from holdfast.teams.acp.connection import AcpConnection, AgentUpdate
 from holdfast.teams.acp.tools import GROUP
 from holdfast.teams.config.roster import Team
-from holdfast.teams.contract import Bound, Capabilities, Letter, OnCall, Reply
+from holdfast.teams.contract import Bound, Capabilities, OnCall, TeamMessage, TeamReply
 from holdfast.teams.errors import MemberFailed, MemberLost
 from holdfast.teams.members.line_process import AGAIN
-from holdfast.teams.message_text import written
+from holdfast.teams.message_text import render_message
 
 COMPACT = "compact"
 AUTHENTICATION_NEEDED = -32000
@@ -48,7 +48,7 @@ class AcpAgent:
         self._silence_seconds = silence_seconds
         self._teams_server = teams_server
         self._name = PurePath(team.program).name
-        self._talk: Talk | None = None
+        self._talk: AcpConnection | None = None
         self._conversation = ""
         self._cost = Decimal(0)
 
@@ -67,7 +67,7 @@ class AcpAgent:
         program = agent_home.program(
             self._team.program, self._environ, hint="install it, or correct program: in the roster"
         )
-        self._talk = await Talk.begin(
+        self._talk = await AcpConnection.begin(
             (program, *self._team.arguments),
             name=self._name,
             folder=self._team.project,
@@ -87,14 +87,14 @@ class AcpAgent:
             await self.close()
             raise
 
-    async def ask(self, letter: Letter, on_call: OnCall) -> Reply:
+    async def ask(self, letter: TeamMessage, on_call: OnCall) -> TeamReply:
         try:
-            answer, heard = await self._living().turn(self._conversation, written(letter), on_call)
+            answer, heard = await self._living().turn(self._conversation, render_message(letter), on_call)
         except (RequestError, ValidationError) as error:
-            return Reply(outcome=Error(message=_words(error), code="agent-failed"))
+            return TeamReply(outcome=Error(message=_words(error), code="agent-failed"))
         text = "".join(heard.texts)
         outcome = _outcome(answer.stop_reason, text)
-        return Reply(outcome=outcome, text=text, usage=self._usage(answer.usage), notes=_unasked(heard))
+        return TeamReply(outcome=outcome, text=text, usage=self._usage(answer.usage), notes=_unasked(heard))
 
     async def compact(self, *, above_tokens: int) -> bool:
         talk = self._living()
@@ -110,7 +110,7 @@ class AcpAgent:
 
     # -- inside
 
-    async def _bind(self, talk: Talk, conversation: str | None) -> Bound:
+    async def _bind(self, talk: AcpConnection, conversation: str | None) -> Bound:
         ready = await talk.initialize()
         can = ready.agent_capabilities
         version = f"{ready.agent_info.name} {ready.agent_info.version}" if ready.agent_info else ""
@@ -133,7 +133,7 @@ class AcpAgent:
         self._conversation, self._cost = begun.session_id, Decimal(0)
         return Bound(conversation=begun.session_id, is_new=True, version=version, reason=reason)
 
-    async def _latest(self, talk: Talk, can: Any) -> str | None:
+    async def _latest(self, talk: AcpConnection, can: Any) -> str | None:
         """The conversation that this pair's home holds, for a pair whose record was lost."""
         sessions = can.session_capabilities if can is not None else None
         if sessions is None or sessions.list is None or not can.load_session:
@@ -142,7 +142,7 @@ class AcpAgent:
         found = max(listed.sessions, key=lambda each: each.updated_at or "", default=None)
         return found.session_id if found is not None else None
 
-    async def _choose_mode(self, talk: Talk, conversation: str, modes: Any) -> None:
+    async def _choose_mode(self, talk: AcpConnection, conversation: str, modes: Any) -> None:
         """The mode decides what the agent asks about, so none is taken that nobody chose."""
         offered = [mode.id for mode in modes.available_modes] if modes is not None else []
         if not self._team.mode and not offered:
@@ -181,7 +181,7 @@ class AcpAgent:
             cost_usd=price,
         )
 
-    def _living(self) -> Talk:
+    def _living(self) -> AcpConnection:
         if self._talk is None or not self._talk.is_alive:
             raise MemberLost(f"{self._name} is not running", hint=AGAIN)
         return self._talk
@@ -195,12 +195,12 @@ def _outcome(stop_reason: str, text: str) -> Outcome:
     )
 
 
-def _unasked(heard: Heard) -> tuple[str, ...]:
+def _unasked(heard: AgentUpdate) -> tuple[str, ...]:
     calls = heard.unasked
     if not calls:
         return ()
     named = "; ".join(f"{call.verb}: {call.title}"[:100] for call in calls[:5])
-    return (f"the agent used {counted(len(calls), 'tool')} without asking ({named})",)
+    return (f"the agent used {pluralize(len(calls), 'tool')} without asking ({named})",)
 
 
 def _words(error: Exception) -> str:

@@ -31,13 +31,13 @@ from holdfast.core import JsonObject, Returned
 from holdfast.teams.acp.tools import AgentCall
 from holdfast.teams.contract import OnCall
 from holdfast.teams.errors import MemberFailed, MemberLost
-from holdfast.teams.members.line_process import LineProcess, Patience
+from holdfast.teams.members.line_process import LineProcess, SilenceTimeout
 
 READY_SECONDS = 120.0
 INTERRUPT_SECONDS = 5.0
 
 
-class Heard:
+class AgentUpdate:
     """What one turn has brought so far."""
 
     def __init__(self, on_call: OnCall | None) -> None:
@@ -52,16 +52,16 @@ class Heard:
         return [call for call in self.calls.values() if call.is_run and not call.is_asked]
 
 
-class Talk:
+class AcpConnection:
     """One process of an agent, and our side of the protocol."""
 
     def __init__(self, *, name: str, folder: str) -> None:
         self._name = name
         self._folder = folder
-        self._heard = Heard(None)
+        self._heard = AgentUpdate(None)
         self._incoming: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self._process: LineProcess
-        self._patience: Patience
+        self._patience: SilenceTimeout
         self._ending: asyncio.Task[None]
         self.agent: Any = None
         """The agent behind the library's connection; typed there as a protocol with many methods we do not use."""
@@ -80,13 +80,13 @@ class Talk:
         folder: str,
         environment: Mapping[str, str],
         silence_seconds: float,
-    ) -> "Talk":
+    ) -> "AcpConnection":
         """Start the program. Raises MemberFailed."""
         talk = cls(name=name, folder=folder)
         talk._process = await LineProcess.start(
             command, folder=folder, environment=environment, on_line=talk._take
         )
-        talk._patience = Patience(talk._process, name=name, silence_seconds=silence_seconds)
+        talk._patience = SilenceTimeout(talk._process, name=name, silence_seconds=silence_seconds)
         talk._ending = asyncio.create_task(talk._tell_the_end())
         talk.agent = connect_to_agent(cast("Client", _OurSide(talk)), _Lines(talk._process, talk._incoming))
         return talk
@@ -132,9 +132,9 @@ class Talk:
 
     async def turn(
         self, conversation: str, text: str, on_call: OnCall | None
-    ) -> tuple[PromptResponse, Heard]:
+    ) -> tuple[PromptResponse, AgentUpdate]:
         """One prompt. Raises MemberLost, RequestError; cancelled, it stops the agent's turn and waits for its end."""
-        heard = self._heard = Heard(on_call)
+        heard = self._heard = AgentUpdate(on_call)
         asking = self.agent.prompt(session_id=conversation, prompt=[text_block(text)])
         waiting: asyncio.Future[PromptResponse] = asyncio.ensure_future(asking)
         try:
@@ -146,7 +146,7 @@ class Talk:
             raise
         finally:
             heard.stopped.set()
-            self._heard = Heard(None)
+            self._heard = AgentUpdate(None)
             await _let_go(waiting)
 
     async def _interrupt(self, conversation: str, waiting: "asyncio.Future[PromptResponse]") -> None:
@@ -216,7 +216,7 @@ class Talk:
 class _OurSide:
     """What the agent may ask of us. Everything that is not here does not exist for it."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: AcpConnection) -> None:
         self._talk = talk
 
     async def request_permission(

@@ -9,12 +9,12 @@ import msgspec
 
 from holdfast.core import Error, Ok, Usage
 from holdfast.teams.claude import launch, protocol, transcripts
-from holdfast.teams.claude.connection import Talk
+from holdfast.teams.claude.connection import ClaudeConnection
 from holdfast.teams.config.roster import Team
-from holdfast.teams.contract import Bound, Capabilities, Letter, OnCall, Reply
+from holdfast.teams.contract import Bound, Capabilities, OnCall, TeamMessage, TeamReply
 from holdfast.teams.errors import MemberFailed, MemberLost, MemberMissing
 from holdfast.teams.members.line_process import AGAIN
-from holdfast.teams.message_text import written
+from holdfast.teams.message_text import render_message
 
 READY_SECONDS = 60.0
 CONTROL_SECONDS = 10.0
@@ -41,7 +41,7 @@ class ClaudeAgent:
         self._environ = environ
         self._silence_seconds = silence_seconds
         self._teams_server = teams_server
-        self._talk: Talk | None = None
+        self._talk: ClaudeConnection | None = None
         self._conversation = ""
         self._cost: Decimal | None = None
         """The running total of the conversation, None where it is not known."""
@@ -78,14 +78,16 @@ class ClaudeAgent:
         self._conversation, self._cost, self._has_history = fresh, Decimal(0), False
         return Bound(conversation=fresh, is_new=True, version=version, reason=reason)
 
-    async def ask(self, letter: Letter, on_call: OnCall) -> Reply:
-        result = await self._living().turn(letter.id, protocol.letter(letter.id, written(letter)), on_call)
+    async def ask(self, letter: TeamMessage, on_call: OnCall) -> TeamReply:
+        result = await self._living().turn(
+            letter.id, protocol.letter(letter.id, render_message(letter)), on_call
+        )
         if result is None:
             return self._answered_before(letter)
         usage = protocol.usage_of(result, cost_before=self._cost)
         self._cost, self._has_history = protocol.total_cost(result), True
         self._at_most = usage.input_tokens + usage.output_tokens if usage.input_tokens else None
-        return Reply(outcome=protocol.outcome_of(result), text=protocol.text_of(result), usage=usage)
+        return TeamReply(outcome=protocol.outcome_of(result), text=protocol.text_of(result), usage=usage)
 
     async def compact(self, *, above_tokens: int) -> bool:
         if not self._has_history or (self._at_most is not None and self._at_most <= above_tokens):
@@ -114,7 +116,7 @@ class ClaudeAgent:
 
     async def _start(self, program: str, *conversation: str) -> str:
         await self.close()
-        talk = self._talk = await Talk.begin(
+        talk = self._talk = await ClaudeConnection.begin(
             launch.command(self._team, program=program, conversation=conversation, servers=self._servers()),
             folder=self._team.project,
             environment=launch.environment(self._team, folder=self._folder, environ=self._environ),
@@ -142,7 +144,7 @@ class ClaudeAgent:
         path.write_bytes(msgspec.json.encode({"mcpServers": {"teams": self._teams_server}}))
         return path
 
-    def _answered_before(self, letter: Letter) -> Reply:
+    def _answered_before(self, letter: TeamMessage) -> TeamReply:
         text = transcripts.answer_to(self._folder, self._conversation, letter.id)
         notes = ("this letter was answered before a crash; this is the answer it got then",)
         if text is None:
@@ -151,10 +153,10 @@ class ClaudeAgent:
                 code="answer-lost",
                 hint="ask again under another id",
             )
-            return Reply(outcome=lost, notes=notes)
-        return Reply(outcome=Ok(value=text), text=text, usage=Usage(), notes=notes)
+            return TeamReply(outcome=lost, notes=notes)
+        return TeamReply(outcome=Ok(value=text), text=text, usage=Usage(), notes=notes)
 
-    def _living(self) -> Talk:
+    def _living(self) -> ClaudeConnection:
         if self._talk is None or not self._talk.is_alive:
             raise MemberLost("claude is not running", hint=AGAIN)
         return self._talk

@@ -9,12 +9,12 @@ from holdfast.core import Json, JsonObject, Refused, Returned
 from holdfast.teams.claude import protocol
 from holdfast.teams.contract import OnCall
 from holdfast.teams.errors import MemberLost
-from holdfast.teams.members.line_process import AGAIN, LineProcess, Patience
+from holdfast.teams.members.line_process import AGAIN, LineProcess, SilenceTimeout
 
 INTERRUPT_SECONDS = 5.0
 
 
-class Talk:
+class ClaudeConnection:
     """The line protocol of one process: control requests, turns, and the gate's answers to its hooks."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Talk:
         self._judging: dict[str, asyncio.Task[None]] = {}
         self._on_call: OnCall | None = None
         self._process: LineProcess
-        self._patience: Patience
+        self._patience: SilenceTimeout
         self.last_error = ""
         self.unasked = 0
         """Results that belonged to no message of ours."""
@@ -37,13 +37,13 @@ class Talk:
         folder: str,
         environment: Mapping[str, str],
         silence_seconds: float,
-    ) -> "Talk":
+    ) -> "ClaudeConnection":
         """Start the program. Raises MemberFailed."""
         talk = cls()
         talk._process = await LineProcess.start(
             command, folder=folder, environment=environment, on_line=talk._hear
         )
-        talk._patience = Patience(talk._process, name="claude", silence_seconds=silence_seconds)
+        talk._patience = SilenceTimeout(talk._process, name="claude", silence_seconds=silence_seconds)
         return talk
 
     @property

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from holdfast.core import DIMENSIONS, Limits
 from holdfast.core.errors import HoldfastError, InvalidConfig, InvalidInput
-from holdfast.teams.config.roster import CompanySettings, Gating, MemberKind, Roster, Team
+from holdfast.teams.config.roster import Gating, MemberKind, Roster, Team, TeamsSettings
 from holdfast.teams.config.yaml_nodes import Spot, read_document
 from holdfast.teams.pairs import OUTSIDE, RESERVED, check_name
 
@@ -39,10 +39,10 @@ def read_roster(text: str, *, source: str, open_policy: Callable[[str], object] 
         _check_askers(spot, teams, name)
         if open_policy is not None:
             _check_policy(spot.fields().get("policy", (key, key))[1], teams[name].policy, open_policy)
-    return Roster(settings=_read_settings(settings[1]) if settings else CompanySettings(), teams=teams)
+    return Roster(settings=_read_settings(settings[1]) if settings else TeamsSettings(), teams=teams)
 
 
-def _read_settings(spot: Spot) -> CompanySettings:
+def _read_settings(spot: Spot) -> TeamsSettings:
     fields = spot.fields()
     _refuse_unknown(fields, (*_SETTINGS, *_OLD_SETTINGS), "settings")
     found: dict[str, Any] = {}
@@ -51,7 +51,7 @@ def _read_settings(spot: Spot) -> CompanySettings:
         if ours in found:
             key.fail(f"{name!r} says the same as another field")
         found[ours] = read(value)
-    return CompanySettings(**found)
+    return TeamsSettings(**found)
 
 
 def _read_team(name: str, key: Spot, spot: Spot) -> Team:

@@ -42,7 +42,7 @@ class Team(Value):
     """Who may ask it; None is everybody."""
 
 
-class CompanySettings(Value):
+class TeamsSettings(Value):
     """What holds for all teams."""
 
     max_processes: int = 10
@@ -70,7 +70,7 @@ class CompanySettings(Value):
 class Roster(Value):
     """Every team and what holds for all of them."""
 
-    settings: CompanySettings = CompanySettings()
+    settings: TeamsSettings = TeamsSettings()
     teams: dict[str, Team] = msgspec.field(default_factory=dict)
 
     def team(self, name: str) -> Team:

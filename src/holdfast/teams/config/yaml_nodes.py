@@ -7,7 +7,7 @@ import yaml
 
 from holdfast.core import Json
 from holdfast.core.errors import InvalidConfig
-from holdfast.policy import UnreadableYaml, compose_plain
+from holdfast.policy import YamlError, parse_plain_yaml
 
 MAX_CHARACTERS = 1 << 20
 _SCALARS = yaml.SafeLoader("")
@@ -99,8 +99,8 @@ def read_document(text: str, source: str) -> Spot:
         # JSON may be indented with tabs, YAML may not; no string holds a raw one.
         text = text.replace("\t", " ")
     try:
-        return Spot(compose_plain(text, max_characters=MAX_CHARACTERS), source)
-    except UnreadableYaml as error:
+        return Spot(parse_plain_yaml(text, max_characters=MAX_CHARACTERS), source)
+    except YamlError as error:
         place = f":{error.line}:{error.column}" if error.line else ""
         raise InvalidConfig(f"{source}{place}: {error.problem}", hint="see: holdfast teams init") from None
 

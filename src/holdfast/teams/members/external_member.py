@@ -23,19 +23,19 @@ from holdfast.core import (
     call_id,
 )
 from holdfast.core.errors import BudgetExceeded, HoldfastError
-from holdfast.core.events import MemberBound, MessagePosted, ModelReplied, Noted, TurnEnded
-from holdfast.gate import Gate, within_time
-from holdfast.mcp import SILENT_TOOLS, written_out
+from holdfast.core.events import MemberAttached, MessagePosted, ModelReplied, Noted, TurnEnded
+from holdfast.gate import Gate, time_limit
+from holdfast.mcp import UNJUDGED_TOOLS, with_default_path
 from holdfast.store import Journal
-from holdfast.teams.contract import Agent, Letter, Reply
+from holdfast.teams.contract import Agent, TeamMessage, TeamReply
 from holdfast.teams.errors import MemberFailed
-from holdfast.teams.history import Correspondence, Posted
+from holdfast.teams.history import HistoryTurn, PairHistory
 
 OUR_TOOLS = "mcp__teams__"
 """How an agent names the tools of the teams' own server; who may ask whom is judged there."""
 
 
-class RecordedMember:
+class ExternalMember:
     """A foreign agent with a record and a boundary."""
 
     def __init__(
@@ -54,7 +54,7 @@ class RecordedMember:
         self._clock = clock
         self._folder = folder
         self._on_close = on_close
-        self._history = Correspondence(journal)
+        self._history = PairHistory(journal)
         self._news: list[str] = []
         self._calls = 0
         self._is_closed = False
@@ -80,7 +80,7 @@ class RecordedMember:
                 "our record of this conversation was lost; the conversation itself was found again"
             )
         await self._journal.append(
-            MemberBound(
+            MemberAttached(
                 kind=self._agent.kind,
                 conversation=bound.conversation,
                 generation=generation,
@@ -94,7 +94,7 @@ class RecordedMember:
     def is_alive(self) -> bool:
         return self._agent.is_alive and not self._is_closed
 
-    async def ask(self, letter: Letter) -> Reply:
+    async def ask(self, letter: TeamMessage) -> TeamReply:
         recorded = self._history.reply_to(letter)
         if recorded is not None:
             return recorded
@@ -107,7 +107,7 @@ class RecordedMember:
         try:
             held = self._gate.budget.reserve(Amount(iterations=1, tokens=1))
         except BudgetExceeded as error:
-            return Reply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
+            return TeamReply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
         turn = len(self._history.turns) + 1
         posted = MessagePosted(
             turn=turn, text=letter.text, principal=letter.principal, transport="teams", message=letter.id
@@ -130,7 +130,7 @@ class RecordedMember:
             self._is_closed = True
             await self._on_close()
 
-    async def _settle(self, cut_off: Posted, letter: Letter | None) -> Reply:
+    async def _settle(self, cut_off: HistoryTurn, letter: TeamMessage | None) -> TeamReply:
         """End a turn that a crash cut off: asked again where that is harmless, else left as unknown."""
         if not self._agent.capabilities.is_idempotent or not cut_off.message:
             unknown = Error(
@@ -139,8 +139,8 @@ class RecordedMember:
                 hint="ask again under another id",
             )
             await self._journal.append(TurnEnded(turn=cut_off.turn, outcome=unknown))
-            return Reply(outcome=unknown)
-        again = letter or Letter(
+            return TeamReply(outcome=unknown)
+        again = letter or TeamMessage(
             id=cut_off.message,
             text=cut_off.text,
             sender=cut_off.principal.removeprefix("team:"),
@@ -148,7 +148,7 @@ class RecordedMember:
         )
         return await self._take_turn(cut_off.turn, again)
 
-    async def _take_turn(self, turn: int, letter: Letter) -> Reply:
+    async def _take_turn(self, turn: int, letter: TeamMessage) -> TeamReply:
         begun = self._clock.monotonic()
         self._calls = 0
 
@@ -156,7 +156,7 @@ class RecordedMember:
             return await self._judge(turn, tool, arguments)
 
         try:
-            async with within_time(self._gate.budget):
+            async with time_limit(self._gate.budget):
                 reply = await self._agent.ask(letter, on_call)
         except asyncio.CancelledError:
             ended = TurnEnded(
@@ -165,11 +165,11 @@ class RecordedMember:
             await asyncio.shield(self._journal.append(ended))
             raise
         except HoldfastError as error:
-            reply = Reply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
+            reply = TeamReply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
         except Exception as error:
             # The turn has to end here, or the next letter would be told that the process died.
             await self._journal.append(trace_of(error))
-            reply = Reply(outcome=ended_by(error, None))
+            reply = TeamReply(outcome=ended_by(error, None))
         said = ModelReplied(
             turn=turn,
             step=1,
@@ -183,7 +183,7 @@ class RecordedMember:
         else:
             await self._journal.append(ended)
         news, self._news = tuple(self._news), []
-        return Reply(
+        return TeamReply(
             outcome=reply.outcome,
             text=reply.text,
             usage=reply.usage,
@@ -193,7 +193,7 @@ class RecordedMember:
 
     async def _judge(self, turn: int, tool: str, arguments: JsonObject) -> Returned | Refused:
         """Put a call of the agent before the gate, and before a person where the policy wants one."""
-        if tool in SILENT_TOOLS or tool.startswith(OUR_TOOLS):
+        if tool in UNJUDGED_TOOLS or tool.startswith(OUR_TOOLS):
             return Returned()
         self._calls += 1
         operation = f"{self._agent.kind}.{tool}"
@@ -201,7 +201,7 @@ class RecordedMember:
         call = Call(
             id=call_id(turn, self._calls),
             operation=operation,
-            arguments=written_out(known, arguments, self._folder),
+            arguments=with_default_path(known, arguments, self._folder),
         )
         answer = await self._gate.submit(call)
         while isinstance(answer, Parked):
@@ -215,6 +215,6 @@ class RecordedMember:
         return round(self._clock.monotonic() - begun, 3)
 
 
-def answered(text: str, usage: Usage) -> Reply:
+def answered(text: str, usage: Usage) -> TeamReply:
     """A turn that went well."""
-    return Reply(outcome=Ok(value=text), text=text, usage=usage)
+    return TeamReply(outcome=Ok(value=text), text=text, usage=usage)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, TypedDict, assert_never
 
 import holdfast.teams.members.agent_home as agent_home
 from holdfast.core import Clock, SessionId, Toolset
-from holdfast.gate import Gate, GateSettings, Rendezvous, Tree
-from holdfast.mcp import ForeignTools
+from holdfast.gate import ApprovalFiles, Gate, GateSettings, TreeBudget
+from holdfast.mcp import ExternalTools
 from holdfast.policy import Policy
 from holdfast.session import Session
 from holdfast.store import Home, Journal, Store
 from holdfast.teams.config.roster import Roster, Team
 from holdfast.teams.contract import Agent, Member
 from holdfast.teams.errors import MemberMissing
-from holdfast.teams.members.external_member import RecordedMember
+from holdfast.teams.members.external_member import ExternalMember
 from holdfast.teams.members.scripted import ScriptedProgram
 from holdfast.teams.members.session_member import SessionMember
 from holdfast.teams.pairs import Pair
@@ -36,7 +36,7 @@ Equip = Callable[[Pair, SessionId], Sequence[Toolset]]
 """The tools with which a member that is one of our own sessions reaches its colleagues."""
 
 
-class Station(TypedDict):
+class LaunchOptions(TypedDict):
     """Where a foreign program is put, and what it is told of the others."""
 
     team: Team
@@ -46,7 +46,7 @@ class Station(TypedDict):
     teams_server: Mapping[str, Any] | None
 
 
-class Staff:
+class MemberFactory:
     """Wakes members."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Staff:
         """Names the policy that a team goes by. Raises InvalidPolicy."""
         return self._open_policy(team.policy).digest
 
-    async def wake(self, pair: Pair, session: SessionId, *, tree: Tree) -> Member:
+    async def wake(self, pair: Pair, session: SessionId, *, tree: TreeBudget) -> Member:
         """The member for a pair whose session is there. Raises MemberFailed, MemberMissing, SessionHeld."""
         team = self._roster.team(pair.receiver)
         if team.member == "holdfast":
@@ -93,11 +93,11 @@ class Staff:
             _check_gate(team, agent)
             stack.push_async_callback(agent.close)
             gate = self._gate(journal, team, tree)
-            rendezvous = Rendezvous(self._home.escalations(session), gate=gate, journal=journal)
+            rendezvous = ApprovalFiles(self._home.escalations(session), gate=gate, journal=journal)
             self._home.prepare_session(session)
             await rendezvous.open()
             stack.push_async_callback(rendezvous.close)
-            member = RecordedMember(
+            member = ExternalMember(
                 journal=journal,
                 gate=gate,
                 agent=agent,
@@ -127,7 +127,7 @@ class Staff:
         stack.callback(introduction.withdraw)
         return introduction.entry
 
-    def _gate(self, journal: Journal, team: Team, tree: Tree) -> Gate:
+    def _gate(self, journal: Journal, team: Team, tree: TreeBudget) -> Gate:
         return Gate(
             journal=journal,
             policy=self._open_policy(team.policy),
@@ -143,7 +143,7 @@ class Staff:
             from holdfast.teams.acp.tools import AgentTools
 
             return AgentTools()
-        return ForeignTools(self._scripted.kind if team.member == "scripted" else team.member)
+        return ExternalTools(self._scripted.kind if team.member == "scripted" else team.member)
 
     def _agent(self, team: Team, server: Mapping[str, Any] | None, session: SessionId) -> Agent:
         match team.member:
@@ -160,7 +160,7 @@ class Staff:
             case _:
                 assert_never(team.member)
 
-    def _station(self, team: Team, server: Mapping[str, Any] | None, session: SessionId) -> Station:
+    def _station(self, team: Team, server: Mapping[str, Any] | None, session: SessionId) -> LaunchOptions:
         return {
             "team": team,
             "folder": self._quarters(session),

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.core import JsonObject, counted
-from holdfast.mcp import Ward
+from holdfast.core import JsonObject, pluralize
+from holdfast.process.supervised import SupervisedProcess
 from holdfast.teams.errors import MemberFailed, MemberLost
 
 MAX_LINE_BYTES = 32 << 20
@@ -25,7 +25,7 @@ CLOSE_SECONDS = 1.0
 class LineProcess:
     """A running program."""
 
-    def __init__(self, ward: Ward, on_line: Callable[[JsonObject], None]) -> None:
+    def __init__(self, ward: SupervisedProcess, on_line: Callable[[JsonObject], None]) -> None:
         self._ward = ward
         self._on_line = on_line
         self._reading = asyncio.create_task(self._read())
@@ -44,7 +44,9 @@ class LineProcess:
     ) -> "LineProcess":
         """Start a program; every line goes to `on_line`. Raises MemberFailed."""
         try:
-            ward = await Ward.start(command, folder=Path(folder).resolve(), environment=environment)
+            ward = await SupervisedProcess.start(
+                command, folder=Path(folder).resolve(), environment=environment
+            )
         except (OSError, ValueError) as error:
             raise MemberFailed(f"{command[0]}: cannot be started: {error}") from error
         return cls(ward, on_line)
@@ -120,7 +122,7 @@ _Result = TypeVar("_Result")
 AGAIN = "ask again: it takes its conversation up anew"
 
 
-class Patience:
+class SilenceTimeout:
     """Watches one program."""
 
     def __init__(self, program: LineProcess, *, name: str, silence_seconds: float) -> None:
@@ -163,7 +165,7 @@ class Patience:
                 if is_silent and not self._waits_for_us:
                     await self._program.stop(is_hurried=True)
                     raise MemberLost(
-                        f"{self._name} said nothing for {counted(self._silence_seconds, 'second')} and was ended",
+                        f"{self._name} said nothing for {pluralize(self._silence_seconds, 'second')} and was ended",
                         hint=AGAIN,
                     )
         finally:
@@ -180,7 +182,7 @@ class Patience:
             if ended.done():
                 raise await self.lost()
             raise MemberLost(
-                f"{self._name} gave no answer to {what} within {counted(seconds, 'second')}", hint=AGAIN
+                f"{self._name} gave no answer to {what} within {pluralize(seconds, 'second')}", hint=AGAIN
             )
         finally:
             ended.cancel()

@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from uuid import uuid4
 
-from holdfast.core import Usage, counted, encode
-from holdfast.teams.contract import Bound, Capabilities, Letter, OnCall, Reply
+from holdfast.core import Usage, encode, pluralize
+from holdfast.teams.contract import Bound, Capabilities, OnCall, TeamMessage, TeamReply
 from holdfast.teams.errors import MemberLost
 from holdfast.teams.members.external_member import answered
 
-Answer = Callable[[Letter, Sequence[str], OnCall], Awaitable[str]]
+Answer = Callable[[TeamMessage, Sequence[str], OnCall], Awaitable[str]]
 """What to say to a letter, given every text of the conversation so far, this one included."""
 
 
-async def echo(letter: Letter, heard: Sequence[str], on_call: OnCall) -> str:
+async def echo(letter: TeamMessage, heard: Sequence[str], on_call: OnCall) -> str:
     """`recall` gets everything ever heard; anything else comes back with its number."""
     if letter.text == "recall":
         return f"recall: {encode(list(heard[:-1])).decode()}"
@@ -76,7 +76,7 @@ class ScriptedAgent:
         reason = "" if is_known or conversation is None else "its transcript is not there"
         return Bound(conversation=bound, is_new=not is_known, version="1", reason=reason)
 
-    async def ask(self, letter: Letter, on_call: OnCall) -> Reply:
+    async def ask(self, letter: TeamMessage, on_call: OnCall) -> TeamReply:
         heard = self._program.conversations[self._key]
         heard.extend([*letter.notices, letter.text])
         answering = asyncio.ensure_future(self._program.answer(letter, tuple(heard), on_call))
@@ -97,7 +97,7 @@ class ScriptedAgent:
         heard = self._program.conversations[self._key]
         if sum(map(len, heard)) <= above_tokens:
             return False
-        heard[:] = [f"summary of {counted(len(heard), 'message')}"]
+        heard[:] = [f"summary of {pluralize(len(heard), 'message')}"]
         return True
 
     def die(self) -> None:

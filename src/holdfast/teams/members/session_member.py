@@ -4,12 +4,12 @@ from typing import Any
 
 from holdfast.core import Error
 from holdfast.core.errors import HoldfastError
-from holdfast.core.events import HistoryCompacted, ModelReplied, Recorded
-from holdfast.core.projection import Fold
+from holdfast.core.events import HistoryCompacted, ModelReplied, RecordedEvent
+from holdfast.core.projection import Projection
 from holdfast.session import Session
-from holdfast.teams.contract import Letter, Reply
-from holdfast.teams.history import Correspondence
-from holdfast.teams.message_text import written
+from holdfast.teams.contract import TeamMessage, TeamReply
+from holdfast.teams.history import PairHistory
+from holdfast.teams.message_text import render_message
 
 
 class SessionMember:
@@ -17,7 +17,7 @@ class SessionMember:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._history = Correspondence(_Tape(session))
+        self._history = PairHistory(_Tape(session))
         self._context_tokens = 0
         self._is_closed = False
         session.follow(self._count)
@@ -26,7 +26,7 @@ class SessionMember:
     def is_alive(self) -> bool:
         return not self._is_closed
 
-    async def ask(self, letter: Letter) -> Reply:
+    async def ask(self, letter: TeamMessage) -> TeamReply:
         recorded = self._history.reply_to(letter)
         if recorded is not None:
             return recorded
@@ -35,13 +35,13 @@ class SessionMember:
             if cut_off is not None:
                 outcome = await self._session.advance()
                 if cut_off.message == letter.id and outcome is not None:
-                    return self._reply(letter) or Reply(outcome=outcome)
+                    return self._reply(letter) or TeamReply(outcome=outcome)
             outcome = await self._session.send(
-                written(letter), principal=letter.principal, transport="teams", message=letter.id
+                render_message(letter), principal=letter.principal, transport="teams", message=letter.id
             )
         except HoldfastError as error:
-            return Reply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
-        return self._reply(letter) or Reply(outcome=outcome)
+            return TeamReply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
+        return self._reply(letter) or TeamReply(outcome=outcome)
 
     async def compact(self, *, above_tokens: int) -> bool:
         if self._context_tokens <= above_tokens or len(self._history.turns) < 4:
@@ -54,11 +54,15 @@ class SessionMember:
             self._is_closed = True
             await self._session.close()
 
-    def _reply(self, letter: Letter) -> Reply | None:
+    def _reply(self, letter: TeamMessage) -> TeamReply | None:
         reply = self._history.reply_to(letter)
-        return Reply(outcome=reply.outcome, text=reply.text, usage=reply.usage) if reply is not None else None
+        return (
+            TeamReply(outcome=reply.outcome, text=reply.text, usage=reply.usage)
+            if reply is not None
+            else None
+        )
 
-    def _count(self, entry: Recorded) -> None:
+    def _count(self, entry: RecordedEvent) -> None:
         """How full the model's window was when it was last asked."""
         if isinstance(entry.event, ModelReplied):
             self._context_tokens = entry.event.usage.input_tokens + entry.event.usage.output_tokens
@@ -71,9 +75,9 @@ class _Tape:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.recorded: list[Recorded] = []
+        self.recorded: list[RecordedEvent] = []
         session.follow(self.recorded.append)
 
-    def follow(self, follower: Fold[Any], /) -> None:
+    def follow(self, follower: Projection[Any], /) -> None:
         """Hand on everything so far and to come."""
         self._session.follow(follower)

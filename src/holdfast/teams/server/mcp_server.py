@@ -13,16 +13,16 @@ from mcp.server.lowlevel.server import Server
 
 from holdfast.core import Json, JsonObject
 from holdfast.core.errors import HoldfastError, InvalidInput
-from holdfast.teams.broker import Switchboard
+from holdfast.teams.broker import Broker
 from holdfast.teams.errors import AskRefused
 from holdfast.teams.server.auth import Caller
-from holdfast.teams.server.tools import SERVICES, Order, Service
+from holdfast.teams.server.tools import SERVICES, Service, ToolRequest
 
 
-class Desk:
+class TeamsMcpServer:
     """The protocol server of one switchboard; `identify` says who makes a request."""
 
-    def __init__(self, board: Switchboard, identify: Callable[[Context], Caller]) -> None:
+    def __init__(self, board: Broker, identify: Callable[[Context], Caller]) -> None:
         self._board = board
         self._identify = identify
         self.server: Server[Any] = Server(
@@ -53,7 +53,7 @@ class Desk:
         declared = arguments.get("fromTeam") or caller.team
         if declared != caller.team and not caller.is_operator:
             raise AskRefused(f"this token is that of {caller.team}, not of {declared}")
-        return await service.run(Order(self._board, caller, str(declared), arguments))
+        return await service.run(ToolRequest(self._board, caller, str(declared), arguments))
 
 
 def _offered(caller: Caller) -> list[Service]:

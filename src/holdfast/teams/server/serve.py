@@ -6,28 +6,28 @@ from asyncio import create_task, sleep
 from collections.abc import AsyncIterator
 
 from holdfast.mcp import serve_over_stdio
-from holdfast.teams.broker import Switchboard
+from holdfast.teams.broker import Broker
 from holdfast.teams.server.auth import Caller, Callers
 
 HOST = "127.0.0.1"
 
 
-async def serve_stdio(board: Switchboard, caller: Caller) -> None:
+async def serve_stdio(board: Broker, caller: Caller) -> None:
     """Serve one client, whose identity is what the person configured, until it closes our input."""
-    from holdfast.teams.server.mcp_server import Desk
+    from holdfast.teams.server.mcp_server import TeamsMcpServer
 
-    await serve_over_stdio(Desk(board, lambda _: caller).server)
+    await serve_over_stdio(TeamsMcpServer(board, lambda _: caller).server)
 
 
 @contextlib.asynccontextmanager
-async def serving_http(board: Switchboard, callers: Callers, *, port: int = 0) -> AsyncIterator[str]:
+async def serving_http(board: Broker, callers: Callers, *, port: int = 0) -> AsyncIterator[str]:
     """Serve on loopback while the block runs; yields the address. No request passes without a token of ours."""
     import uvicorn
 
     from holdfast.teams.server.http_auth import TokenGuard, caller_of
-    from holdfast.teams.server.mcp_server import Desk
+    from holdfast.teams.server.mcp_server import TeamsMcpServer
 
-    desk = Desk(board, lambda context: caller_of(context.request, callers))
+    desk = TeamsMcpServer(board, lambda context: caller_of(context.request, callers))
     app = TokenGuard(desk.server.streamable_http_app(host=HOST, stateless_http=True), callers)
     listener = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
     with socket.create_server((HOST, port)) as listening:

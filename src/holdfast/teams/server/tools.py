@@ -6,18 +6,18 @@ import msgspec
 
 from holdfast.core import Json, JsonObject, is_success
 from holdfast.core.errors import InvalidInput
-from holdfast.teams.broker import Switchboard
-from holdfast.teams.contract import Reply
+from holdfast.teams.broker import Broker
+from holdfast.teams.contract import TeamReply
 from holdfast.teams.server.auth import Caller
 
 MAX_TIMEOUT_MS = 3_600_000
 DEFAULT_TIMEOUT_MS = 30_000
 
 
-class Order:
+class ToolRequest:
     """One request for a service: who asks, in whose name, with which arguments."""
 
-    def __init__(self, board: Switchboard, caller: Caller, sender: str, given: JsonObject) -> None:
+    def __init__(self, board: Broker, caller: Caller, sender: str, given: JsonObject) -> None:
         self.board = board
         self.caller = caller
         self.sender = sender
@@ -38,7 +38,7 @@ class Order:
         return self.text("team")
 
 
-Run = Callable[[Order], Awaitable[Json]]
+Run = Callable[[ToolRequest], Awaitable[Json]]
 
 
 class Service:
@@ -80,16 +80,16 @@ class Service:
                 raise InvalidInput(f"{self.name} needs the text {name!r}")
 
 
-async def _ask(order: Order) -> Json:
+async def _ask(order: ToolRequest) -> Json:
     return await _letter(order, order.team, order.text("question"), is_waiting=True)
 
 
-async def _send(order: Order) -> Json:
+async def _send(order: ToolRequest) -> Json:
     is_waiting = order.given.get("waitForResponse", True) is True
     return await _letter(order, order.text("toTeam"), order.text("message"), is_waiting=is_waiting)
 
 
-async def _letter(order: Order, receiver: str, text: str, *, is_waiting: bool) -> Json:
+async def _letter(order: ToolRequest, receiver: str, text: str, *, is_waiting: bool) -> Json:
     timeout = timeout_of(order.given.get("timeout", DEFAULT_TIMEOUT_MS))
     message = order.text("messageId") if "messageId" in order.given else None
     board, within = order.board, order.caller.within
@@ -110,7 +110,7 @@ async def _letter(order: Order, receiver: str, text: str, *, is_waiting: bool) -
     return _plain(reply)
 
 
-async def _notify(order: Order) -> Json:
+async def _notify(order: ToolRequest) -> Json:
     days = order.given.get("ttlDays", 30)
     if isinstance(days, bool) or not isinstance(days, int | float):
         raise InvalidInput("ttlDays is a number")
@@ -120,14 +120,14 @@ async def _notify(order: Order) -> Json:
     return _plain(notice)
 
 
-async def _report(order: Order) -> Json:
+async def _report(order: ToolRequest) -> Json:
     return {
         "messages": _plain(await order.board.report(order.sender, order.team, thread=order.thread)),
         "notices": _plain(await order.board.notices(order.sender, order.team, thread=order.thread)),
     }
 
 
-async def _status(order: Order) -> Json:
+async def _status(order: ToolRequest) -> Json:
     states = order.board.pool.states()
     return [
         {
@@ -142,28 +142,28 @@ async def _status(order: Order) -> Json:
     ]
 
 
-async def _threads(order: Order) -> Json:
+async def _threads(order: ToolRequest) -> Json:
     pair = f"{order.sender} -> {order.team}"
     lines = await order.board.sessions()
     return [line.description for line in lines if line.description.partition(" #")[0] == pair]
 
 
-async def _wake(order: Order) -> Json:
+async def _wake(order: ToolRequest) -> Json:
     reply = await order.board.wake(order.sender, order.team, thread=order.thread)
     return {"awake": True, "reply": _plain(reply)}
 
 
-async def _sleep(order: Order) -> Json:
+async def _sleep(order: ToolRequest) -> Json:
     is_forced = order.given.get("force") is True
     slept = await order.board.sleep(order.sender, order.team, thread=order.thread, is_forced=is_forced)
     return {"asleep": slept}
 
 
-async def _cancel(order: Order) -> Json:
+async def _cancel(order: ToolRequest) -> Json:
     return {"cancelled": await order.board.cancel(order.sender, order.team, thread=order.thread)}
 
 
-async def _fork(order: Order) -> Json:
+async def _fork(order: ToolRequest) -> Json:
     branch = await order.board.fork(order.sender, order.team, order.text("toThread"), thread=order.thread)
     return {"pair": str(branch), "session": order.board.key(branch)}
 
@@ -226,6 +226,6 @@ def timeout_of(value: Json) -> int:
 
 def _plain(value: object) -> Json:
     plain: Json = msgspec.to_builtins(value)
-    if isinstance(value, Reply) and isinstance(plain, dict):
+    if isinstance(value, TeamReply) and isinstance(plain, dict):
         plain["status"] = "answered" if is_success(value.outcome) else "failed"
     return plain

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 
 from holdfast.core.errors import PathRefused
 from holdfast.world.paths.names import SCRATCH_PREFIX, parent_and_name
-from holdfast.world.paths.open_beneath import FOLDER, LinkInTheWay, Root
+from holdfast.world.paths.open_beneath import FOLDER, BeneathRoot, SymlinkEncountered
 
 
 def scratch_name() -> str:
@@ -47,7 +47,7 @@ PERMISSIONS = 0o777
 class PlainFiles:
     """Reads and changes what lies beneath a root."""
 
-    def __init__(self, root: Root, *, allows_hard_links: bool = False) -> None:
+    def __init__(self, root: BeneathRoot, *, allows_hard_links: bool = False) -> None:
         self.root = root
         self._allows_hard_links = allows_hard_links
 
@@ -235,7 +235,7 @@ class PlainFiles:
         except OSError as error:
             raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
         if stat.S_ISLNK(found.st_mode):
-            raise LinkInTheWay(path)
+            raise SymlinkEncountered(path)
         return found
 
     def _check_kind(self, found: os.stat_result, path: str) -> None:

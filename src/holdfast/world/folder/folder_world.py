@@ -18,10 +18,10 @@ from holdfast.core.globs import compile_pattern, fixed_folder
 from holdfast.world.contract import NOT_EMPTY, NOTHING, Hit, Stat, as_bytes, fingerprint_of, tree_fingerprint
 from holdfast.world.folder.files import PERMISSIONS, PlainFiles, is_abandoned
 from holdfast.world.folder.fsync import sync_files
-from holdfast.world.folder.quota import Held, Meter, Quota
+from holdfast.world.folder.quota import Held, Quota, UsageMeter
 from holdfast.world.host_copy import HostCopying
 from holdfast.world.paths.names import GUEST_ROOTS, is_reachable, is_within, parent_and_name, relative
-from holdfast.world.paths.open_beneath import LinkInTheWay, Opener, Root
+from holdfast.world.paths.open_beneath import BeneathRoot, Opener, SymlinkEncountered
 from holdfast.world.paths.protected import Protections
 from holdfast.world.paths.walk import children, walk
 from holdfast.world.search import search_files
@@ -41,12 +41,12 @@ class FolderWorld(HostCopying):
         protected: Sequence[str] = (),
         opener: Opener | None = None,
     ) -> None:
-        self.root = Root(root, opener=opener)
+        self.root = BeneathRoot(root, opener=opener)
         self._files = PlainFiles(self.root)
         # Removing a name touches no content, so another name of the same file is no reason to refuse it.
         self._names = PlainFiles(self.root, allows_hard_links=True)
         self._protections = Protections(protected)
-        self._meter = Meter(quota, self._count)
+        self._meter = UsageMeter(quota, self._count)
         self._roots = (*GUEST_ROOTS, self.root.real)
 
     def resolve(self, path: str) -> str:
@@ -59,7 +59,7 @@ class FolderWorld(HostCopying):
         matches = compile_pattern(pattern).fullmatch
         try:
             files = self._all_files(fixed_folder(pattern))
-        except (FileNotFoundError, NotADirectoryError, LinkInTheWay):
+        except (FileNotFoundError, NotADirectoryError, SymlinkEncountered):
             return ()
         return tuple(sorted(path for path in files if matches(path)))
 
@@ -132,7 +132,7 @@ class FolderWorld(HostCopying):
             self._protections.check(path)
             try:
                 return operation(path)
-            except LinkInTheWay as link:
+            except SymlinkEncountered as link:
                 if is_name and link.filename == path:
                     raise PathRefused(f"{given!r} is a link", hint="name what it points to") from None
                 path = self.root.resolve(path)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from holdfast.world.paths.names import parent_and_name
-from holdfast.world.paths.open_beneath import Root
+from holdfast.world.paths.open_beneath import BeneathRoot
 
 MAX_SINGLE_SYNCS = 64
 """Up to so many files are made durable one by one; flushing a busy file system whole takes as long as others wrote."""
 
 
-def sync_files(root: Root, paths: Sequence[str]) -> None:
+def sync_files(root: BeneathRoot, paths: Sequence[str]) -> None:
     """Make files, their names and their absence durable: one by one, or for many the whole file system in one go."""
     if len(paths) > MAX_SINGLE_SYNCS:
         _sync_at(root, ".", is_whole=True)
@@ -23,7 +23,7 @@ def sync_files(root: Root, paths: Sequence[str]) -> None:
             _sync_at(root, path)
 
 
-def _sync_at(root: Root, path: str, *, is_whole: bool = False) -> None:
+def _sync_at(root: BeneathRoot, path: str, *, is_whole: bool = False) -> None:
     opened = root.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         syncfs = getattr(ctypes.CDLL(None), "syncfs", None) if is_whole else None

@@ -17,7 +17,7 @@ from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.store import replace_private
 from holdfast.world.folder.files import PlainFiles
 from holdfast.world.paths.names import is_within
-from holdfast.world.paths.open_beneath import Root
+from holdfast.world.paths.open_beneath import BeneathRoot
 
 _ONE_PROJECT = "open the folder of one project instead"
 # With all that lies in it; the memory behind /dev/shm is there for everybody.
@@ -31,7 +31,7 @@ _SHARED_FOLDER = re.compile(
 )
 
 
-def is_of_the_system(real: str) -> bool:
+def is_system_folder(real: str) -> bool:
     """Whether a real path is a folder of the operating system: no place for an agent, and for a rewind that removes files."""
     return any(folders.fullmatch(real) for folders in (_SYSTEM_TREE, _SHARED_FOLDER))
 
@@ -48,7 +48,7 @@ def open_folder(path: Path, home: Path) -> Path:
     for place, what in ((own, "Holdfast's own folder"), (os.path.realpath(Path.home()), "the home folder")):
         if is_within(place, str(real)) or str(real) == "/":
             raise InvalidInput(f"{str(path)!r} is or contains {what}", hint=_ONE_PROJECT)
-    if is_of_the_system(str(real)):
+    if is_system_folder(str(real)):
         raise InvalidInput(f"{str(path)!r} is a folder of the system", hint=_ONE_PROJECT)
     if is_within(str(real), own):
         raise InvalidInput(f"{str(path)!r} lies in Holdfast's own folder", hint="open a folder outside of it")
@@ -59,12 +59,12 @@ def reopen_folder(real: Path) -> Path:
     """The folder of a session, made anew where it is gone. Raises PathRefused where a link is on the way to it."""
     # What cannot be made, because of a link or a file in its place, cannot be opened either.
     with suppress(OSError):
-        PlainFiles(Root(Path("/"))).make_folder(str(real).strip("/"), mode=0o700)
-    with Root(real).descriptor():
+        PlainFiles(BeneathRoot(Path("/"))).make_folder(str(real).strip("/"), mode=0o700)
+    with BeneathRoot(real).descriptor():
         return real
 
 
-class TrustBook:
+class TrustedFolders:
     """The file of trusted folders, each by its real path. What lies in a trusted folder is not trusted by that."""
 
     def __init__(self, file: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from holdfast.core import Value, counted
+from holdfast.core import Value, pluralize
 from holdfast.core.errors import InvalidInput, QuotaExceeded
 
 
@@ -24,7 +24,7 @@ class Held(Value):
     files: int = 0
 
 
-class Meter:
+class UsageMeter:
     """Holds a workspace to its quota. It counts once and then keeps account of what passes through it.
 
     Others may write into the folder behind our back; so before it says no it counts again, and `recount` is for after
@@ -46,8 +46,8 @@ class Meter:
         self._held = self._count()
         if self._is_over(self._held, bytes, files):
             raise QuotaExceeded(
-                f"the workspace would hold {counted(self._held.bytes + max(bytes, 0), 'byte')} in "
-                f"{counted(self._held.files + max(files, 0), 'file')}, and may hold "
+                f"the workspace would hold {pluralize(self._held.bytes + max(bytes, 0), 'byte')} in "
+                f"{pluralize(self._held.files + max(files, 0), 'file')}, and may hold "
                 f"{_bound(self._quota.bytes, 'byte')} in {_bound(self._quota.files, 'file')}",
                 hint="delete what is not needed, or raise the quota",
             )
@@ -73,4 +73,4 @@ def _exceeds(total: int, bound: int | None, growth: int) -> bool:
 
 
 def _bound(bound: int | None, noun: str) -> str:
-    return f"any number of {noun}s" if bound is None else counted(bound, noun)
+    return f"any number of {noun}s" if bound is None else pluralize(bound, noun)

@@ -9,9 +9,9 @@ from holdfast.core import Location
 from holdfast.core.errors import PathRefused
 from holdfast.world.folder.files import PlainFiles
 from holdfast.world.paths.names import GUEST_ROOTS, check_text, is_within, normal, relative
-from holdfast.world.paths.open_beneath import LinkInTheWay, Root
+from holdfast.world.paths.open_beneath import BeneathRoot, SymlinkEncountered
 from holdfast.world.paths.protected import Protections
-from holdfast.world.paths.symlinks import follow, relative_to
+from holdfast.world.paths.symlinks import relative_to, resolve_symlinks
 
 
 class WorldPaths:
@@ -24,7 +24,7 @@ class WorldPaths:
     def __init__(
         self, root: Path, *, protected: Sequence[Path | str] = (), guest_root: str | None = "/workspace"
     ) -> None:
-        self._root = Root(Path(os.path.realpath(root)))
+        self._root = BeneathRoot(Path(os.path.realpath(root)))
         self._files = PlainFiles(self._root)
         names = [str(each) for each in protected if not os.path.isabs(each)]
         self._protections = Protections(names)
@@ -53,8 +53,8 @@ class WorldPaths:
             return self._locate_on_host(given)
         try:
             return self._locate_inside(given, path)
-        except LinkInTheWay:
-            return self._judged(given, follow(f"{self._root.real}/{path}"))
+        except SymlinkEncountered:
+            return self._judged(given, resolve_symlinks(f"{self._root.real}/{path}"))
 
     def _locate_inside(self, given: str, path: str) -> Location:
         """The short way: no link is in the path, so it leads where it says."""
@@ -72,7 +72,7 @@ class WorldPaths:
 
     def _locate_on_host(self, given: str) -> Location:
         check_text(given)
-        return self._judged(given, follow("/" + normal(given.lstrip("/") or ".")))
+        return self._judged(given, resolve_symlinks("/" + normal(given.lstrip("/") or ".")))
 
     def _judged(self, given: str, real: str) -> Location:
         inside = relative_to(real, self._root.real)

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from holdfast.core.errors import PathRefused
-from holdfast.world.paths.symlinks import follow, relative_to
+from holdfast.world.paths.symlinks import relative_to, resolve_symlinks
 
 Opener = Callable[[int, str, int, int], int]
 """Opens a normal path beneath a descriptor with flags and mode, and follows nothing; OSError ELOOP on a link."""
@@ -33,14 +33,14 @@ _OPENAT2 = 437
 _ATTEMPTS = 128
 
 
-class LinkInTheWay(OSError):
+class SymlinkEncountered(OSError):
     """A part of the path is a link; `Root.resolve` says where it leads."""
 
     def __init__(self, path: str) -> None:
         super().__init__(errno.ELOOP, "a link is in the way", path)
 
 
-class Root:
+class BeneathRoot:
     """A folder whose inside can be opened, given by its real path.
 
     It holds no descriptor: each operation opens the folder anew. The path is taken at its word, so that a link which takes
@@ -87,7 +87,7 @@ class Root:
         """Where a normal path leads when its links are followed, relative to the root. Raises PathRefused."""
         if path == "." or not self._has_links(path):
             return path
-        inside = relative_to(follow(f"{self.real}/{path}"), self.real)
+        inside = relative_to(resolve_symlinks(f"{self.real}/{path}"), self.real)
         if inside is None:
             raise PathRefused(f"{path!r} leads out of the workspace through a link")
         return inside
@@ -97,7 +97,7 @@ class Root:
         try:
             with self.folder(parent or ".") as folder:
                 return stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode)
-        except LinkInTheWay:
+        except SymlinkEncountered:
             return True
         except (FileNotFoundError, NotADirectoryError):
             return False  # what is missing is no link, and up to there none was met
@@ -199,7 +199,7 @@ def _first_link(real: str) -> str:
 def _explained(error: OSError, path: str) -> OSError | PathRefused:
     match error.errno:
         case errno.ELOOP:
-            return LinkInTheWay(path)
+            return SymlinkEncountered(path)
         case errno.EXDEV:
             return PathRefused(f"{path!r} leads out of the workspace")
         case errno.ENAMETOOLONG:

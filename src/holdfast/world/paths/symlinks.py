@@ -12,7 +12,7 @@ from holdfast.core.errors import PathRefused
 MAX_LINKS = 40
 
 
-def follow(absolute: str) -> str:
+def resolve_symlinks(absolute: str) -> str:
     """Where an absolute path leads, every link followed; what does not exist is taken at its word.
 
     Raises PathRefused for links that are no words (`/proc/self/root`) and for circles.

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from holdfast.world.paths.open_beneath import Root
+from holdfast.world.paths.open_beneath import BeneathRoot
 
 READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
@@ -16,7 +16,7 @@ class Found(NamedTuple):
     entry: "os.DirEntry[str]"
 
 
-def children(root: Root, path: str) -> Iterator[Found]:
+def children(root: BeneathRoot, path: str) -> Iterator[Found]:
     """What lies directly in a folder, in no order."""
     folder = root.open(path, READ_FOLDER)
     try:
@@ -29,7 +29,7 @@ def children(root: Root, path: str) -> Iterator[Found]:
         os.close(folder)
 
 
-def walk(root: Root, start: str = ".") -> Iterator[Found]:
+def walk(root: BeneathRoot, start: str = ".") -> Iterator[Found]:
     """Everything beneath a folder, folders before what is in them; a folder that vanishes meanwhile is left out."""
     pending = [start]
     while pending:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from holdfast.core import Change, Value
 from holdfast.store import Contents
-from holdfast.world.paths.open_beneath import Root
+from holdfast.world.paths.open_beneath import BeneathRoot
 from holdfast.world.restore_points.manifest import (
     Delta,
     Entry,
@@ -25,9 +25,9 @@ from holdfast.world.restore_points.manifest import (
     readable,
     without_unkept,
 )
-from holdfast.world.restore_points.restore import Rebuild
-from holdfast.world.restore_points.save import Keeper, only_names, unkept
-from holdfast.world.restore_points.scan import Look, Signs, look_everywhere
+from holdfast.world.restore_points.restore import TreeRestorer
+from holdfast.world.restore_points.save import SnapshotWriter, only_names, unkept
+from holdfast.world.restore_points.scan import ScanEntry, StatCache, scan_tree
 
 MAX_QUICK_BYTES = 2_000_000_000
 """Up to here keeping contents takes seconds and not minutes, and what is kept is of a size nobody minds."""
@@ -76,10 +76,10 @@ class RestorePoints:
         cache: Path | None = None,
         most_new_bytes: int | None = MAX_QUICK_BYTES,
     ) -> None:
-        self._root = Root(root)
+        self._root = BeneathRoot(root)
         self._store = store
-        self._keeper = Keeper(self._root, store.intake)
-        self._signs = Signs(cache)
+        self._keeper = SnapshotWriter(self._root, store.intake)
+        self._signs = StatCache(cache)
         self._most_new_bytes = most_new_bytes
         self._last = last
         self._chain = 0
@@ -109,17 +109,17 @@ class RestorePoints:
         now = await self._known()
         target, chain = await load(manifest, self._store.blob)
         delta, left = without_unkept(difference(now, target), now)
-        await Rebuild(self._root, self._store).apply(now, delta)
+        await TreeRestorer(self._root, self._store).apply(now, delta)
         self._set(target, manifest, chain)
         return Restored(changes=changes_in(delta, now), left=left, before=point.manifest)
 
     async def fill(self, manifest: str) -> None:
         """Lay a restore point out in an empty folder that nobody else has in hand yet, such as that of a fork."""
         target, chain = await load(manifest, self._store.blob)
-        await Rebuild(self._root, self._store).apply({}, difference({}, target))
+        await TreeRestorer(self._root, self._store).apply({}, difference({}, target))
         self._set(target, manifest, chain)
         # Nobody was here between writing a file and this look at it, so it is as it was written.
-        for look in await asyncio.to_thread(list, look_everywhere(self._root)):
+        for look in await asyncio.to_thread(list, scan_tree(self._root)):
             if look.path in target:
                 self._signs.note(look, target[look.path])
 
@@ -157,7 +157,7 @@ class RestorePoints:
     async def _now(self) -> Tree:
         """The tree as it is, with nothing kept."""
         known = await self._known()
-        return _applied(known, await self._look(known, Keeper(self._root, only_names)))
+        return _applied(known, await self._look(known, SnapshotWriter(self._root, only_names)))
 
     def _set(self, tree: Tree, manifest: str, chain: int) -> None:
         self._tree, self._last, self._chain = tree, manifest, chain
@@ -165,7 +165,7 @@ class RestorePoints:
             sorted(readable(path) for path, entry in tree.items() if entry.kind in ("unkept", "other"))
         )
 
-    async def _look(self, before: Tree, keeper: Keeper) -> Delta:
+    async def _look(self, before: Tree, keeper: SnapshotWriter) -> Delta:
         """What is different now from the tree before; only what may have changed is read."""
         seen, unread = await asyncio.to_thread(self._compare, before)
         delta: Delta = {}
@@ -183,11 +183,11 @@ class RestorePoints:
             await asyncio.to_thread(self._signs.save)
         return delta
 
-    def _compare(self, before: Tree) -> tuple[set[str], list[Look]]:
+    def _compare(self, before: Tree) -> tuple[set[str], list[ScanEntry]]:
         """All that is there, and what of it has to be read."""
         seen: set[str] = set()
-        unread: list[Look] = []
-        for look in look_everywhere(self._root):
+        unread: list[ScanEntry] = []
+        for look in scan_tree(self._root):
             seen.add(look.path)
             known = before.get(look.path)
             is_wanted_now = is_unkept(known) and self._most_new_bytes is None
@@ -195,7 +195,7 @@ class RestorePoints:
                 unread.append(look)
         return seen, unread
 
-    def _too_large(self, unread: list[Look], before: Tree) -> set[Look]:
+    def _too_large(self, unread: list[ScanEntry], before: Tree) -> set[ScanEntry]:
         """What there was or is no room for: the largest of the files that have grown."""
         if self._most_new_bytes is None:
             return set()
@@ -214,7 +214,7 @@ class RestorePoints:
         return too_large
 
 
-def _growth(look: Look, known: Entry | None) -> int:
+def _growth(look: ScanEntry, known: Entry | None) -> int:
     """By how much a file is larger than what was kept of it: what it takes to keep it, at most."""
     return max(0, look.size - (known.size if known is not None and known.kind == "file" else 0))
 

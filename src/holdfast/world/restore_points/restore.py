@@ -7,22 +7,22 @@ from contextlib import suppress
 from functools import partial
 
 from holdfast.core.errors import PathRefused
-from holdfast.store import Contents, ContentSource
+from holdfast.store import BlobSource, Contents
 from holdfast.world.folder.files import PlainFiles
 from holdfast.world.paths.names import parent_and_name
-from holdfast.world.paths.open_beneath import LinkInTheWay, Root
+from holdfast.world.paths.open_beneath import BeneathRoot, SymlinkEncountered
 from holdfast.world.restore_points.manifest import Delta, Entry, Tree
-from holdfast.world.restore_points.save import in_threads
+from holdfast.world.restore_points.save import map_in_threads
 
 BATCH_FILES = 1024
 BATCH_BYTES = 64 << 20
 """So much is brought from the store at a time: small contents pass through memory."""
 
 
-class Rebuild:
+class TreeRestorer:
     """The way from the tree that is there to another one."""
 
-    def __init__(self, root: Root, store: Contents) -> None:
+    def __init__(self, root: BeneathRoot, store: Contents) -> None:
         self._root = root
         self._files = PlainFiles(root, allows_hard_links=True)
         self._store = store
@@ -35,7 +35,7 @@ class Rebuild:
         for batch in _batches([entry for entry in wanted if entry.kind == "file"]):
             names = {name for entry in batch for name in entry.contents}
             sources = await self._store.contents(sorted(names))
-            await in_threads(batch, partial(self._write, now=now, sources=sources))
+            await map_in_threads(batch, partial(self._write, now=now, sources=sources))
         await asyncio.to_thread(self._make_links, [entry for entry in wanted if entry.kind == "link"])
 
     def _clear(self, now: Tree, delta: Delta) -> None:
@@ -55,7 +55,7 @@ class Rebuild:
             self._files.make_folder(entry.path)
             self._set_mode(entry)
 
-    def _write(self, entry: Entry, *, now: Tree, sources: Mapping[str, ContentSource]) -> None:
+    def _write(self, entry: Entry, *, now: Tree, sources: Mapping[str, BlobSource]) -> None:
         there = now.get(entry.path)
         # Half of a new file is no worse than none: a repeated attempt finds it different and replaces it.
         is_new = there is None or there.kind != "file"
@@ -77,7 +77,7 @@ class Rebuild:
     def _set_mode(self, entry: Entry) -> None:
         try:
             opened = self._root.open(entry.path, os.O_RDONLY | os.O_DIRECTORY)
-        except (PermissionError, LinkInTheWay, PathRefused):
+        except (PermissionError, SymlinkEncountered, PathRefused):
             return  # a folder we may not read was none of ours to change
         try:
             os.fchmod(opened, entry.mode)

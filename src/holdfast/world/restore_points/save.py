@@ -17,12 +17,12 @@ from msgspec import structs
 
 from holdfast.core import digest_bytes
 from holdfast.core.errors import PathRefused
-from holdfast.store import ContentIntake, Kept, Whole, read_span
+from holdfast.store import BlobIngest, Hasher, Kept, read_span
 from holdfast.world.folder.files import PERMISSIONS, PlainFiles
 from holdfast.world.paths.names import parent_and_name
-from holdfast.world.paths.open_beneath import Root
+from holdfast.world.paths.open_beneath import BeneathRoot
 from holdfast.world.restore_points.manifest import Entry
-from holdfast.world.restore_points.scan import Look
+from holdfast.world.restore_points.scan import ScanEntry
 
 THREADS = 4
 FEW = 16
@@ -32,7 +32,7 @@ _Thing = TypeVar("_Thing")
 _Result = TypeVar("_Result")
 
 
-async def in_threads(
+async def map_in_threads(
     things: Sequence[_Thing], work: Callable[[_Thing], _Result]
 ) -> list[tuple[_Thing, _Result]]:
     """Each thing with what became of it, in no order. At the first error, or when cancelled, all threads stop.
@@ -69,7 +69,7 @@ async def in_threads(
     return [pair for done in shares if not isinstance(done, BaseException) for pair in done]
 
 
-OpenIntake = Callable[[], AbstractAsyncContextManager[ContentIntake]]
+OpenIntake = Callable[[], AbstractAsyncContextManager[BlobIngest]]
 """Where contents go: to the store, or nowhere when only their names are wanted."""
 
 CHUNK_BYTES = 4 << 20
@@ -78,26 +78,26 @@ BATCH_FILES = 4096
 """So many files are made durable together."""
 
 
-class Keeper:
+class SnapshotWriter:
     """Turns what was looked at into entries, handing each content to an intake."""
 
-    def __init__(self, root: Root, intake: OpenIntake) -> None:
+    def __init__(self, root: BeneathRoot, intake: OpenIntake) -> None:
         self._files = PlainFiles(root, allows_hard_links=True)
         self._root = root
         self._intake = intake
 
-    async def entries(self, looks: Sequence[Look]) -> dict[Look, Entry]:
+    async def entries(self, looks: Sequence[ScanEntry]) -> dict[ScanEntry, Entry]:
         """The entry of each look, its content kept; what vanished meanwhile is left out."""
-        entries: dict[Look, Entry] = {}
+        entries: dict[ScanEntry, Entry] = {}
         for start in range(0, len(looks), BATCH_FILES):
             async with self._intake() as intake:
-                found = await in_threads(
+                found = await map_in_threads(
                     looks[start : start + BATCH_FILES], partial(self._entry, intake=intake)
                 )
             entries.update((look, entry) for look, entry in found if entry is not None)
         return entries
 
-    def _entry(self, look: Look, intake: ContentIntake) -> Entry | None:
+    def _entry(self, look: ScanEntry, intake: BlobIngest) -> Entry | None:
         path, mode = look.path, look.mode
         permissions = mode & PERMISSIONS
         try:
@@ -114,7 +114,7 @@ class Keeper:
                 return unkept(look)
         return Entry(path=path, kind="other")
 
-    def _file(self, entry: Entry, intake: ContentIntake) -> Entry:
+    def _file(self, entry: Entry, intake: BlobIngest) -> Entry:
         with self._files.opened(entry.path, os.O_RDONLY) as opened:
             length = os.fstat(opened).st_size
             if length <= CHUNK_BYTES:
@@ -134,7 +134,7 @@ class Keeper:
             return os.readlink(name, dir_fd=folder)
 
 
-def unkept(look: Look) -> Entry:
+def unkept(look: ScanEntry) -> Entry:
     """The entry of a file that is not read."""
     _, size, modified_ns, *_ = look.sign
     return Entry(
@@ -149,7 +149,7 @@ def unkept(look: Look) -> Entry:
 class _Measure:
     """An intake that keeps nothing: it only tells the names."""
 
-    def take(self, descriptor: int, start: int, length: int, *, whole: Whole | None = None) -> Kept:
+    def take(self, descriptor: int, start: int, length: int, *, whole: Hasher | None = None) -> Kept:
         content = read_span(descriptor, start, length)
         if whole is not None:
             whole.update(content)
@@ -157,6 +157,6 @@ class _Measure:
 
 
 @asynccontextmanager
-async def only_names() -> AsyncIterator[ContentIntake]:
+async def only_names() -> AsyncIterator[BlobIngest]:
     """An intake for whoever wants to know what is there and to keep none of it."""
     yield _Measure()

@@ -21,7 +21,7 @@ from holdfast.core.errors import StoreUnavailable
 from holdfast.store import private_folder
 from holdfast.world.folder.files import PlainFiles, is_abandoned
 from holdfast.world.paths.names import SCRATCH_PREFIX
-from holdfast.world.paths.open_beneath import Root
+from holdfast.world.paths.open_beneath import BeneathRoot
 from holdfast.world.paths.walk import walk
 from holdfast.world.restore_points.manifest import Entry, escape, unescape
 
@@ -32,7 +32,7 @@ Sign = tuple[int, int, int, int, int]
 """What tells whether a file changed: inode, size, both times, and the mode with the kind."""
 
 
-class Look(NamedTuple):
+class ScanEntry(NamedTuple):
     """One thing in the workspace. `is_settled` is whether a later change would show in its sign."""
 
     path: str
@@ -50,7 +50,7 @@ class Look(NamedTuple):
         return self.sign[4]
 
 
-def look_everywhere(root: Root) -> Iterator[Look]:
+def scan_tree(root: BeneathRoot) -> Iterator[ScanEntry]:
     """Everything beneath a root; what killed writers left is removed on the way."""
     files = PlainFiles(root, allows_hard_links=True)
     began_ns = time.time_ns()
@@ -67,28 +67,28 @@ def look_everywhere(root: Root) -> Iterator[Look]:
         yield _look(found.path, seen, began_ns)
 
 
-def _look(path: str, seen: os.stat_result, began_ns: int) -> Look:
+def _look(path: str, seen: os.stat_result, began_ns: int) -> ScanEntry:
     modified_ns, changed_ns = seen.st_mtime_ns, seen.st_ctime_ns
     sign = (seen.st_ino, seen.st_size, modified_ns, changed_ns, seen.st_mode)
-    return Look(path, sign, modified_ns + GRAIN_NS < began_ns and changed_ns + GRAIN_NS < began_ns)
+    return ScanEntry(path, sign, modified_ns + GRAIN_NS < began_ns and changed_ns + GRAIN_NS < began_ns)
 
 
 _Known = tuple[Sign, str]
 
 
-class Signs:
+class StatCache:
     """The signs of files at their last reading, with the stamp of what was read."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
         self._known: dict[str, _Known] = _load(file) if file else {}
 
-    def vouch_for(self, look: Look, entry: Entry) -> bool:
+    def vouch_for(self, look: ScanEntry, entry: Entry) -> bool:
         """Whether what was looked at is certainly still the file of an entry."""
         known = self._known.get(look.path)
         return known is not None and known[0] == look.sign and known[1] == entry.stamp
 
-    def note(self, look: Look, entry: Entry) -> None:
+    def note(self, look: ScanEntry, entry: Entry) -> None:
         """A file was read right after this look."""
         if look.is_settled:
             self._known[look.path] = (look.sign, entry.stamp)

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Literal
 
-from holdfast.core import Value, counted
+from holdfast.core import Value, pluralize
 from holdfast.world.contract import fingerprint_of
 
 CONTEXT_LINES = 3
@@ -129,5 +129,5 @@ def _text(content: bytes | None) -> str | None:
 
 def _measure(content: bytes | None) -> str:
     return (
-        "nothing" if content is None else f"{counted(len(content), 'byte')}, {fingerprint_of(content)[:12]}"
+        "nothing" if content is None else f"{pluralize(len(content), 'byte')}, {fingerprint_of(content)[:12]}"
     )

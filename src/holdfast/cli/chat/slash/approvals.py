@@ -1,13 +1,13 @@
 """Answering what waits, and the standing yeses that came of it."""
 
 from holdfast.cli.approvals.text import what_happens
-from holdfast.cli.chat.slash.contract import Talking
+from holdfast.cli.chat.slash.contract import ChatContext
 from holdfast.cli.terminal.console import visible
 from holdfast.core import Escalation, Response
 from holdfast.core.errors import InvalidInput
 
 
-async def approve(talk: Talking, rest: str) -> None:
+async def approve(talk: ChatContext, rest: str) -> None:
     """Say yes, once."""
     waiting = talk.session.escalations()
     chosen = waiting if rest == "all" and waiting else (_chosen(waiting, rest),)
@@ -15,7 +15,7 @@ async def approve(talk: Talking, rest: str) -> None:
         await talk.session.resolve(escalation.id, Response(verdict="approve"), transport=talk.name)
 
 
-async def deny(talk: Talking, rest: str) -> None:
+async def deny(talk: ChatContext, rest: str) -> None:
     """Say no, with a reason for the agent."""
     number, _, reason = rest.partition(" ")
     if not number.isdigit():
@@ -36,7 +36,7 @@ def _chosen(waiting: tuple[Escalation, ...], number: str) -> Escalation:
     raise InvalidInput(f"{len(waiting)} wait: {listed}", hint="say which by its number")
 
 
-async def grants(talk: Talking, rest: str) -> None:
+async def grants(talk: ChatContext, rest: str) -> None:
     """List what stands."""
     from holdfast.gate import describe_grant
 

@@ -10,7 +10,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
 
 
-class Talking(Protocol):
+class ChatContext(Protocol):
     """The conversation that a command is typed in."""
 
     session: Session
@@ -44,7 +44,7 @@ class Talking(Protocol):
         ...
 
 
-Action = Callable[[Talking, str], Awaitable[None]]
+Action = Callable[[ChatContext, str], Awaitable[None]]
 
 
 class Command(NamedTuple):
@@ -55,7 +55,7 @@ class Command(NamedTuple):
     action: Action
 
 
-async def check_ready(talk: Talking) -> None:
+async def check_ready(talk: ChatContext) -> None:
     """Some things must not happen during a turn. Raises InvalidInput."""
     if not await talk.quiet():
         raise InvalidInput("a turn is running", hint="wait for it, or stop it with Ctrl-C")

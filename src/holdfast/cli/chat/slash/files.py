@@ -1,12 +1,12 @@
 """The files: what is staged, what is there, and going back to how they were."""
 
-from holdfast.cli.chat.slash.contract import Talking, check_ready
+from holdfast.cli.chat.slash.contract import ChatContext, check_ready
 from holdfast.cli.terminal.console import visible
 from holdfast.cli.views.tables import proposal_lines
 from holdfast.core.errors import InvalidInput
 
 
-async def diff(talk: Talking, rest: str) -> None:
+async def diff(talk: ChatContext, rest: str) -> None:
     """Show what is staged."""
     for proposal in talk.session.proposals():
         if not rest or proposal.path in rest.split():
@@ -16,24 +16,24 @@ async def diff(talk: Talking, rest: str) -> None:
         talk.screen.say("  nothing is staged")
 
 
-async def commit(talk: Talking, rest: str) -> None:
+async def commit(talk: ChatContext, rest: str) -> None:
     """Make what is staged."""
     _check_staged(talk)
     await talk.session.commit(*rest.split())
 
 
-async def reject(talk: Talking, rest: str) -> None:
+async def reject(talk: ChatContext, rest: str) -> None:
     """Drop what is staged."""
     _check_staged(talk)
     await talk.session.reject(*rest.split())
 
 
-def _check_staged(talk: Talking) -> None:
+def _check_staged(talk: ChatContext) -> None:
     if not talk.session.proposals():
         raise InvalidInput("nothing is staged")
 
 
-async def rewind(talk: Talking, rest: str) -> None:
+async def rewind(talk: ChatContext, rest: str) -> None:
     """List the turns, show the way back to one, or take it."""
     turn, _, word = rest.partition(" ")
     if not turn.isdigit():
@@ -59,7 +59,7 @@ async def rewind(talk: Talking, rest: str) -> None:
     talk.screen.say(said)
 
 
-async def files(talk: Talking, rest: str) -> None:
+async def files(talk: ChatContext, rest: str) -> None:
     """List the files it works on."""
     for path in talk.session.workspace.list(rest or "**/*"):
         talk.screen.say(f"  {visible(path)}")

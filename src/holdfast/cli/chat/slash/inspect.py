@@ -1,27 +1,27 @@
 """What was done, what it cost, and why it was judged as it was."""
 
 from holdfast.cli.approvals.text import cost_so_far
-from holdfast.cli.chat.slash.contract import Talking
-from holdfast.core import DIMENSIONS, counted
+from holdfast.cli.chat.slash.contract import ChatContext
+from holdfast.core import DIMENSIONS, pluralize
 from holdfast.core.errors import InvalidInput
 
 LOG_LINES = 100
 """As many as can be scrolled back to; `/logs all` shows the others."""
 
 
-async def logs(talk: Talking, rest: str) -> None:
+async def logs(talk: ChatContext, rest: str) -> None:
     """What happened, event by event."""
     lines = talk.log.lines()
     shown = lines if rest == "all" else lines[-LOG_LINES:]
     if left_out := len(lines) - len(shown):
-        talk.screen.say(f"  {counted(left_out, 'line')} before these: /logs all", "dim")
+        talk.screen.say(f"  {pluralize(left_out, 'line')} before these: /logs all", "dim")
     for line in shown:
         talk.screen.say(f"  {line}", folds=True)
     if not lines:
         talk.screen.say("  nothing has happened yet")
 
 
-async def budget(talk: Talking, rest: str) -> None:
+async def budget(talk: ChatContext, rest: str) -> None:
     """What may be spent and was."""
     budget = talk.session.budget
     for dimension in DIMENSIONS:
@@ -30,12 +30,12 @@ async def budget(talk: Talking, rest: str) -> None:
         talk.screen.say(f"  {dimension:<14} {shown:>12} of {'no limit' if limit is None else f'{limit:,}'}")
 
 
-async def cost(talk: Talking, rest: str) -> None:
+async def cost(talk: ChatContext, rest: str) -> None:
     """What was spent, in a line."""
     talk.screen.say(f"  {cost_so_far(talk.session)}")
 
 
-async def why(talk: Talking, rest: str) -> None:
+async def why(talk: ChatContext, rest: str) -> None:
     """Why a call was judged as it was."""
     from holdfast.cli.commands.why import explain
 

@@ -6,12 +6,12 @@ import holdfast.cli.chat.slash.approvals as approvals
 import holdfast.cli.chat.slash.files as files
 import holdfast.cli.chat.slash.inspect as inspect
 import holdfast.cli.chat.slash.session as session
-from holdfast.cli.chat.slash.contract import Command, Talking
+from holdfast.cli.chat.slash.contract import ChatContext, Command
 from holdfast.cli.terminal.console import visible
 from holdfast.core.errors import InvalidInput
 
 
-async def perform(talk: Talking, line: str) -> None:
+async def perform(talk: ChatContext, line: str) -> None:
     """Do what a line that begins with a slash says."""
     word, _, rest = line.strip().partition(" ")
     command = COMMANDS.get(word)
@@ -25,7 +25,7 @@ async def perform(talk: Talking, line: str) -> None:
     await command.action(talk, rest.strip())
 
 
-async def _help(talk: Talking, rest: str) -> None:
+async def _help(talk: ChatContext, rest: str) -> None:
     width = max(len(command.usage) for command in COMMANDS.values())
     for command in COMMANDS.values():
         talk.screen.say(f"  {command.usage:<{width}}  {command.what}")

@@ -3,14 +3,14 @@
 import shutil
 from textwrap import indent
 
-from holdfast.cli.chat.slash.contract import Talking, check_ready
+from holdfast.cli.chat.slash.contract import ChatContext, check_ready
 from holdfast.cli.terminal.console import visible
 from holdfast.cli.views.session_table import heading, row
-from holdfast.core import SystemClock, counted
+from holdfast.core import SystemClock, pluralize
 from holdfast.core.errors import InvalidInput
 
 
-async def sessions(talk: Talking, rest: str) -> None:
+async def sessions(talk: ChatContext, rest: str) -> None:
     """List other sessions."""
     now_ms = SystemClock().now_ms()
     width = None if talk.screen.is_plain else shutil.get_terminal_size().columns - 2
@@ -20,7 +20,7 @@ async def sessions(talk: Talking, rest: str) -> None:
         talk.screen.say(indent(row(summary, now_ms, width=width), "  "))
 
 
-async def resume(talk: Talking, rest: str) -> None:
+async def resume(talk: ChatContext, rest: str) -> None:
     """Go to another session."""
     from holdfast.cli.views.resume import notice_of
 
@@ -36,17 +36,17 @@ async def resume(talk: Talking, rest: str) -> None:
     talk.adopt(session)
     talk.screen.say(notice, "dim")
     talk.screen.say(
-        f"  you are in {session.status.name or session.id} now, {counted(len(session.history()), 'turn')}"
+        f"  you are in {session.status.name or session.id} now, {pluralize(len(session.history()), 'turn')}"
     )
 
 
-async def rename(talk: Talking, rest: str) -> None:
+async def rename(talk: ChatContext, rest: str) -> None:
     """Give this session a name."""
     await talk.session.rename(rest)
     talk.screen.say(f"  it is called {talk.session.status.name} now")
 
 
-async def fork(talk: Talking, rest: str) -> None:
+async def fork(talk: ChatContext, rest: str) -> None:
     """Go on in a copy of this session."""
     await check_ready(talk)
     fork = await talk.runtime.fork(talk.session.id, name=rest or None)
@@ -55,13 +55,13 @@ async def fork(talk: Talking, rest: str) -> None:
     talk.screen.say(f"  you are in {fork.id} now, in a folder of its own; the other is as it was", folds=True)
 
 
-async def compact(talk: Talking, rest: str) -> None:
+async def compact(talk: ChatContext, rest: str) -> None:
     """Put a summary in the place of older turns."""
     await check_ready(talk)
     talk.screen.say(f"  summarised: {visible(await talk.session.compact())}", folds=True)
 
 
-async def model(talk: Talking, rest: str) -> None:
+async def model(talk: ChatContext, rest: str) -> None:
     """Say which model, or take another."""
     if not rest:
         talk.screen.say(f"  {talk.session.status.model}; /model PROVIDER:NAME takes another")
@@ -70,7 +70,7 @@ async def model(talk: Talking, rest: str) -> None:
     talk.screen.say(f"  from here on: {rest}")
 
 
-async def policy(talk: Talking, rest: str) -> None:
+async def policy(talk: ChatContext, rest: str) -> None:
     """Say which policy, or take another."""
     if not rest:
         talk.screen.say(f"  {visible(talk.session.status.policy)}; /policy NAME|FILE takes another")
@@ -79,12 +79,12 @@ async def policy(talk: Talking, rest: str) -> None:
     talk.screen.say(f"  from here on: {visible(rest)}")
 
 
-async def leave(talk: Talking, rest: str) -> None:
+async def leave(talk: ChatContext, rest: str) -> None:
     """Leave."""
     talk.leave()
 
 
-async def _reopen(talk: Talking, *, model: str | None = None, policy: str | None = None) -> None:
+async def _reopen(talk: ChatContext, *, model: str | None = None, policy: str | None = None) -> None:
     """Take the same session up again with something changed; where that fails it is taken up as it was."""
     await check_ready(talk)
     name, before = talk.session.id, talk.session.status

@@ -10,7 +10,7 @@ import hashlib
 import json
 
 from holdfast.guests.lisp.data import EMPTY, Datum, Empty, Keyword, LispOutcome, Pair, Procedure, Symbol
-from holdfast.guests.lisp.errors import Fault
+from holdfast.guests.lisp.errors import LispError
 
 MAX_COMPARISONS = 1_500_000
 """At once: comparing is not interruptible."""
@@ -41,7 +41,7 @@ def are_equal(one: Datum, other: Datum, *, most: int = MAX_COMPARISONS) -> tuple
         if type(left) is str and type(right) is str:
             work += min(len(left), len(right)) // _CHARACTERS_PER_COMPARISON
         if work > most:
-            raise Fault("too-large", f"this takes more than {MAX_COMPARISONS} comparisons at once")
+            raise LispError("too-large", f"this takes more than {MAX_COMPARISONS} comparisons at once")
         if are_same(left, right):
             continue
         if type(left) is not type(right) or not isinstance(left, (Pair, dict, LispOutcome)):
@@ -81,7 +81,7 @@ class Allowance:
         """A piece of text, if there is room for it."""
         self.used += 1 + len(text) // PART_CHARACTERS
         if self.used > self._most:
-            raise Fault("too-large", f"data of more than {self._most} parts cannot be made canonical")
+            raise LispError("too-large", f"data of more than {self._most} parts cannot be made canonical")
         return text
 
 
@@ -165,4 +165,4 @@ def _atom(datum: Datum) -> str:
             return f"key:{datum.name}"
         case Empty():
             return "[]"
-    raise Fault("type-error", "a procedure has no canonical form; name it by a symbol instead")
+    raise LispError("type-error", "a procedure has no canonical form; name it by a symbol instead")

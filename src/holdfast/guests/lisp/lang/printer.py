@@ -10,7 +10,7 @@ from holdfast.guests.lisp.data import (
     Primitive,
     Symbol,
 )
-from holdfast.guests.lisp.errors import Fault
+from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.vm.environment import Closure
 from holdfast.guests.lisp.vm.registers import Control
 
@@ -55,7 +55,9 @@ def show(datum: Datum, *, most: int, is_readable: bool = True) -> str:
         parts.append(text)
         length += len(text)
         if len(parts) > MAX_PARTS:
-            raise Fault("too-large", f"data of more than {MAX_PARTS} parts cannot be shown; show less of it")
+            raise LispError(
+                "too-large", f"data of more than {MAX_PARTS} parts cannot be shown; show less of it"
+            )
     return "".join(parts)
 
 

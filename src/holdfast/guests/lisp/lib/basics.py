@@ -12,7 +12,7 @@ from holdfast.guests.lisp.data import (
     kind_of,
     make_list,
 )
-from holdfast.guests.lisp.errors import Fault
+from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.lang.equality import are_equal, are_same
 from holdfast.guests.lisp.lib.lists import PAIR_BYTES, gather
 from holdfast.guests.lisp.lib.numbers import integer
@@ -66,16 +66,18 @@ def _proposed(value: Datum, proposals: Datum = EMPTY) -> LispOutcome:
 def _needs(need: Datum, description: Datum, context: Datum = None) -> LispOutcome:
     name = need.name.removeprefix("needs-") if isinstance(need, (Symbol, Keyword)) else need
     if name not in NEEDS:
-        raise Fault("type-error", f"what is needed is one of {', '.join(NEEDS)}")
+        raise LispError("type-error", f"what is needed is one of {', '.join(NEEDS)}")
     if not isinstance(description, str):
-        raise Fault("type-error", f"the description of a need is a string, this is {kind_of(description)}")
+        raise LispError(
+            "type-error", f"the description of a need is a string, this is {kind_of(description)}"
+        )
     return LispOutcome("needs", {"need": name, "description": description, "context": context})
 
 
 def _nonconverged(value: Datum, iterations: Datum, reason: Datum = "max-iterations") -> LispOutcome:
     name = reason.name if isinstance(reason, Symbol) else reason
     if name not in ("budget", "max-iterations"):
-        raise Fault("type-error", "the reason is budget or max-iterations")
+        raise LispError("type-error", "the reason is budget or max-iterations")
     return LispOutcome("nonconverged", {"value": value, "iterations": integer(iterations), "reason": name})
 
 
@@ -90,7 +92,7 @@ def _cycle(machine: Registers, arguments: list[Datum]) -> None:
 def _failed(message: Datum, code: Datum = "error") -> LispOutcome:
     name = code.name if isinstance(code, (Symbol, Keyword)) else code
     if not isinstance(message, str) or not isinstance(name, str):
-        raise Fault("type-error", "an error has a message and a code, both text")
+        raise LispError("type-error", "an error has a message and a code, both text")
     return LispOutcome("error", {"message": message, "code": name})
 
 
@@ -98,7 +100,7 @@ def outcome(datum: Datum) -> LispOutcome:
     """A datum that has to be an outcome."""
     if isinstance(datum, LispOutcome):
         return datum
-    raise Fault("type-error", f"expected an outcome, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected an outcome, this is {kind_of(datum)}")
 
 
 def _tag(datum: Datum) -> Symbol:
@@ -111,7 +113,7 @@ def _value(datum: Datum) -> Datum:
 
 def _field(datum: Datum, name: Datum) -> Datum:
     if not isinstance(name, (Keyword, Symbol)):
-        raise Fault("type-error", f"a field is named by a keyword or symbol, this is {kind_of(name)}")
+        raise LispError("type-error", f"a field is named by a keyword or symbol, this is {kind_of(name)}")
     return outcome(datum).fields.get(name.name)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from holdfast.guests.lisp.data import Datum, Symbol
-from holdfast.guests.lisp.errors import Fault
+from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.host_calls import API, LANGUAGE, ROUND, name_arguments
 from holdfast.guests.lisp.lang.reader import MAX_NAME_CHARACTERS
 from holdfast.guests.lisp.lib.lists import PAIR_BYTES, gather
@@ -64,7 +64,7 @@ def _error(machine: Registers, arguments: list[Datum]) -> None:
     code = "error"
     if isinstance(arguments[0], Symbol) and len(arguments) > 1:
         code, arguments = arguments[0].name, arguments[1:]
-    raise Fault(code, shown(machine, arguments, separator=" "))
+    raise LispError(code, shown(machine, arguments, separator=" "))
 
 
 def _with_budget(machine: Registers, arguments: list[Datum]) -> None:
@@ -96,7 +96,7 @@ def _call(machine: Registers, arguments: list[Datum]) -> None:
     """Any operation of the host, by its name."""
     operation = text(arguments[0])
     if len(operation) > MAX_NAME_CHARACTERS:
-        raise Fault("too-large", f"a name has at most {MAX_NAME_CHARACTERS} characters")
+        raise LispError("too-large", f"a name has at most {MAX_NAME_CHARACTERS} characters")
     machine.request(operation, name_arguments(operation, (), arguments[1:]))
 
 
@@ -134,7 +134,7 @@ def _random(machine: Registers, arguments: list[Datum]) -> None:
     """An integer from 0 to before the bound; the same seed gives the same row."""
     bound = integer(arguments[0])
     if not 0 < bound <= 1 << 63:
-        raise Fault("type-error", "the bound of a random number lies between 1 and 2^63")
+        raise LispError("type-error", "the bound of a random number lies between 1 and 2^63")
     # SplitMix64: its whole state is one integer, so a saved run goes on with the same row.
     machine.random_state = (machine.random_state + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
     mixed = machine.random_state

@@ -10,7 +10,7 @@ What the reply cost comes with the host's answer, and is charged there like the 
 import hashlib
 
 from holdfast.guests.lisp.data import Datum, iterate, make_list
-from holdfast.guests.lisp.errors import Fault
+from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.host_calls import API, name_arguments
 from holdfast.guests.lisp.lib.lists import gather
 from holdfast.guests.lisp.lib.numbers import integer
@@ -57,10 +57,10 @@ def _evidence(machine: Registers, arguments: list[Datum]) -> None:
 
 def _lines(content: str, span: list[int]) -> str:
     if len(span) != 2 or not 1 <= span[0] <= span[1]:
-        raise Fault("type-error", "evidence is (evidence path) or (evidence path first-line last-line)")
+        raise LispError("type-error", "evidence is (evidence path) or (evidence path first-line last-line)")
     lines = content.splitlines()
     if span[1] > len(lines):
-        raise Fault("type-error", f"the file has {len(lines)} lines, so there is no line {span[1]}")
+        raise LispError("type-error", f"the file has {len(lines)} lines, so there is no line {span[1]}")
     return "\n".join(lines[span[0] - 1 : span[1]])
 
 

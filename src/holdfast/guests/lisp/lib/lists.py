@@ -1,7 +1,7 @@
 """Lists. What takes a time that grows with the list is charged for it."""
 
 from holdfast.guests.lisp.data import EMPTY, Datum, Pair, Primitive, kind_of, make_list
-from holdfast.guests.lisp.errors import Fault
+from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.lang.equality import MAX_COMPARISONS, are_equal
 from holdfast.guests.lisp.lib.numbers import integer
 from holdfast.guests.lisp.vm.registers import Control, Registers
@@ -22,20 +22,20 @@ def gather(machine: Registers, datum: Datum) -> list[Datum]:
             machine.charge(steps=_CHUNK // 8)
             check_length(len(items))
     if datum is not EMPTY:
-        raise Fault("type-error", f"expected a list, this is {kind_of(datum)}")
+        raise LispError("type-error", f"expected a list, this is {kind_of(datum)}")
     return items
 
 
 def check_length(count: int) -> None:
     """Refuse what would take too long at once."""
     if count > MAX_ITEMS:
-        raise Fault("too-large", f"a list of more than {MAX_ITEMS} items cannot be taken as a whole")
+        raise LispError("too-large", f"a list of more than {MAX_ITEMS} items cannot be taken as a whole")
 
 
 def _pair(datum: Datum) -> Pair:
     if type(datum) is Pair:
         return datum
-    raise Fault("type-error", f"expected a list with something in it, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected a list with something in it, this is {kind_of(datum)}")
 
 
 def _first(datum: Datum) -> Datum:
@@ -96,7 +96,7 @@ def _nth(machine: Registers, arguments: list[Datum]) -> None:
     position = integer(arguments[1])
     items = gather(machine, arguments[0])
     if not 0 <= position < len(items):
-        raise Fault("index-error", f"there is no item {position} in a list of {len(items)}")
+        raise LispError("index-error", f"there is no item {position} in a list of {len(items)}")
     machine.give(items[position])
 
 
@@ -136,7 +136,7 @@ def _range(machine: Registers, arguments: list[Datum]) -> None:
     start, stop = (0, bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
     step = bounds[2] if len(bounds) == 3 else 1
     if step == 0:
-        raise Fault("type-error", "the step of a range is not zero")
+        raise LispError("type-error", "the step of a range is not zero")
     numbers = range(start, stop, step)
     # Not len(): that fails beyond what a machine word holds.
     count = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from operator import ge, gt, le, lt
 
 from holdfast.guests.lisp.data import Datum, Primitive, kind_of
-from holdfast.guests.lisp.errors import Fault
+from holdfast.guests.lisp.errors import LispError
 
 MAX_BITS = 4096
 """Of an integer, about 1,200 digits: no product of two takes a noticeable time."""
@@ -22,14 +22,14 @@ def number(datum: Datum) -> Number:
     """A datum that has to be a number."""
     if type(datum) is int or type(datum) is float:
         return datum
-    raise Fault("type-error", f"expected a number, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected a number, this is {kind_of(datum)}")
 
 
 def integer(datum: Datum) -> int:
     """A datum that has to be an integer."""
     if type(datum) is int:
         return datum
-    raise Fault("type-error", f"expected an integer, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected an integer, this is {kind_of(datum)}")
 
 
 def bounded(result: Number) -> Number:
@@ -39,7 +39,7 @@ def bounded(result: Number) -> Number:
             return result
     elif math.isfinite(result):
         return result
-    raise Fault("number-overflow", "the result is too large a number")
+    raise LispError("number-overflow", "the result is too large a number")
 
 
 def _add(*numbers: Datum) -> Number:
@@ -74,7 +74,7 @@ def _divide(first: Datum, *others: Datum) -> Number:
     result = numbers[0]
     for divisor in numbers[1:]:
         if divisor == 0:
-            raise Fault("division-by-zero", "a number was divided by zero")
+            raise LispError("division-by-zero", "a number was divided by zero")
         if type(result) is int and type(divisor) is int and result % divisor == 0:
             result //= divisor
         else:
@@ -104,7 +104,7 @@ def _modulo(one: Datum, other: Datum) -> Number:
 def _integers(one: Datum, other: Datum) -> tuple[int, int]:
     dividend, divisor = integer(one), integer(other)
     if divisor == 0:
-        raise Fault("division-by-zero", "a number was divided by zero")
+        raise LispError("division-by-zero", "a number was divided by zero")
     return dividend, divisor
 
 
@@ -113,12 +113,12 @@ def _power(base: Datum, exponent: Datum) -> Number:
     if type(bottom) is int and type(top) is int and top >= 0:
         # Known before it is reckoned: a power would otherwise be the shortest way to fill the memory.
         if bottom.bit_length() * top > 2 * MAX_BITS and abs(bottom) > 1:
-            raise Fault("number-overflow", "the result is too large a number")
+            raise LispError("number-overflow", "the result is too large a number")
         return bounded(bottom**top)
     if bottom == 0 and top < 0:
-        raise Fault("division-by-zero", "a number was divided by zero")
+        raise LispError("division-by-zero", "a number was divided by zero")
     if bottom < 0 and type(top) is float and not top.is_integer():
-        raise Fault("type-error", "a negative number has no such power")
+        raise LispError("type-error", "a negative number has no such power")
     result: Number = float(bottom) ** top
     return bounded(result)
 
@@ -126,7 +126,7 @@ def _power(base: Datum, exponent: Datum) -> Number:
 def _root(datum: Datum) -> Number:
     value = number(datum)
     if value < 0:
-        raise Fault("type-error", "a negative number has no square root")
+        raise LispError("type-error", "a negative number has no square root")
     if type(value) is int and math.isqrt(value) ** 2 == value:
         return math.isqrt(value)
     return math.sqrt(value)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 from holdfast.guests.lisp.data import Datum, Keyword, Primitive, Symbol, kind_of, make_list
-from holdfast.guests.lisp.errors import Fault, Malformed
+from holdfast.guests.lisp.errors import LispError, Malformed
 from holdfast.guests.lisp.lang.printer import show
 from holdfast.guests.lisp.lang.reader import MAX_NAME_CHARACTERS, read
 from holdfast.guests.lisp.lib.lists import PAIR_BYTES, gather
@@ -20,13 +20,13 @@ def text(datum: Datum) -> str:
     """A datum that has to be a string."""
     if type(datum) is str:
         return datum
-    raise Fault("type-error", f"expected a string, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected a string, this is {kind_of(datum)}")
 
 
 def charge_text(machine: Registers, characters: int) -> None:
     """Account for a string that is about to be made."""
     if characters > MAX_CHARACTERS:
-        raise Fault("too-large", f"a string has at most {MAX_CHARACTERS} characters")
+        raise LispError("too-large", f"a string has at most {MAX_CHARACTERS} characters")
     machine.charge(steps=characters // _CHARACTERS_PER_STEP, size=4 * characters)
 
 
@@ -70,7 +70,7 @@ def _read(machine: Registers, arguments: list[Datum]) -> None:
     try:
         data = read(source)
     except Malformed as fault:
-        raise Fault(fault.code, f"the text cannot be read ({fault.place}): {fault.message}") from None
+        raise LispError(fault.code, f"the text cannot be read ({fault.place}): {fault.message}") from None
     machine.give(data[0] if data else None)
 
 
@@ -79,7 +79,7 @@ def _slice(machine: Registers, arguments: list[Datum]) -> None:
     start = integer(arguments[1])
     end = integer(arguments[2]) if len(arguments) == 3 else len(source)
     if not 0 <= start <= end <= len(source):
-        raise Fault("index-error", f"there is no part from {start} to {end} in a string of {len(source)}")
+        raise LispError("index-error", f"there is no part from {start} to {end} in a string of {len(source)}")
     charge_text(machine, end - start)
     machine.give(source[start:end])
 
@@ -88,7 +88,7 @@ def _split(machine: Registers, arguments: list[Datum]) -> None:
     source = text(arguments[0])
     separator = text(arguments[1]) if len(arguments) == 2 else None
     if separator == "":
-        raise Fault("type-error", "the separator of a split is not empty")
+        raise LispError("type-error", "the separator of a split is not empty")
     pieces = source.count(separator) + 1 if separator else len(source) // 2 + 1
     charge_text(machine, len(source))
     machine.charge(steps=pieces // 8, size=(PAIR_BYTES + 56) * pieces)
@@ -111,7 +111,7 @@ def _repeat(machine: Registers, arguments: list[Datum]) -> None:
 def _replace(machine: Registers, arguments: list[Datum]) -> None:
     source, old, new = map(text, arguments)
     if old == "":
-        raise Fault("type-error", "what is to be replaced is not empty")
+        raise LispError("type-error", "what is to be replaced is not empty")
     charge_text(machine, len(source) + source.count(old) * max(0, len(new) - len(old)))
     machine.give(source.replace(old, new))
 
@@ -159,13 +159,13 @@ def _number_text(datum: Datum) -> str:
 def _name(datum: Datum) -> str:
     if isinstance(datum, (Symbol, Keyword)):
         return datum.name
-    raise Fault("type-error", f"expected a symbol, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected a symbol, this is {kind_of(datum)}")
 
 
 def _symbol(datum: Datum) -> Symbol:
     name = text(datum)
     if len(name) > MAX_NAME_CHARACTERS:
-        raise Fault("too-large", f"a name has at most {MAX_NAME_CHARACTERS} characters")
+        raise LispError("too-large", f"a name has at most {MAX_NAME_CHARACTERS} characters")
     return Symbol(name)
 
 

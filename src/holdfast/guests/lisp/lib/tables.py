@@ -1,7 +1,7 @@
 """Tables: names with values, as JSON objects are. A change makes a new table."""
 
 from holdfast.guests.lisp.data import Datum, Keyword, Pair, Primitive, Symbol, kind_of, make_list
-from holdfast.guests.lisp.errors import Fault
+from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.lib.lists import PAIR_BYTES
 from holdfast.guests.lisp.vm.registers import Control, Registers
 
@@ -14,7 +14,7 @@ def table(datum: Datum) -> Table:
     """A datum that has to be a table."""
     if type(datum) is dict:
         return datum
-    raise Fault("type-error", f"expected a table, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected a table, this is {kind_of(datum)}")
 
 
 def key(datum: Datum) -> str:
@@ -23,12 +23,12 @@ def key(datum: Datum) -> str:
         return datum
     if isinstance(datum, (Keyword, Symbol)):
         return datum.name
-    raise Fault("type-error", f"a key is a string, keyword or symbol, this is {kind_of(datum)}")
+    raise LispError("type-error", f"a key is a string, keyword or symbol, this is {kind_of(datum)}")
 
 
 def _make(*items: Datum) -> Table:
     if len(items) % 2:
-        raise Fault("arity-error", "a table has a value for each key; one is missing")
+        raise LispError("arity-error", "a table has a value for each key; one is missing")
     return {key(name): value for name, value in zip(items[::2], items[1::2], strict=True)}
 
 

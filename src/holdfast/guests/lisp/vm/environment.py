@@ -2,9 +2,9 @@
 
 from typing import NamedTuple, final
 
-from holdfast.core import counted
+from holdfast.core import pluralize
 from holdfast.guests.lisp.data import UNBOUND, Datum, Frame, Procedure, make_list
-from holdfast.guests.lisp.errors import Fault, Place
+from holdfast.guests.lisp.errors import LispError, Place
 from holdfast.guests.lisp.lang.nodes import Lambda
 
 Instruction = tuple[int, object]
@@ -89,8 +89,9 @@ class Template:
         if count < self.arity or (count > self.arity and not self.takes_rest):
             name = self.node.name or "this procedure"
             least = "at least " if self.takes_rest else ""
-            raise Fault(
-                "arity-error", f"{name} takes {least}{counted(self.arity, 'argument')}, it was given {count}"
+            raise LispError(
+                "arity-error",
+                f"{name} takes {least}{pluralize(self.arity, 'argument')}, it was given {count}",
             )
         frame[self.arity + 1 :] = [make_list(frame[self.arity + 1 :])]
 

@@ -22,7 +22,7 @@ from holdfast.guests.lisp.data import (
     Primitive,
     Symbol,
 )
-from holdfast.guests.lisp.errors import Fault, Place
+from holdfast.guests.lisp.errors import LispError, Place
 from holdfast.guests.lisp.lang.trampoline import collection_paused
 from holdfast.guests.lisp.vm.environment import Cell, Closure, Level, Root, Template
 from holdfast.guests.lisp.vm.limits import Budget
@@ -165,7 +165,7 @@ class _Writer:
 
     def _add(self, encoded: list[Json]) -> int:
         if self._is_key and len(self.objects) >= MAX_KEY_PARTS:
-            raise Fault("too-large", f"a memo refers to at most {MAX_KEY_PARTS} parts of data")
+            raise LispError("too-large", f"a memo refers to at most {MAX_KEY_PARTS} parts of data")
         self.objects.append(encoded)
         return len(self.objects) - 1
 

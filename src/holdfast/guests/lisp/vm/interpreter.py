@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import Any
 
 from holdfast.guests.lisp.data import UNBOUND, Frame, LispOutcome, Primitive
-from holdfast.guests.lisp.errors import Fault, Place
+from holdfast.guests.lisp.errors import LispError, Place
 from holdfast.guests.lisp.vm.compiler import (
     BRANCH,
     BUDGET_END,
@@ -167,7 +167,7 @@ def _far(stack: list[Any], frame: Any, argument: tuple[int, int, str]) -> None:
     for _ in range(depth):
         frame = frame[0]
     if frame[index] is UNBOUND:
-        raise Fault("unbound-variable", f"{name!r} is used before its definition")
+        raise LispError("unbound-variable", f"{name!r} is used before its definition")
     stack.append(frame[index])
 
 
@@ -190,7 +190,7 @@ def _define(stack: list[Any], frame: Any, cell: Cell) -> None:
 
 def _set_global(stack: list[Any], frame: Any, cell: Cell) -> None:
     if cell.value is UNBOUND:
-        raise Fault("unbound-variable", f"{cell.name!r} is not defined, so it cannot be set")
+        raise LispError("unbound-variable", f"{cell.name!r} is not defined, so it cannot be set")
     _define(stack, frame, cell)
 
 
@@ -228,7 +228,7 @@ _MAX_SEARCH = 1000
 """A recursion may be deep; where its first thousand calls do not tell who called, more will not."""
 
 
-def locate(machine: Registers, fault: Fault) -> None:
+def locate(machine: Registers, fault: LispError) -> None:
     """Note in a fault where the program is, and who called. Places in the language's own code say nothing to anybody."""
     spots = list(islice(_spots(machine), _MAX_SPOTS))
     if spots and fault.place is None:
@@ -238,7 +238,7 @@ def locate(machine: Registers, fault: Fault) -> None:
         fault.trace = tuple(lines if len(spots) < _MAX_SPOTS - 1 else [*lines, "  ..."])
 
 
-def unwind_to_try(machine: Registers, fault: Fault) -> bool:
+def unwind_to_try(machine: Registers, fault: LispError) -> bool:
     """Go back to the innermost `try`, which gives the fault as an error outcome. False where there is none."""
     while machine.continuation:
         _go_back(machine)

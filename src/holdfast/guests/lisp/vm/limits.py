@@ -8,7 +8,7 @@ from typing import final
 
 from holdfast.guests.contract import GuestLimits
 from holdfast.guests.lisp.data import Datum
-from holdfast.guests.lisp.errors import Fault, LimitReached, LispTrouble
+from holdfast.guests.lisp.errors import LimitReached, LispError, LispTrouble
 
 MAX_MEMORY_BYTES = 64 << 20
 """A million pairs. Whatever a run may hold, its session has to save behind it, and Python's collector to look through."""
@@ -121,7 +121,7 @@ class Budget:
         self.limits, self.outer = limits, outer
         self.depth: int = 1 if outer is None else outer.depth + 1
         if self.depth > MAX_DEPTH:
-            raise Fault("too-deep", f"budgets nest at most {MAX_DEPTH} deep")
+            raise LispError("too-deep", f"budgets nest at most {MAX_DEPTH} deep")
         self.used: dict[str, float] = dict.fromkeys(limits, 0)
 
     def room(self, dimension: str) -> float | None:
@@ -175,16 +175,16 @@ class Budget:
 def parse_limits(table: Datum) -> dict[str, float]:
     """The limits of a table such as `{:iterations 3 :tokens 1000}`; nil is no bound."""
     if not isinstance(table, dict):
-        raise Fault("type-error", "with-budget takes a table of limits, such as {:iterations 3}")
+        raise LispError("type-error", "with-budget takes a table of limits, such as {:iterations 3}")
     limits: dict[str, float] = {}
     for dimension, limit in table.items():
         if dimension not in DIMENSIONS:
-            raise Fault(
+            raise LispError(
                 "type-error", f"{dimension!r} is no dimension of a budget; there are {', '.join(DIMENSIONS)}"
             )
         if limit is None:
             continue
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 <= limit < math.inf:
-            raise Fault("type-error", f"the limit of {dimension} is a number from 0 up")
+            raise LispError("type-error", f"the limit of {dimension} is a number from 0 up")
         limits[dimension] = limit
     return limits

@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 
 from holdfast.core import Amount, Answer, Failed, Parked, Refused, Returned
 from holdfast.guests.lisp.data import Datum
-from holdfast.guests.lisp.errors import Crowded, Fault
+from holdfast.guests.lisp.errors import Crowded, LispError
 from holdfast.guests.lisp.host_calls import LANGUAGE, ROUND
 from holdfast.guests.lisp.json_bridge import from_json
 from holdfast.guests.lisp.lang.expander import expand, is_macro_definition
@@ -55,10 +55,10 @@ class Machine(Registers):
                         return "crowded"
                 elif run_steps(self, self._allowance(end - self.meter.steps)) and not self._next_form():
                     return "done"
-            except Fault as fault:
+            except LispError as fault:
                 self.fail(fault)
             except OverflowError:
-                self.fail(Fault("number-overflow", "the result is too large a number"))
+                self.fail(LispError("number-overflow", "the result is too large a number"))
             except BudgetSpent as spent:
                 self.control = None
                 unwind_to_budget(self, spent)
@@ -71,10 +71,10 @@ class Machine(Registers):
         self.waiting = None
         try:
             self.give(self._returned(call, answer))
-        except Fault as fault:
+        except LispError as fault:
             self.fail(fault)
 
-    def fail(self, fault: Fault) -> None:
+    def fail(self, fault: LispError) -> None:
         """Go on at the innermost `try`; where there is none, the fault ends the run."""
         self.control = None
         locate(self, fault)
@@ -153,9 +153,9 @@ class Machine(Registers):
                 return False
             case Refused():
                 message = f"{call.operation} was refused: {answer.reason} (rule: {answer.rule})"
-                raise Fault("policy-violation", message)
+                raise LispError("policy-violation", message)
             case Failed():
-                raise Fault(answer.error, f"{call.operation} failed: {answer.reason}")
+                raise LispError(answer.error, f"{call.operation} failed: {answer.reason}")
             case Parked():
                 raise AssertionError("a parked call has no answer yet")
         assert_never(answer)
@@ -186,4 +186,4 @@ class _Macros:
                 return inner.value
             if progress == "crowded":
                 measure(outer, inner)
-        raise Fault("macro-error", f"the macros of one form took more than {MAX_MACRO_STEPS} steps")
+        raise LispError("macro-error", f"the macros of one form took more than {MAX_MACRO_STEPS} steps")

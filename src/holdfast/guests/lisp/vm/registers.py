@@ -10,7 +10,7 @@ from typing import Any, final
 
 from holdfast.core import JsonObject
 from holdfast.guests.lisp.data import Datum, Frame, HostProcedure, Operation, Primitive, kind_of
-from holdfast.guests.lisp.errors import Crowded, Fault, LimitReached
+from holdfast.guests.lisp.errors import Crowded, LimitReached, LispError
 from holdfast.guests.lisp.host_calls import name_arguments
 from holdfast.guests.lisp.json_bridge import to_json
 from holdfast.guests.lisp.vm.compiler import BUDGET_END, CATCHER, HALTED
@@ -89,7 +89,7 @@ class Registers(ABC):
         """What an undefined name may still be: a tool of the host."""
         operation = self.operations.get(name)
         if operation is None:
-            raise Fault("unbound-variable", f"{name!r} is not defined")
+            raise LispError("unbound-variable", f"{name!r} is not defined")
         return operation
 
     def leave_steps(self, base: int) -> None:
@@ -151,7 +151,7 @@ class Registers(ABC):
         """Ask the host to carry something out; its answer is the value."""
         if self.is_pure:
             message = f"a macro cannot ask the host for {operation!r}; do that where the macro is used"
-            raise Fault("macro-error", message)
+            raise LispError("macro-error", message)
         payload = to_json(dict(arguments))
         assert isinstance(payload, dict)
         if self.context.budget is not None:
@@ -162,7 +162,9 @@ class Registers(ABC):
     def use(self, operation: str) -> None:
         """Ask the host, once a run, whether a part of the language may be used; the value is nil."""
         if self.is_pure:
-            raise Fault("macro-error", f"a macro cannot use {operation!r}; do that where the macro is used")
+            raise LispError(
+                "macro-error", f"a macro cannot use {operation!r}; do that where the macro is used"
+            )
         if operation in self.permitted:
             self.give(None)
         else:
@@ -175,7 +177,7 @@ class Registers(ABC):
         elif isinstance(callee, Operation):
             self.control = (OPERATE, [callee, *arguments])
         else:
-            raise Fault("type-error", f"{kind_of(callee)} cannot be called")
+            raise LispError("type-error", f"{kind_of(callee)} cannot be called")
 
 
 def _operate(machine: Registers, arguments: list[Datum]) -> None:

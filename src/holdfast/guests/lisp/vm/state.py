@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import final
 
 from holdfast.guests.lisp.data import Datum
-from holdfast.guests.lisp.errors import Fault
+from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.lang.equality import Allowance, canonical, signature
 from holdfast.guests.lisp.vm.environment import Root
 from holdfast.guests.lisp.vm.limits import Budget
@@ -42,7 +42,7 @@ class FactStore:
         if known is fact:
             return True
         if canonical(known.value, allowance) != canonical(fact.value, allowance):
-            raise Fault(
+            raise LispError(
                 "fact-conflict", "this fact has another value already, and facts are never taken back"
             )
         return False
@@ -145,7 +145,7 @@ class Tracker:
         self.outer = outer
         self.depth: int = 1 if outer is None else outer.depth + 1
         if self.depth > MAX_DEPTH:
-            raise Fault("too-deep", f"memos nest at most {MAX_DEPTH} deep")
+            raise LispError("too-deep", f"memos nest at most {MAX_DEPTH} deep")
 
     def knows(self, path: str) -> bool:
         """Whether a file is noted here and everywhere around."""
