@@ -1,14 +1,16 @@
-# The verbs of this project. `make demo` and `make test` set everything up by themselves.
+# `make demo` and `make test` install what they need into .venv.
 .PHONY: demo test check format lint types soak bench lock setup clean
 BIN := .venv/bin
 WORKERS ?= auto
+TESTS := $(if $(PACKAGE),tests/$(PACKAGE),)
 
-demo: setup        ## a whole session without key or network
+demo:              ## a whole session without a key or a network; installs the runtime dependencies only
+	@scripts/setup .venv requirements.lock
 	@$(BIN)/holdfast demo
 
-test: setup        ## every test, short form
-	@$(BIN)/python -m tests.warming
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
+test: setup        ## every test, short form; PACKAGE=gate runs the tests of one package
+	@$(BIN)/python -m tests.prepare
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak" $(TESTS)
 
 check: setup       ## format, lint, types, tests
 	@$(BIN)/ruff format --check .
@@ -16,7 +18,7 @@ check: setup       ## format, lint, types, tests
 	@$(BIN)/mypy
 	@$(MAKE) --no-print-directory test
 
-format: setup      ## write the code in the house format
+format: setup      ## format the code
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
@@ -26,24 +28,25 @@ lint: setup
 types: setup
 	@$(BIN)/mypy
 
-soak: setup        ## the long form of crash storms, fuzzing and simulations
-	@$(BIN)/python -m tests.warming
-	@$(BIN)/python -m pytest -n $(WORKERS) -m soak --timeout 3600
+soak: setup        ## the long form of crash storms, fuzzing and simulations; PACKAGE=gate as above
+	@$(BIN)/python -m tests.prepare
+	@$(BIN)/python -m pytest -n $(WORKERS) -m soak --timeout 3600 $(TESTS)
 
-bench:             ## figures against peers, side by side in one run; NAME=store for one of them
+bench:             ## figures against peers, side by side in one run; NAME=store runs one benchmark
 	@scripts/setup .venv-bench bench/requirements.lock
 	@.venv-bench/bin/python -m bench $(NAME)
 
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
-  --python-version 3.11
+  --no-annotate --python-version 3.11
 ALL := --extra wasi --extra acp --group dev
 
-lock:              ## make the lock files anew (needs uv)
-	$(LOCK) $(ALL) --output-file requirements.lock pyproject.toml
-	$(LOCK) $(ALL) --no-annotate --output-file bench/requirements.lock pyproject.toml bench/requirements.in
-	$(LOCK) --no-annotate --output-file bench/wasm-requirements.lock bench/wasm-requirements.in
+lock:              ## rewrite the lock files after a change of dependencies (needs uv)
+	$(LOCK) --group build --output-file requirements.lock pyproject.toml
+	$(LOCK) $(ALL) --constraint requirements.lock --output-file requirements-dev.lock pyproject.toml
+	$(LOCK) $(ALL) --output-file bench/requirements.lock pyproject.toml bench/requirements.in
+	$(LOCK) --output-file bench/wasm-requirements.lock bench/wasm-requirements.in
 
-setup:             ## install everything into .venv
+setup:             ## install the runtime and development dependencies into .venv
 	@scripts/setup
 
 clean:

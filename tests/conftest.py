@@ -1,7 +1,7 @@
-"""For every test: programs start as at a terminal, whoever started the tests."""
+"""For every test: programs start as they would at a terminal, however the tests were started."""
 
 import signal
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # So in the background of a shell; a program would inherit that Ctrl-C does nothing.
+    # A shell starts background jobs with SIGINT ignored, and a program that a test starts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)

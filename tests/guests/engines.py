@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.caching import cache_folder
+from tests.installed_programs import cache_folder
 
 from holdfast.core import Tool
 from holdfast.guests import Engine, ScriptedEngine, python_engine, script

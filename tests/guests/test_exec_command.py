@@ -158,7 +158,7 @@ def install_component(home: Home) -> None:
     """Put the component that the tests have built into a home, under the home's own proof."""
     home.prepare()
     found = component.open_proven(component_cache(), component.component_name(), KEY)
-    assert found is not None, "python -m tests.warming builds it"
+    assert found is not None, "python -m tests.prepare builds it"
     name = component.component_name()
     with open(found, "rb") as source, component.image_path(home.cache, name).open("wb") as target:
         shutil.copyfileobj(source, target)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.caching import NotInstalled, cache_folder, skip_loudly
+from tests.installed_programs import NotInstalled, cache_folder, skip_loudly
 
 FILESYSTEM_PACKAGE = "@modelcontextprotocol/server-filesystem@2026.8.31"
 CACHE = cache_folder("npm")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.caching import NotInstalled, cache_folder, skip_loudly
+from tests.installed_programs import NotInstalled, cache_folder, skip_loudly
 from tests.support.provider_stub import StubServer
 from tests.teams.companies import roster
 

@@ -7,7 +7,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from tests.caching import NotInstalled, cache_folder, skip_loudly
+from tests.installed_programs import NotInstalled, cache_folder, skip_loudly
 
 PACKAGE, VERSION = "claude-agent-sdk", "0.2.182"
 MEMBER = "claude_agent_sdk/_bundled/claude"

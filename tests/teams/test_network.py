@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.caching import skip_loudly
+from tests.installed_programs import skip_loudly
 from tests.teams.goose import goose_program
 from tests.teams.installed import claude_program
 

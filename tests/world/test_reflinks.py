@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.caching import skip_loudly
+from tests.installed_programs import skip_loudly
 
 from holdfast.core import FakeClock
 from holdfast.store import Home, SqliteStore

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from tests.caching import cache_folder
 from tests.cli.commands import Run, run
 from tests.guests.wasi.running import KEY
+from tests.installed_programs import cache_folder
 
 from holdfast.app import Runtime
 from holdfast.core import FakeClock, FunctionToolset, JsonObject, Ok, Tool

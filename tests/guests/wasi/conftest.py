@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.caching import cache_folder
 from tests.guests.wasi.running import KEY
+from tests.installed_programs import cache_folder
 
 from holdfast.guests import Engine, Guest
 from holdfast.guests.wasi import WorkerPool, wasi_engine

@@ -1,11 +1,14 @@
-"""Gets ready what the tests need and what takes long: run by `make test` before them. What cannot be had is said."""
+"""Install and build what the tests need and what takes long. `make test` runs this first.
+
+What cannot be installed is reported, and the tests that need it are skipped.
+"""
 
 import asyncio
 import sys
 from collections.abc import Callable
 
-from tests.caching import NotInstalled, cache_folder
 from tests.guests.wasi.running import KEY
+from tests.installed_programs import NotInstalled, cache_folder
 from tests.mcp import installed as npm
 from tests.teams import goose
 from tests.teams import installed as claude
@@ -15,21 +18,21 @@ from holdfast.guests.wasi import WorkerPool
 
 
 def main() -> None:
-    """Each thing once; a second run finds it there."""
-    for what, get in (
+    """Prepare each thing once; a second run finds it in the cache."""
+    for what, install in (
         ("the WASI component", _component),
         ("npm's filesystem server", npm.install),
         ("the claude program", claude.install),
         ("the goose program", goose.install),
     ):
-        _get(what, get)
+        _try(what, install)
 
 
-def _get(what: str, get: Callable[[], None]) -> None:
+def _try(what: str, install: Callable[[], None]) -> None:
     try:
-        get()
+        install()
     except (NotInstalled, HoldfastError, OSError) as problem:
-        print(f"*** NOT THERE: {what}: {problem}; its tests are skipped ***", file=sys.stderr, flush=True)
+        print(f"*** NOT INSTALLED: {what}: {problem}; its tests are skipped ***", file=sys.stderr, flush=True)
 
 
 def _component() -> None:

@@ -1,6 +1,6 @@
-"""Where tests keep what takes long to get: inside the virtual environment, so that nothing is left behind elsewhere.
+"""Programs that tests install: cached inside the virtual environment, so that nothing is left elsewhere.
 
-`python -m tests.warming` fills it before the tests run, outside of their time limits.
+`python -m tests.prepare` fills the cache before the tests run, outside their time limits.
 """
 
 import sys
@@ -11,16 +11,16 @@ import pytest
 
 
 class NotInstalled(Exception):
-    """A program of other people could not be had."""
+    """A third-party program could not be installed."""
 
 
 def cache_folder(name: str) -> Path:
-    """A folder that lasts as long as the environment does."""
+    """A folder that lives as long as the virtual environment."""
     return Path(sys.prefix) / "test-cache" / name
 
 
 def skip_loudly(what: str) -> NoReturn:
-    """Skip a test for want of a program, and say so where it is seen."""
+    """Skip a test because a program is missing, and say so where people see it."""
     line = f"*** NOT TESTED against {what}: it is not installed; make test installs it where it can ***"
     print(f"\n{line}", file=sys.__stderr__, flush=True)
     pytest.skip(line)
