@@ -1,4 +1,4 @@
-"""What the README says runs."""
+"""What the README shows is true: its program runs, and its picture is current."""
 
 import json
 import re
@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.cli.terminals import runs
 
 README = Path(__file__).parent.parent / "README.md"
@@ -16,11 +17,18 @@ def test_it_fits_on_a_screen() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= SCREEN_LINES
 
 
+@pytest.mark.timeout(120)
+def test_the_picture_shows_what_the_demo_prints_today() -> None:
+    script = README.parent / "scripts" / "make_picture.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, f"run python scripts/make_picture.py\n{done.stderr}"
+
+
 def test_the_lines_for_embedding_run(tmp_path: Path) -> None:
     [lines] = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "shop").mkdir()
-    mending = runs("open('report.py', 'w').write('print(42)')")
-    (tmp_path / "script.json").write_text(json.dumps([mending, "Mended."]))
+    edit = runs("open('report.py', 'w').write('print(42)')")
+    (tmp_path / "script.json").write_text(json.dumps([edit, "Fixed."]))
     done = subprocess.run(
         [sys.executable, "-c", lines],
         env={
@@ -35,5 +43,5 @@ def test_the_lines_for_embedding_run(tmp_path: Path) -> None:
         timeout=50,
     )
     assert done.returncode == 0, done.stderr
-    assert "Proposed(value='Mended.', proposals=('report.py',))" in done.stdout
+    assert "Proposed(value='Fixed.', proposals=('report.py',))" in done.stdout
     assert "('world.write', 'stage', 'ok')" in done.stdout
