@@ -5,7 +5,7 @@ import pytest
 from holdfast.core import ArgumentRoles, Json, Location, Tool
 from holdfast.core.errors import PathRefused
 from holdfast.mcp.client.resources import EXTRAS
-from holdfast.mcp.client.results import for_server
+from holdfast.mcp.client.results import resolve_arguments
 from holdfast.mcp.client.tool_definitions import read_definitions
 from holdfast.mcp.config.environment import environment_for
 from holdfast.mcp.config.servers import ServerSpec
@@ -33,11 +33,11 @@ class Places:
 @pytest.mark.parametrize("given", ["protected:x", "broken:x", ["a", "protected:x"], {"broken:x": "b"}])
 def test_a_path_that_may_not_be_touched_is_handed_to_no_server(given: Json) -> None:
     with pytest.raises(PathRefused, match="cannot be handed on"):
-        for_server(PUT, {"to": given, "text": "protected:x"}, Places())
+        resolve_arguments(PUT, {"to": given, "text": "protected:x"}, Places())
 
 
 def test_a_server_is_handed_the_place_that_was_judged_and_other_words_as_they_are() -> None:
-    handed = for_server(PUT, {"to": ["a", {"b": "c"}], "text": "a"}, Places())
+    handed = resolve_arguments(PUT, {"to": ["a", {"b": "c"}], "text": "a"}, Places())
     assert handed == {"to": ["/w/a", {"/w/b": "/w/c"}], "text": "a"}
 
 

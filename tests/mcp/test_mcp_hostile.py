@@ -99,7 +99,7 @@ async def test_a_flood_of_notifications_is_dropped_and_the_call_still_answered(o
     flood = await hostile(opened, "flood")
     assert await flood.call("work") == "done"
     connection = await flood.toolset.connection()
-    assert connection.ration.dropped > 30_000
+    assert connection.rate_limiter.dropped > 30_000
     assert len(flood.news) < 4000
 
 

@@ -112,7 +112,7 @@ def test_a_hook_of_ours_beside_somebody_elses_is_taken_out_alone(tmp_path: Path)
     carry_out(tmp_path, "claude")
     document = JsoncDocument(settings.read_text())
     mine = {"type": "command", "command": "mine"}
-    settings.write_text(document.add("hooks", "PreToolUse", 0, "hooks", item=mine).text)
+    settings.write_text(document.append("hooks", "PreToolUse", 0, "hooks", item=mine).text)
     carry_out(tmp_path, "claude", is_removal=True)
     kept = json.loads(settings.read_text())
     assert kept == {"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [mine]}]}}
@@ -202,13 +202,13 @@ layouts = st.sampled_from([None, 1, 2, 4, "\t"])
 
 @given(st.dictionaries(words, values, max_size=4), values, layouts)
 def test_what_is_put_into_a_document_is_read_there_and_taken_out_without_a_trace(
-    standing: dict[str, object], value: object, layout: Any
+    existing: dict[str, object], value: object, layout: Any
 ) -> None:
-    document = JsoncDocument(json.dumps(standing, indent=layout))
+    document = JsoncDocument(json.dumps(existing, indent=layout))
     changed = document.put("ours", "entry", value=value)
-    assert changed.value == standing | {"ours": {"entry": value}}
+    assert changed.value == existing | {"ours": {"entry": value}}
     assert json.loads(changed.text) == changed.value
-    assert changed.without("ours", "entry").text == (document.text if standing else "")
+    assert changed.without("ours", "entry").text == (document.text if existing else "")
 
 
 @given(st.text(st.sampled_from('{}[]",:/*\n a1'), max_size=20))

@@ -23,7 +23,7 @@ from holdfast.core.events import (
     EscalationOpened,
     RecordedEvent,
 )
-from holdfast.mcp import McpToolset, Proxy, ServerSpec, present_wholly
+from holdfast.mcp import McpToolset, Proxy, ServerSpec, format_for_client
 from holdfast.world import WorldPaths
 
 ERAS = ["legacy", "2026-07-28"]
@@ -42,7 +42,7 @@ class Stand:
     async def client(self, era: str, *, name: str = "desk", **callbacks: Any) -> AsyncIterator[Client]:
         """The official client, connected."""
         info = mcp_types.Implementation(name=name, version="1")
-        async with Client(self.proxy.front().server, mode=era, client_info=info, **callbacks) as client:
+        async with Client(self.proxy.create_server().server, mode=era, client_info=info, **callbacks) as client:
             yield client
 
     async def happened(self, kind: type) -> Any:
@@ -69,7 +69,7 @@ def stand(opened: Opener) -> Stander:
     """Sets up a proxy over the friendly server."""
 
     async def set_up(verdicts: dict[str, Verdict] | None = None, **options: Any) -> Stand:
-        bench = opened(spec_for("friendly"), present=present_wholly, has_extras=True)
+        bench = opened(spec_for("friendly"), format_result=format_for_client, has_extras=True)
         await bench.toolset.start()
         keeper = await keeper_for([bench.toolset], verdicts or {})
         return Stand(keeper, bench.toolset, Proxy(keeper, servers=[bench.toolset], **options))
@@ -116,13 +116,13 @@ async def test_old_and_new_servers_are_served_to_old_and_new_clients(
     workspace = tmp_path / "workspace"
     files = opened(
         ServerSpec(name="filesystem", command=filesystem_server(), args=(str(workspace),)),
-        present=present_wholly,
+        format_result=format_for_client,
         paths=WorldPaths(workspace, guest_root=None),
     )
-    time = opened(ServerSpec(name="time", command=python_server("mcp-server-time")), present=present_wholly)
+    time = opened(ServerSpec(name="time", command=python_server("mcp-server-time")), format_result=format_for_client)
     toolsets = [files.toolset, time.toolset]
     keeper = await keeper_for(toolsets, {}, paths=WorldPaths(workspace, guest_root=None))
-    async with Client(Proxy(keeper, servers=toolsets).front().server, mode=era) as client:
+    async with Client(Proxy(keeper, servers=toolsets).create_server().server, mode=era) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
         written = await client.call_tool("filesystem__write_file", {"path": "a.txt", "content": "hi"})
         read = await client.call_tool("filesystem__read_text_file", {"path": str(workspace / "a.txt")})
@@ -227,7 +227,7 @@ async def test_a_client_that_is_not_marked_is_not_asked(stand: Stander, era: str
 
 @era
 async def test_a_client_without_elicitation_waits_for_another_way(stand: Stander, era: str) -> None:
-    it = await stand({"friendly.echo": "escalate"}, can_ask_elsewhere=True)
+    it = await stand({"friendly.echo": "escalate"}, has_other_approvers=True)
     async with it.client(era) as client:
         calling = asyncio.create_task(client.call_tool("friendly__echo", {"text": "hi"}))
         waiting = (await it.happened(EscalationOpened)).escalation.id
@@ -283,7 +283,7 @@ async def test_a_ticket_in_the_hands_of_a_client_that_is_not_marked_is_a_no(stan
     it = await stand({"friendly.echo": "escalate"}, trusted_clients=frozenset(["desk"]))
     answer, _ = answering("accept", True)
     yes: dict[str, Any] = {"approval": mcp_types.ElicitResult(action="accept", content={"approve": True})}
-    server = it.proxy.front().server
+    server = it.proxy.create_server().server
 
     def client(name: str) -> Client:
         info = mcp_types.Implementation(name=name, version="1")

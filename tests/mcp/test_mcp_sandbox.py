@@ -14,7 +14,7 @@ import holdfast.process.confine_server_main as confine_server_main
 import holdfast.process.landlock as landlock
 from holdfast.core.errors import InvalidConfig
 from holdfast.mcp import load_servers
-from holdfast.mcp.config.sandbox import Sandbox, confined, read_sandbox
+from holdfast.mcp.config.sandbox import Sandbox, confined_command, parse_sandbox
 
 pytestmark = pytest.mark.skipif(
     landlock.version() < confine_server_main.OLDEST_LANDLOCK, reason="this kernel cannot confine programs"
@@ -121,12 +121,12 @@ def test_an_address_has_no_sandbox() -> None:
 
 @pytest.mark.parametrize("sandbox", [None, False])
 def test_no_sandbox_is_none(sandbox: object) -> None:
-    assert read_sandbox(sandbox) is None
+    assert parse_sandbox(sandbox) is None
 
 
 def test_on_a_kernel_that_cannot_confine_nothing_is_started(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
-    command = confined(Sandbox(), ["/usr/bin/touch", str(mark)], workspace=tmp_path, hidden=(), environ={})
+    command = confined_command(Sandbox(), ["/usr/bin/touch", str(mark)], workspace=tmp_path, hidden=(), environ={})
     launcher = [sys.executable, str(SERVERS / "old_kernel.py"), *command]
     done = subprocess.run(launcher, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == confine_server_main.REFUSED

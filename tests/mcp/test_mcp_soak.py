@@ -13,7 +13,7 @@ from tests.mcp.bench import Opener, spec_for
 from tests.mcp.keeping import keeper_for
 
 from holdfast.core import FakeClock
-from holdfast.mcp import Proxy, present_wholly
+from holdfast.mcp import Proxy, format_for_client
 
 ROUNDS = 40
 
@@ -24,15 +24,15 @@ async def test_servers_that_die_and_clients_that_leave_pile_nothing_up(
     opened: Opener, tmp_path: Path
 ) -> None:
     clock, chance = FakeClock(), random.Random(8)
-    friendly = opened(spec_for("friendly"), present=present_wholly, has_extras=True, clock=clock)
-    talkative = opened(spec_for("talkative"), present=present_wholly, has_extras=True, clock=clock)
+    friendly = opened(spec_for("friendly"), format_result=format_for_client, has_extras=True, clock=clock)
+    talkative = opened(spec_for("talkative"), format_result=format_for_client, has_extras=True, clock=clock)
     toolsets = [friendly.toolset, talkative.toolset]
     keeper = await keeper_for(toolsets, {})
-    front = Proxy(keeper, servers=toolsets).front().server
+    create_server = Proxy(keeper, servers=toolsets).create_server().server
     sizes: list[tuple[int, int]] = []
     for number in range(ROUNDS):
         era = chance.choice(["legacy", "2026-07-28"])
-        async with Client(front, mode=era) as client:
+        async with Client(create_server, mode=era) as client:
             await client.list_tools()
             for each in range(10):
                 called = await client.call_tool("friendly__echo", {"text": f"{number}.{each}"})

@@ -199,9 +199,9 @@ async def test_a_server_that_dies_between_calls_is_reported_at_once_and_missed_b
     await quiet.toolset.start()
     reported = asyncio.Event()
     quiet.toolset.follow(lambda news: reported.set() if isinstance(news, ServerFailed) else None)
-    warden = quiet.toolset.warden
-    assert warden is not None
-    os.kill(warden, signal.SIGKILL)  # and with its warden the server goes
+    supervisor_pid = quiet.toolset.supervisor_pid
+    assert supervisor_pid is not None
+    os.kill(supervisor_pid, signal.SIGKILL)  # and with its warden the server goes
     await reported.wait()
     assert "approved" in str(await quiet.call("work"))
 
@@ -239,11 +239,11 @@ async def test_a_known_server_offers_its_tools_before_it_runs(opened: Opener, tm
 async def test_a_closed_toolset_leaves_no_process(opened: Opener) -> None:
     friendly = opened(spec_for("friendly"))
     await friendly.toolset.start()
-    warden = friendly.toolset.warden
-    assert warden is not None
+    supervisor_pid = friendly.toolset.supervisor_pid
+    assert supervisor_pid is not None
     await friendly.toolset.close()
     with pytest.raises(ProcessLookupError):
-        os.kill(warden, 0)
+        os.kill(supervisor_pid, 0)
 
 
 async def test_calls_to_one_server_do_not_wait_for_each_other(opened: Opener, tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ async def test_a_server_is_reached_by_http_with_its_headers(opened: Opener) -> N
             ServerSpec(name="remote", url=f"http://127.0.0.1:{port}/mcp", headers={"X-Who": "us"})
         )
         assert await remote.call("add", a=2, b=3) == {"result": 5}
-        assert remote.toolset.warden is None
+        assert remote.toolset.supervisor_pid is None
         await remote.toolset.close()
     finally:
         serving.terminate()

@@ -11,8 +11,8 @@ from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from holdfast.core import FakeClock
 from holdfast.mcp.client.notifications import RateLimiter
-from holdfast.mcp.client.pending_requests import PendingRequests, ProtocolBroken
-from holdfast.mcp.client.stdio import parse
+from holdfast.mcp.client.pending_requests import PendingRequests, ProtocolViolation
+from holdfast.mcp.client.stdio import parse_line
 from holdfast.mcp.client.tool_definitions import read_definitions
 from holdfast.process.supervised import InvalidLine, read_lines
 
@@ -37,8 +37,8 @@ frames = st.fixed_dictionaries(
 @given(st.binary() | frames.map(lambda frame: json.dumps(frame).encode()))
 def test_a_line_is_a_message_or_nothing_or_breaks_the_protocol(line: bytes) -> None:
     try:
-        message = parse(line, RateLimiter(FakeClock()), PendingRequests())
-    except ProtocolBroken:
+        message = parse_line(line, RateLimiter(FakeClock()), PendingRequests())
+    except ProtocolViolation:
         return
     assert message is None or isinstance(message, SessionMessage)
 
@@ -47,8 +47,8 @@ def test_a_line_is_a_message_or_nothing_or_breaks_the_protocol(line: bytes) -> N
 def test_no_answer_is_taken_while_nothing_is_open(frame: dict[str, object], rest: bytes) -> None:
     answer = {"jsonrpc": "2.0", "id": 1} | frame | {"result": {}}
     answer.pop("method", None)
-    with pytest.raises(ProtocolBroken):
-        parse(
+    with pytest.raises(ProtocolViolation):
+        parse_line(
             json.dumps(answer | {"jsonrpc": "2.0"}).encode() + rest.strip(),
             RateLimiter(FakeClock()),
             PendingRequests(),
@@ -56,12 +56,12 @@ def test_no_answer_is_taken_while_nothing_is_open(frame: dict[str, object], rest
 
 
 def test_an_answer_that_comes_late_is_taken_once() -> None:
-    ledger = PendingRequests()
-    ledger.sent(JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/call"))
-    ledger.sent(JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled"))
-    ledger.heard(JSONRPCResponse(jsonrpc="2.0", id="7", result={}))
-    with pytest.raises(ProtocolBroken):
-        ledger.heard(JSONRPCResponse(jsonrpc="2.0", id=7, result={}))
+    pending = PendingRequests()
+    pending.record_sent(JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/call"))
+    pending.record_sent(JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled"))
+    pending.record_received(JSONRPCResponse(jsonrpc="2.0", id="7", result={}))
+    with pytest.raises(ProtocolViolation):
+        pending.record_received(JSONRPCResponse(jsonrpc="2.0", id=7, result={}))
 
 
 @given(
@@ -83,13 +83,13 @@ def test_no_list_of_tools_breaks_the_reader_and_no_two_offered_look_alike(
 
 def test_a_ration_fills_with_time_and_never_above_its_size() -> None:
     clock = FakeClock()
-    ration = RateLimiter(clock, burst=3, per_second=2.0)
-    assert [ration.take() for _ in range(5)] == [True, True, True, False, False]
+    rate_limiter = RateLimiter(clock, burst=3, per_second=2.0)
+    assert [rate_limiter.take() for _ in range(5)] == [True, True, True, False, False]
     clock.advance(1.0)
-    assert [ration.take() for _ in range(3)] == [True, True, False]
+    assert [rate_limiter.take() for _ in range(3)] == [True, True, False]
     clock.advance(3600.0)
-    assert [ration.take() for _ in range(4)] == [True, True, True, False]
-    assert ration.dropped == 4
+    assert [rate_limiter.take() for _ in range(4)] == [True, True, True, False]
+    assert rate_limiter.dropped == 4
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ async def test_a_line_that_is_too_long_ends_the_listening_however_it_comes(piece
     for piece in pieces:
         stream.feed_data(piece)
     stream.feed_eof()
-    heard: list[bytes] = []
+    record_received: list[bytes] = []
     with pytest.raises(InvalidLine, match="a message of more than"):
-        heard += [line async for line in read_lines(stream, most_bytes=10)]
-    assert b"x" * 11 not in heard
+        record_received += [line async for line in read_lines(stream, most_bytes=10)]
+    assert b"x" * 11 not in record_received
 
 
 async def test_a_line_of_the_greatest_length_is_heard() -> None:

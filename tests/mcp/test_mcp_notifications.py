@@ -13,7 +13,7 @@ from tests.mcp.keeping import OpenKeeper, keeper_for
 
 from holdfast.core import Verdict
 from holdfast.core.events import CallIntended
-from holdfast.mcp import McpToolset, Proxy, present_wholly
+from holdfast.mcp import McpToolset, Proxy, format_for_client
 
 OLD, NEW = "legacy", "2026-07-28"
 both_sides = pytest.mark.parametrize(
@@ -52,7 +52,7 @@ class Stand:
 
     def client(self, era: str, **options: Any) -> Client:
         """The official client of it."""
-        return Client(self.proxy.front().server, mode=era, message_handler=self.told.hear, **options)
+        return Client(self.proxy.create_server().server, mode=era, message_handler=self.told.hear, **options)
 
     def operations(self) -> list[str]:
         """What passed the gate."""
@@ -67,7 +67,7 @@ Stander = Callable[..., Awaitable[Stand]]
 def stand(opened: Opener) -> Stander:
     async def set_up(server: str, **verdicts: Verdict) -> Stand:
         arguments = [server] if server else []
-        bench = opened(spec_for("talkative", *arguments), present=present_wholly, has_extras=True)
+        bench = opened(spec_for("talkative", *arguments), format_result=format_for_client, has_extras=True)
         await bench.toolset.start()
         named: dict[str, Verdict] = {
             f"talkative.{verb.replace('_', '.')}": each for verb, each in verdicts.items()
@@ -141,10 +141,10 @@ async def test_a_resource_that_policy_denies_is_not_subscribed_to(stand: Stander
 async def test_a_client_that_did_not_subscribe_hears_of_no_resource(stand: Stander, server: str) -> None:
     it = await stand(server)
     other = Told()
-    front = it.proxy.front().server
+    create_server = it.proxy.create_server().server
     async with (
-        Client(front, mode=OLD, message_handler=it.told.hear) as client,
-        Client(front, mode=OLD, message_handler=other.hear) as bystander,
+        Client(create_server, mode=OLD, message_handler=it.told.hear) as client,
+        Client(create_server, mode=OLD, message_handler=other.hear) as bystander,
     ):
         await bystander.list_tools()
         await client.list_tools()
