@@ -91,13 +91,12 @@ class Project:
 
     @asynccontextmanager
     async def proxy_client(
-        self, *words: str, protocol: str = "auto", **callbacks: Any
+        self, *words: str, protocol: str = "auto", is_forked: bool = True, **callbacks: Any
     ) -> AsyncIterator[Client]:
         """The official client, connected over stdio to a `holdfast proxy` that it starts."""
-        command, *arguments = forked_python("-m", "holdfast", "proxy", "-p", str(self.home / "lab.yaml"), *words)
-        server = StdioServerParameters(
-            command=command, args=arguments, env=self.environment, cwd=self.folder
-        )
+        python = forked_python() if is_forked else [sys.executable]
+        command, *arguments = *python, "-m", "holdfast", "proxy", "-p", str(self.home / "lab.yaml"), *words
+        server = StdioServerParameters(command=command, args=arguments, env=self.environment, cwd=self.folder)
         info = mcp_types.Implementation(name="desk", version="1")
         async with Client(stdio_client(server), mode=protocol, client_info=info, **callbacks) as client:
             yield client

@@ -76,9 +76,7 @@ def test_a_cancelled_call_closes_its_escalation_and_sigterm_ends_the_proxy_norma
 
 async def test_a_proxy_over_http_ends_quietly_while_a_client_listens(project: Project) -> None:
     project.configure_friendly()
-    command = forked_python(
-        "-m", "holdfast", "proxy", "--http", "0", "-p", str(project.home / "lab.yaml")
-    )
+    command = forked_python("-m", "holdfast", "proxy", "--http", "0", "-p", str(project.home / "lab.yaml"))
     proxy = await asyncio.create_subprocess_exec(
         *command,
         stdout=subprocess.PIPE,

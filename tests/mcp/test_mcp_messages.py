@@ -1,4 +1,4 @@
-"""Whatever a server puts on the wire: it is a message, or it is nothing."""
+"""Parsing of what a server sends: every line is a message, is ignored, or breaks the protocol."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ frames = st.fixed_dictionaries(
 
 
 @given(st.binary() | frames.map(lambda frame: json.dumps(frame).encode()))
-def test_a_line_is_a_message_or_nothing_or_breaks_the_protocol(line: bytes) -> None:
+def test_a_line_is_a_message_or_is_ignored_or_breaks_the_protocol(line: bytes) -> None:
     try:
         message = parse_line(line, RateLimiter(FakeClock()), PendingRequests())
     except ProtocolViolation:
@@ -44,7 +44,7 @@ def test_a_line_is_a_message_or_nothing_or_breaks_the_protocol(line: bytes) -> N
 
 
 @given(frames, st.binary(min_size=1, max_size=3))
-def test_no_answer_is_taken_while_nothing_is_open(frame: dict[str, object], rest: bytes) -> None:
+def test_no_response_is_accepted_while_no_request_is_open(frame: dict[str, object], rest: bytes) -> None:
     answer = {"jsonrpc": "2.0", "id": 1} | frame | {"result": {}}
     answer.pop("method", None)
     with pytest.raises(ProtocolViolation):
@@ -55,7 +55,7 @@ def test_no_answer_is_taken_while_nothing_is_open(frame: dict[str, object], rest
         )
 
 
-def test_an_answer_that_comes_late_is_taken_once() -> None:
+def test_a_late_response_is_accepted_once() -> None:
     pending = PendingRequests()
     pending.record_sent(JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/call"))
     pending.record_sent(JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled"))
@@ -73,7 +73,7 @@ def test_an_answer_that_comes_late_is_taken_once() -> None:
         max_size=6,
     )
 )
-def test_no_list_of_tools_breaks_the_reader_and_no_two_offered_look_alike(
+def test_no_list_of_tools_breaks_the_parser_and_no_two_offered_names_look_alike(
     tools: list[dict[str, object]],
 ) -> None:
     offered, refused = read_definitions(tools)  # type: ignore[arg-type]
@@ -81,21 +81,21 @@ def test_no_list_of_tools_breaks_the_reader_and_no_two_offered_look_alike(
     assert len({definition.name.casefold() for definition in offered}) == len(offered)
 
 
-def test_a_ration_fills_with_time_and_never_above_its_size() -> None:
+def test_the_rate_limiter_refills_over_time_up_to_its_burst() -> None:
     clock = FakeClock()
-    rate_limiter = RateLimiter(clock, burst=3, per_second=2.0)
-    assert [rate_limiter.take() for _ in range(5)] == [True, True, True, False, False]
+    limiter = RateLimiter(clock, burst=3, per_second=2.0)
+    assert [limiter.take() for _ in range(5)] == [True, True, True, False, False]
     clock.advance(1.0)
-    assert [rate_limiter.take() for _ in range(3)] == [True, True, False]
+    assert [limiter.take() for _ in range(3)] == [True, True, False]
     clock.advance(3600.0)
-    assert [rate_limiter.take() for _ in range(4)] == [True, True, True, False]
-    assert rate_limiter.dropped == 4
+    assert [limiter.take() for _ in range(4)] == [True, True, True, False]
+    assert limiter.dropped == 4
 
 
 @pytest.mark.parametrize(
     "pieces", [[b"x" * 11 + b"\n"], [b"x" * 10, b"x\n"], [b"x" * 11], [b"ok\n" + b"x" * 11 + b"\n"]]
 )
-async def test_a_line_that_is_too_long_ends_the_listening_however_it_comes(pieces: list[bytes]) -> None:
+async def test_a_line_that_is_too_long_ends_reading_however_it_is_split(pieces: list[bytes]) -> None:
     stream = asyncio.StreamReader()
     for piece in pieces:
         stream.feed_data(piece)
@@ -106,7 +106,7 @@ async def test_a_line_that_is_too_long_ends_the_listening_however_it_comes(piece
     assert b"x" * 11 not in record_received
 
 
-async def test_a_line_of_the_greatest_length_is_heard() -> None:
+async def test_a_line_of_the_maximum_length_is_read() -> None:
     stream = asyncio.StreamReader()
     stream.feed_data(b"\n" + b"x" * 10 + b"\n \n")
     stream.feed_eof()

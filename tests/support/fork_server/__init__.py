@@ -10,6 +10,7 @@ the client would be confined, and the fork would not.
 
 import atexit
 import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,8 @@ _HERE = Path(__file__).parent
 
 def forked_python(*arguments: str) -> list[str]:
     """The command line that runs `python SCRIPT ...` or `python -m MODULE ...` in a fork of the server."""
+    if not hasattr(os, "pidfd_open"):
+        return [sys.executable, *arguments]  # only Linux has what the server needs
     return [sys.executable, "-I", "-S", str(_HERE / "client_main.py"), _server(), *arguments]
 
 

@@ -14,20 +14,28 @@ import socket
 import sys
 import threading
 import traceback
+from importlib import import_module
 from typing import Any, NoReturn
 
-import mcp.server.mcpserver  # noqa: F401 - loaded for the forks
-import mcp.server.stdio  # noqa: F401
-
-import holdfast.cli.commands.hook
-import holdfast.cli.commands.proxy
-import holdfast.cli.main
-import holdfast.mcp.client.connection
-import holdfast.mcp.proxy.server  # noqa: F401
+PRELOADED = (
+    "mcp.server.mcpserver",
+    "mcp.server.stdio",
+    "uvicorn",
+    "holdfast.cli.commands.hook",
+    "holdfast.cli.commands.proxy",
+    "holdfast.cli.main",
+    "holdfast.mcp.client.connection",
+    "holdfast.mcp.client.http",
+    "holdfast.mcp.client.stdio",
+    "holdfast.mcp.proxy.server",
+    "holdfast.mcp.proxy.stdio",
+)
 
 
 def main(path: str) -> None:
-    """Accept connections, each in a process of its own."""
+    """Accept connections and handle each in its own process."""
+    for module in PRELOADED:
+        import_module(module)
     assert threading.active_count() == 1, "a fork keeps only one thread"
     gc.freeze()  # keeps the pages of the libraries shared
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -35,7 +43,7 @@ def main(path: str) -> None:
         listener.bind(path)
         listener.listen(64)
         print("ready", flush=True)
-        while listener in select.select([listener, sys.stdin.buffer.raw], [], [])[0]:
+        while listener.fileno() in select.select([listener.fileno(), 0], [], [])[0]:
             connection, _ = listener.accept()
             if os.fork() == 0:
                 listener.close()
@@ -57,7 +65,7 @@ def handle(connection: socket.socket) -> NoReturn:
         os.close(descriptor)
     connection.sendall(pid.to_bytes(4, "big"))
     ended = os.pidfd_open(pid)
-    if ended not in select.select([ended, connection], [], [])[0]:
+    if ended not in select.select([ended, connection.fileno()], [], [])[0]:
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
@@ -72,9 +80,9 @@ def run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
-    sys.stdin = open(0, closefd=False)
-    sys.stdout = open(1, "w", closefd=False)
-    sys.stderr = open(2, "w", closefd=False, errors="backslashreplace", buffering=1)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - open as long as the process
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
