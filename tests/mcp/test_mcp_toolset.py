@@ -7,9 +7,8 @@ import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
-import mcp_types
 import pytest
-from mcp.server.lowlevel.server import Server
+from tests.mcp.memory_transport import greeting_server
 from tests.mcp.toolset_harness import SERVERS, OpenToolset, spec_for
 
 from holdfast.core import FakeClock
@@ -272,27 +271,17 @@ async def test_calls_to_one_server_run_concurrently(open_toolset: OpenToolset, t
 
 
 async def test_a_server_is_reached_by_http_with_its_headers(open_toolset: OpenToolset) -> None:
-    far: Server[object] = Server("far", on_list_tools=list_greet, on_call_tool=greet)
-    async with serve_http(far, port=0, token="a-token-of-the-server") as address:
-        headers = {"Authorization": "Bearer ${FAR_TOKEN}"}
-        spec = ServerSpec(name="far", url=address, headers=headers, variables=("FAR_TOKEN",))
-        remote = open_toolset(spec, environ={"FAR_TOKEN": "a-token-of-the-server"})
+    async with serve_http(greeting_server(), port=0, token="a-token-of-the-server") as address:
+        headers = {"Authorization": "Bearer ${REMOTE_TOKEN}"}
+        spec = ServerSpec(name="remote", url=address, headers=headers, variables=("REMOTE_TOKEN",))
+        remote = open_toolset(spec, environ={"REMOTE_TOKEN": "a-token-of-the-server"})
         assert await remote.call("greet") == "hello"
         assert remote.toolset.supervisor_pid is None
         await remote.toolset.close()
         with pytest.raises(ToolFailed):  # the server requires the header
-            await open_toolset(ServerSpec(name="far", url=address)).call("greet")
+            await open_toolset(ServerSpec(name="remote", url=address)).call("greet")
     with pytest.raises(ToolFailed):
         await remote.call("greet")
-
-
-async def list_greet(context: object, params: object) -> mcp_types.ListToolsResult:
-    tool = mcp_types.Tool(name="greet", input_schema={"type": "object"})
-    return mcp_types.ListToolsResult(tools=[tool])
-
-
-async def greet(context: object, params: object) -> mcp_types.CallToolResult:
-    return mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text="hello")])
 
 
 async def test_a_call_to_a_server_cannot_be_staged(open_toolset: OpenToolset) -> None:
