@@ -104,26 +104,26 @@ async def unsubscribe(client: Client, uri: str) -> None:
 async def test_a_legacy_client_is_notified_of_a_resource_while_it_is_subscribed(
     open_proxy: OpenProxy, server: str
 ) -> None:
-    proxy = await open_proxy(server)
-    async with proxy.client(LEGACY) as client:
+    harness = await open_proxy(server)
+    async with harness.client(LEGACY) as client:
         await client.list_tools()
         await subscribe(client, URI)
         assert await subscribed(client) == URI
         await client.call_tool("notifying__change_resource", {})
-        changed = await proxy.received.next(mcp_types.ResourceUpdatedNotification)
+        changed = await harness.received.next(mcp_types.ResourceUpdatedNotification)
         assert str(changed.params.uri) == URI
         await unsubscribe(client, URI)
         while await subscribed(client) != "nothing":
             pass
-    assert proxy.operations()[0] == "notifying.resources.subscribe"
+    assert harness.operations()[0] == "notifying.resources.subscribe"
 
 
 @both_servers
 async def test_a_current_client_is_notified_of_a_resource_while_it_listens(
     open_proxy: OpenProxy, server: str
 ) -> None:
-    proxy = await open_proxy(server)
-    async with proxy.client(CURRENT) as client:
+    harness = await open_proxy(server)
+    async with harness.client(CURRENT) as client:
         async with client.listen(resource_subscriptions=[URI]) as changes:
             assert await subscribed(client) == URI
             await client.call_tool("notifying__change_resource", {})
@@ -136,29 +136,29 @@ async def test_a_current_client_is_notified_of_a_resource_while_it_listens(
 
 @both_servers
 async def test_a_denied_resource_is_not_subscribed_to(open_proxy: OpenProxy, server: str) -> None:
-    proxy = await open_proxy(server, resources_subscribe="deny")
-    async with proxy.client(LEGACY) as client:
+    harness = await open_proxy(server, resources_subscribe="deny")
+    async with harness.client(LEGACY) as client:
         with pytest.raises(MCPError, match="DENIED"):
             await subscribe(client, URI)
-    async with proxy.client(CURRENT) as client, client.listen(resource_subscriptions=[URI]) as changes:
+    async with harness.client(CURRENT) as client, client.listen(resource_subscriptions=[URI]) as changes:
         assert not changes.honored.resource_subscriptions
         assert await subscribed(client) == "nothing"
 
 
 @both_servers
 async def test_a_client_without_a_subscription_is_not_notified(open_proxy: OpenProxy, server: str) -> None:
-    proxy = await open_proxy(server)
+    harness = await open_proxy(server)
     other = ReceivedMessages()
-    protocol_server = proxy.proxy.create_server().server
+    protocol_server = harness.proxy.create_server().server
     async with (
-        Client(protocol_server, mode=LEGACY, message_handler=proxy.received.handle) as client,
+        Client(protocol_server, mode=LEGACY, message_handler=harness.received.handle) as client,
         Client(protocol_server, mode=LEGACY, message_handler=other.handle) as bystander,
     ):
         await bystander.list_tools()
         await client.list_tools()
         await subscribe(client, URI)
         await client.call_tool("notifying__change_resource", {})
-        await proxy.received.next(mcp_types.ResourceUpdatedNotification)
+        await harness.received.next(mcp_types.ResourceUpdatedNotification)
         await client.call_tool("notifying__add_tool", {})
         async with asyncio.timeout(5):
             assert isinstance(await other.messages.get(), mcp_types.ToolListChangedNotification)
@@ -166,14 +166,14 @@ async def test_a_client_without_a_subscription_is_not_notified(open_proxy: OpenP
 
 @both_servers
 async def test_a_subscription_survives_a_restart_of_the_server(open_proxy: OpenProxy, server: str) -> None:
-    proxy = await open_proxy(server)
-    async with proxy.client(LEGACY) as client:
+    harness = await open_proxy(server)
+    async with harness.client(LEGACY) as client:
         await client.list_tools()
         await subscribe(client, URI)
-        await proxy.toolset.close()
+        await harness.toolset.close()
         assert await subscribed(client) == URI
         await client.call_tool("notifying__change_resource", {})
-        await proxy.received.next(mcp_types.ResourceUpdatedNotification)
+        await harness.received.next(mcp_types.ResourceUpdatedNotification)
 
 
 @both_servers
@@ -181,30 +181,30 @@ async def test_changes_are_announced_and_sent_over_http(open_proxy: OpenProxy, s
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client
 
-    proxy = await open_proxy(server)
-    async with proxy.proxy.serving_http() as (address, token):
+    harness = await open_proxy(server)
+    async with harness.proxy.serving_http() as (address, token):
         http = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
         transport = streamable_http_client(address, http_client=http)
-        async with http, Client(transport, mode=LEGACY, message_handler=proxy.received.handle) as client:
+        async with http, Client(transport, mode=LEGACY, message_handler=harness.received.handle) as client:
             offered = client.server_capabilities
             for each in (offered.tools, offered.resources, offered.prompts):
                 assert each is not None
                 assert each.list_changed
             await client.list_tools()
             await subscribe(client, URI)
-            while proxy.received.messages.empty():  # events before the client listens are lost
+            while harness.received.messages.empty():  # events before the client listens are lost
                 await client.call_tool("notifying__change_resource", {})
-            await proxy.received.next(mcp_types.ResourceUpdatedNotification)
+            await harness.received.next(mcp_types.ResourceUpdatedNotification)
 
 
 @both_sides
 async def test_a_changed_tool_list_is_announced(open_proxy: OpenProxy, server: str, protocol: str) -> None:
-    proxy = await open_proxy(server)
-    async with proxy.client(protocol) as client:
+    harness = await open_proxy(server)
+    async with harness.client(protocol) as client:
         await client.list_tools()
         if protocol == LEGACY:
             await client.call_tool("notifying__add_tool", {})
-            await proxy.received.next(mcp_types.ToolListChangedNotification)
+            await harness.received.next(mcp_types.ToolListChangedNotification)
             return
         async with client.listen(tools_list_changed=True) as changes, asyncio.timeout(5):
             await client.call_tool("notifying__add_tool", {})
@@ -213,21 +213,21 @@ async def test_a_changed_tool_list_is_announced(open_proxy: OpenProxy, server: s
 
 @both_sides
 async def test_completions_pass_the_gate(open_proxy: OpenProxy, server: str, protocol: str) -> None:
-    proxy = await open_proxy(server)
-    async with proxy.client(protocol) as client:
+    harness = await open_proxy(server)
+    async with harness.client(protocol) as client:
         prompt = mcp_types.PromptReference(name="notifying__greet")
         prompted = await client.complete(prompt, {"name": "who", "value": "A"}, {"tone": "kind"})
         template = mcp_types.ResourceTemplateReference(uri="page://{name}")
         paged = await client.complete(template, {"name": "name", "value": "B"})
     assert prompted.completion.values == ["greet/who/A", "kind"]
     assert paged.completion.values == ["page://{name}/name/B"]
-    assert proxy.operations() == ["notifying.completion.complete"] * 2
+    assert harness.operations() == ["notifying.completion.complete"] * 2
 
 
 @both_sides
 async def test_a_denied_completion_is_refused(open_proxy: OpenProxy, server: str, protocol: str) -> None:
-    proxy = await open_proxy(server, completion_complete="deny")
-    async with proxy.client(protocol) as client:
+    harness = await open_proxy(server, completion_complete="deny")
+    async with harness.client(protocol) as client:
         with pytest.raises(MCPError, match="DENIED"):
             await client.complete(
                 mcp_types.PromptReference(name="notifying__greet"), {"name": "who", "value": "A"}
@@ -238,14 +238,14 @@ async def test_a_denied_completion_is_refused(open_proxy: OpenProxy, server: str
 async def test_a_legacy_client_receives_log_messages_from_the_level_it_set(
     open_proxy: OpenProxy, server: str
 ) -> None:
-    proxy = await open_proxy(server)
-    async with proxy.client(LEGACY) as client:
+    harness = await open_proxy(server)
+    async with harness.client(LEGACY) as client:
         await client.list_tools()
         level = mcp_types.SetLevelRequestParams(level="warning")
         await client.session.send_request(mcp_types.SetLevelRequest(params=level), mcp_types.EmptyResult)
         await client.call_tool("notifying__log", {"level": "info", "text": "minor"})
         await client.call_tool("notifying__log", {"level": "error", "text": "major"})
-        logged = await proxy.received.next(mcp_types.LoggingMessageNotification)
+        logged = await harness.received.next(mcp_types.LoggingMessageNotification)
     assert (logged.params.level, logged.params.data, logged.params.logger) == (
         "error",
         "major",
@@ -257,21 +257,21 @@ async def test_a_legacy_client_receives_log_messages_from_the_level_it_set(
 async def test_a_current_client_receives_the_log_messages_that_a_call_requested(
     open_proxy: OpenProxy, server: str
 ) -> None:
-    proxy = await open_proxy(server)
-    async with proxy.client(CURRENT) as client:
+    harness = await open_proxy(server)
+    async with harness.client(CURRENT) as client:
         await client.call_tool("notifying__log", {"level": "error", "text": "not requested"})
         opted: Any = {"io.modelcontextprotocol/logLevel": "warning"}
         for level, text in (("info", "minor"), ("error", "major")):
             await client.call_tool("notifying__log", {"level": level, "text": text}, meta=opted)
-        logged = await proxy.received.next(mcp_types.LoggingMessageNotification)
+        logged = await harness.received.next(mcp_types.LoggingMessageNotification)
     assert (logged.params.level, logged.params.data) == ("error", "major")
 
 
 async def test_an_oversized_log_message_is_dropped(open_proxy: OpenProxy) -> None:
-    proxy = await open_proxy("--legacy")
-    async with proxy.client(LEGACY) as client:
+    harness = await open_proxy("--legacy")
+    async with harness.client(LEGACY) as client:
         await client.list_tools()
         await client.call_tool("notifying__log", {"level": "error", "text": "x" * (65 << 10)})
         await client.call_tool("notifying__log", {"level": "error", "text": "short"})
-        logged = await proxy.received.next(mcp_types.LoggingMessageNotification)
+        logged = await harness.received.next(mcp_types.LoggingMessageNotification)
     assert logged.params.data == "short"

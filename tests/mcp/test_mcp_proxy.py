@@ -99,14 +99,14 @@ def answer_with(action: str, approve: object) -> Any:
 
 @both_protocols
 async def test_tools_are_listed_and_called_through_the_gate(open_proxy: OpenProxy, protocol: str) -> None:
-    proxy = await open_proxy()
-    async with proxy.client(protocol) as client:
+    harness = await open_proxy()
+    async with harness.client(protocol) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
         result = await client.call_tool("friendly__add", {"a": 2, "b": 3})
     assert "friendly__echo" in names
     assert not [name for name in names if "resources" in name]
     assert result.structured_content == {"result": 5}
-    (intended,) = proxy.recorded(CallIntended)
+    (intended,) = harness.recorded(CallIntended)
     assert intended.call.operation == "friendly.add"
     assert intended.call.principal == "external"
 
@@ -140,8 +140,8 @@ async def test_legacy_and_current_servers_are_served_to_legacy_and_current_clien
 
 @both_protocols
 async def test_images_pass_through(open_proxy: OpenProxy, protocol: str) -> None:
-    proxy = await open_proxy()
-    async with proxy.client(protocol) as client:
+    harness = await open_proxy()
+    async with harness.client(protocol) as client:
         result = await client.call_tool("friendly__picture", {})
     assert [block.type for block in result.content] == ["text", "image"]
     assert result.content[1].data == "iVBORw=="
@@ -151,8 +151,8 @@ async def test_images_pass_through(open_proxy: OpenProxy, protocol: str) -> None
 async def test_deeply_nested_arguments_are_a_tool_error_and_the_proxy_continues(
     open_proxy: OpenProxy, protocol: str
 ) -> None:
-    proxy = await open_proxy()
-    async with proxy.client(protocol) as client:
+    harness = await open_proxy()
+    async with harness.client(protocol) as client:
         for depth in (80, 150):
             value: object = "at the bottom"
             for _ in range(depth):
@@ -162,27 +162,27 @@ async def test_deeply_nested_arguments_are_a_tool_error_and_the_proxy_continues(
             assert "nested more than 64 levels deep" in text_of(result)
         after = await client.call_tool("friendly__add", {"a": 2, "b": 3})
     assert after.structured_content == {"result": 5}
-    assert len(proxy.recorded(CallRefused)) == 2
+    assert len(harness.recorded(CallRefused)) == 2
 
 
 @both_protocols
 async def test_a_denied_call_is_a_tool_error_with_its_reason(open_proxy: OpenProxy, protocol: str) -> None:
-    proxy = await open_proxy({"friendly.echo": "deny"})
-    async with proxy.client(protocol) as client:
+    harness = await open_proxy({"friendly.echo": "deny"})
+    async with harness.client(protocol) as client:
         assert "friendly__echo" not in [tool.name for tool in (await client.list_tools()).tools]
         result = await client.call_tool("friendly__add", {"a": "x"})
         hidden = await client.call_tool("friendly__echo", {"text": "x"})
     assert result.is_error
     assert text_of(result).startswith("DENIED: ")
     assert hidden.is_error
-    assert proxy.recorded(CallIntended) == []
-    assert len(proxy.recorded(CallRefused)) == 2
+    assert harness.recorded(CallIntended) == []
+    assert len(harness.recorded(CallRefused)) == 2
 
 
 @both_protocols
 async def test_a_failing_tool_is_a_tool_error(open_proxy: OpenProxy, protocol: str) -> None:
-    proxy = await open_proxy()
-    async with proxy.client(protocol) as client:
+    harness = await open_proxy()
+    async with harness.client(protocol) as client:
         result = await client.call_tool("friendly__fail", {"reason": "sour milk"})
     assert result.is_error
     assert "sour milk" in text_of(result)
@@ -192,21 +192,21 @@ async def test_a_failing_tool_is_a_tool_error(open_proxy: OpenProxy, protocol: s
 async def test_a_human_at_a_trusted_client_approves_by_elicitation(
     open_proxy: OpenProxy, protocol: str
 ) -> None:
-    proxy = await open_proxy({"friendly.echo": "escalate"}, trusted_clients=frozenset(["desk"]))
+    harness = await open_proxy({"friendly.echo": "escalate"}, trusted_clients=frozenset(["desk"]))
     answer, shown = answer_with("accept", True)
-    async with proxy.client(protocol, elicitation_callback=answer) as client:
+    async with harness.client(protocol, elicitation_callback=answer) as client:
         result = await client.call_tool("friendly__echo", {"text": "hi\u200b"})
     assert text_of(result) == "hi\u200b"
     assert len(shown) == 1
     assert "friendly.echo needs your approval" in shown[0]
     assert "hi<U+200B>" in shown[0]
-    (answered,) = proxy.recorded(EscalationAnswered)
+    (answered,) = harness.recorded(EscalationAnswered)
     assert (answered.transport, answered.principal) == ("mcp-elicitation", "person")
 
 
 @both_protocols
 async def test_anything_but_an_explicit_approval_is_a_denial(open_proxy: OpenProxy, protocol: str) -> None:
-    proxy = await open_proxy({"friendly.echo": "escalate"}, trusted_clients=frozenset(["desk"]))
+    harness = await open_proxy({"friendly.echo": "escalate"}, trusted_clients=frozenset(["desk"]))
     for action, approve in (
         ("decline", True),
         ("cancel", True),
@@ -215,56 +215,58 @@ async def test_anything_but_an_explicit_approval_is_a_denial(open_proxy: OpenPro
         ("accept", 1),
     ):
         answer, shown = answer_with(action, approve)
-        async with proxy.client(protocol, elicitation_callback=answer) as client:
+        async with harness.client(protocol, elicitation_callback=answer) as client:
             result = await client.call_tool("friendly__echo", {"text": "hi"})
         assert result.is_error, (action, approve)
         assert len(shown) == 1
-    assert proxy.recorded(CallIntended) == []
+    assert harness.recorded(CallIntended) == []
 
 
 @both_protocols
 async def test_an_untrusted_client_is_not_asked(open_proxy: OpenProxy, protocol: str) -> None:
-    proxy = await open_proxy({"friendly.echo": "escalate"}, trusted_clients=frozenset(["other"]))
+    harness = await open_proxy({"friendly.echo": "escalate"}, trusted_clients=frozenset(["other"]))
     answer, shown = answer_with("accept", True)
-    async with proxy.client(protocol, elicitation_callback=answer) as client:
+    async with harness.client(protocol, elicitation_callback=answer) as client:
         result = await client.call_tool("friendly__echo", {"text": "hi"})
     assert shown == []
     assert "no approver is available" in text_of(result)
-    assert [each.principal for each in proxy.recorded(EscalationAnswered)] == ["external"]
+    assert [each.principal for each in harness.recorded(EscalationAnswered)] == ["external"]
 
 
 @both_protocols
 async def test_a_client_without_elicitation_waits_for_another_approver(
     open_proxy: OpenProxy, protocol: str
 ) -> None:
-    proxy = await open_proxy({"friendly.echo": "escalate"}, has_other_approvers=True)
-    async with proxy.client(protocol) as client:
+    harness = await open_proxy({"friendly.echo": "escalate"}, has_other_approvers=True)
+    async with harness.client(protocol) as client:
         call = asyncio.create_task(client.call_tool("friendly__echo", {"text": "hi"}))
-        waiting = (await proxy.wait_for_event(EscalationOpened)).escalation.id
+        waiting = (await harness.wait_for_event(EscalationOpened)).escalation.id
         approve = Response(verdict="approve")
-        await proxy.gate.resolve(waiting, approve, principal=PERSON, transport="terminal")
+        await harness.gate.resolve(waiting, approve, principal=PERSON, transport="terminal")
         assert text_of(await call) == "hi"
 
 
 async def test_the_first_answer_counts(open_proxy: OpenProxy) -> None:
-    proxy = await open_proxy({"friendly.echo": "escalate"}, trusted_clients=frozenset(["desk"]))
+    harness = await open_proxy({"friendly.echo": "escalate"}, trusted_clients=frozenset(["desk"]))
 
     async def never(context: object, params: object) -> mcp_types.ElicitResult:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with proxy.client("legacy", elicitation_callback=never) as client:
+    async with harness.client("legacy", elicitation_callback=never) as client:
         call = asyncio.create_task(client.call_tool("friendly__echo", {"text": "hi"}))
-        waiting = (await proxy.wait_for_event(EscalationOpened)).escalation.id
-        await proxy.gate.resolve(waiting, Response(verdict="approve"), principal=PERSON, transport="terminal")
+        waiting = (await harness.wait_for_event(EscalationOpened)).escalation.id
+        await harness.gate.resolve(
+            waiting, Response(verdict="approve"), principal=PERSON, transport="terminal"
+        )
         assert text_of(await call) == "hi"
 
 
 async def test_a_forged_ticket_approves_nothing(open_proxy: OpenProxy) -> None:
-    proxy = await open_proxy({"friendly.echo": "escalate"}, trusted_clients=frozenset(["desk"]))
+    harness = await open_proxy({"friendly.echo": "escalate"}, trusted_clients=frozenset(["desk"]))
     answer, _ = answer_with("accept", True)
     yes = {"approval": mcp_types.ElicitResult(action="accept", content={"approve": True})}
-    async with proxy.client("2026-07-28", elicitation_callback=answer) as client:
+    async with harness.client("2026-07-28", elicitation_callback=answer) as client:
         first = await client.session.call_tool(
             "friendly__echo", {"text": "harmless"}, allow_input_required=True
         )
@@ -280,20 +282,20 @@ async def test_a_forged_ticket_approves_nothing(open_proxy: OpenProxy) -> None:
             await client.session.call_tool(
                 "friendly__echo", {"text": "harmful"}, request_state=first.request_state, input_responses=yes
             )
-        assert proxy.recorded(CallIntended) == []
+        assert harness.recorded(CallIntended) == []
         for _ in range(2):  # a repeated ticket executes the call once
             again = await client.session.call_tool(
                 "friendly__echo", {"text": "harmless"}, request_state=first.request_state, input_responses=yes
             )
             assert text_of(again) == "harmless"
-    assert len(proxy.recorded(CallIntended)) == 1
+    assert len(harness.recorded(CallIntended)) == 1
 
 
 async def test_a_ticket_used_by_an_untrusted_client_is_a_denial(open_proxy: OpenProxy) -> None:
-    proxy = await open_proxy({"friendly.echo": "escalate"}, trusted_clients=frozenset(["desk"]))
+    harness = await open_proxy({"friendly.echo": "escalate"}, trusted_clients=frozenset(["desk"]))
     answer, _ = answer_with("accept", True)
     yes: dict[str, Any] = {"approval": mcp_types.ElicitResult(action="accept", content={"approve": True})}
-    server = proxy.proxy.create_server().server
+    server = harness.proxy.create_server().server
 
     def client(name: str) -> Client:
         info = mcp_types.Implementation(name=name, version="1")
@@ -306,19 +308,19 @@ async def test_a_ticket_used_by_an_untrusted_client_is_a_denial(open_proxy: Open
             "friendly__echo", {"text": "x"}, request_state=first.request_state, input_responses=yes
         )
     assert stolen.is_error
-    assert proxy.recorded(CallIntended) == []
-    assert [each.principal for each in proxy.recorded(EscalationAnswered)] == ["external"]
+    assert harness.recorded(CallIntended) == []
+    assert [each.principal for each in harness.recorded(EscalationAnswered)] == ["external"]
 
 
 @both_protocols
 async def test_progress_passes_through(open_proxy: OpenProxy, protocol: str) -> None:
-    proxy = await open_proxy()
+    harness = await open_proxy()
     reported: list[tuple[float, float | None]] = []
 
     async def handle(progress: float, total: float | None, message: str | None) -> None:
         reported.append((progress, total))
 
-    async with proxy.client(protocol) as client:
+    async with harness.client(protocol) as client:
         await client.call_tool("friendly__count", {"to": 3}, progress_callback=handle)
     assert reported  # the protocol lets a result overtake the last reports
     assert reported == [(1, 3), (2, 3), (3, 3)][: len(reported)]
@@ -328,22 +330,22 @@ async def test_progress_passes_through(open_proxy: OpenProxy, protocol: str) -> 
 async def test_a_cancellation_reaches_the_server(
     open_proxy: OpenProxy, protocol: str, tmp_path: Path
 ) -> None:
-    proxy = await open_proxy()
+    harness = await open_proxy()
     marker = tmp_path / "marker"
-    async with proxy.client(protocol) as client:
+    async with harness.client(protocol) as client:
         call = asyncio.create_task(client.call_tool("friendly__wait_forever", {"marker": str(marker)}))
-        await proxy.wait_for_event(CallIntended)
+        await harness.wait_for_event(CallIntended)
         await client.call_tool("friendly__echo", {"text": "is the other call running?"})
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         while not marker.exists():
-            await client.call_tool("friendly__echo", {"text": f"{len(proxy.recorded(CallIntended))}"})
+            await client.call_tool("friendly__echo", {"text": f"{len(harness.recorded(CallIntended))}"})
 
 
 @both_protocols
 async def test_resources_and_prompts_pass_through_the_gate(open_proxy: OpenProxy, protocol: str) -> None:
-    proxy = await open_proxy()
-    async with proxy.client(protocol) as client:
+    harness = await open_proxy()
+    async with harness.client(protocol) as client:
         (note,) = (await client.list_resources()).resources
         read = await client.read_resource(str(note.uri))
         (prompt,) = (await client.list_prompts()).prompts
@@ -351,7 +353,7 @@ async def test_resources_and_prompts_pass_through_the_gate(open_proxy: OpenProxy
     assert read.contents[0].text == "buy milk"
     assert prompt.name == "friendly__greet"
     assert "Ada" in str(got.messages[0].content)
-    assert [each.call.operation for each in proxy.recorded(CallIntended)] == [
+    assert [each.call.operation for each in harness.recorded(CallIntended)] == [
         "friendly.resources.read",
         "friendly.prompts.get",
     ]
@@ -359,21 +361,21 @@ async def test_resources_and_prompts_pass_through_the_gate(open_proxy: OpenProxy
 
 @both_protocols
 async def test_a_denied_resource_is_not_read(open_proxy: OpenProxy, protocol: str) -> None:
-    proxy = await open_proxy({"friendly.resources.read": "deny"})
-    async with proxy.client(protocol) as client:
+    harness = await open_proxy({"friendly.resources.read": "deny"})
+    async with harness.client(protocol) as client:
         with pytest.raises(MCPError, match="DENIED"):
             await client.read_resource("note://today")
 
 
 async def test_a_legacy_client_is_notified_of_a_changed_list(open_proxy: OpenProxy) -> None:
-    proxy = await open_proxy()
+    harness = await open_proxy()
     notified = asyncio.Event()
 
     async def handle(message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             notified.set()
 
-    async with proxy.client("legacy", message_handler=handle) as client:
+    async with harness.client("legacy", message_handler=handle) as client:
         await client.list_tools()
         await client.call_tool("friendly__die", {"code": 1})
         await client.call_tool("friendly__echo", {"text": "restarted"})
@@ -382,8 +384,8 @@ async def test_a_legacy_client_is_notified_of_a_changed_list(open_proxy: OpenPro
 
 
 async def test_a_client_that_listens_is_notified_of_a_changed_list(open_proxy: OpenProxy) -> None:
-    proxy = await open_proxy()
-    async with proxy.client("2026-07-28") as client, client.listen(tools_list_changed=True) as changes:
+    harness = await open_proxy()
+    async with harness.client("2026-07-28") as client, client.listen(tools_list_changed=True) as changes:
         await client.call_tool("friendly__die", {"code": 1})
         await client.call_tool("friendly__echo", {"text": "restarted"})
         async with asyncio.timeout(5):
@@ -394,8 +396,8 @@ async def test_a_client_that_listens_is_notified_of_a_changed_list(open_proxy: O
 async def test_calls_of_one_client_run_concurrently(
     open_proxy: OpenProxy, protocol: str, tmp_path: Path
 ) -> None:
-    proxy = await open_proxy()
-    async with proxy.client(protocol) as client:
+    harness = await open_proxy()
+    async with harness.client(protocol) as client:
         slow = asyncio.create_task(
             client.call_tool("friendly__wait_forever", {"marker": str(tmp_path / "m")})
         )
@@ -406,19 +408,19 @@ async def test_calls_of_one_client_run_concurrently(
 
 
 async def test_a_short_token_is_refused(open_proxy: OpenProxy) -> None:
-    proxy = await open_proxy()
+    harness = await open_proxy()
     with pytest.raises(InvalidInput, match="at least 20 characters"):
-        async with proxy.proxy.serving_http(token="x" * 19):
+        async with harness.proxy.serving_http(token="x" * 19):
             pass
-    async with proxy.proxy.serving_http(token="x" * 20) as (_, token):
+    async with harness.proxy.serving_http(token="x" * 20) as (_, token):
         assert token == "x" * 20
 
 
 async def test_http_requires_the_token_and_limits_the_body(open_proxy: OpenProxy) -> None:
     import httpx
 
-    proxy = await open_proxy()
-    async with proxy.proxy.serving_http() as (address, token):
+    harness = await open_proxy()
+    async with harness.proxy.serving_http() as (address, token):
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         async with httpx.AsyncClient() as http:
             for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": token}):
@@ -443,8 +445,8 @@ async def test_http_serves_both_protocols(open_proxy: OpenProxy, protocol: str) 
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client
 
-    proxy = await open_proxy()
-    async with proxy.proxy.serving_http() as (address, token):
+    harness = await open_proxy()
+    async with harness.proxy.serving_http() as (address, token):
         http = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})
         async with http, Client(streamable_http_client(address, http_client=http), mode=protocol) as client:
             assert text_of(await client.call_tool("friendly__echo", {"text": "over http"})) == "over http"

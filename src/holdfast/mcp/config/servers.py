@@ -96,19 +96,19 @@ class ServerSpec(Value):
 
 def load_servers(source: Path | str | Mapping[str, object]) -> tuple[ServerSpec, ...]:
     """The specs in a file or mapping. Raises InvalidConfig, which names the file and the entry."""
-    place = "mcp-servers.json" if isinstance(source, Mapping) else str(source)
+    file_name = "mcp-servers.json" if isinstance(source, Mapping) else str(source)
     document = dict(source) if isinstance(source, Mapping) else _read(Path(source))
     entries = document.get("mcpServers", document)
     if not isinstance(entries, Mapping):
         raise InvalidConfig(
-            f"{place}: 'mcpServers' is not an object", hint='write {"mcpServers": {"NAME": {...}}}'
+            f"{file_name}: 'mcpServers' is not an object", hint='write {"mcpServers": {"NAME": {...}}}'
         )
-    specs = tuple(_spec(place, str(name), entry) for name, entry in entries.items() if name != "$schema")
+    specs = tuple(_spec(file_name, str(name), entry) for name, entry in entries.items() if name != "$schema")
     folded: dict[str, str] = {}
     for spec in specs:
         other = folded.setdefault(spec.name.casefold().replace("_", "-"), spec.name)
         if other != spec.name:
-            raise InvalidConfig(f"{place}: the server names {other!r} and {spec.name!r} look the same")
+            raise InvalidConfig(f"{file_name}: the server names {other!r} and {spec.name!r} look the same")
     return specs
 
 
@@ -153,8 +153,8 @@ class _Entry(msgspec.Struct, rename="camel"):
 _KEYS = frozenset(field.encode_name for field in msgspec.structs.fields(_Entry))
 
 
-def _spec(place: str, name: str, raw: object) -> ServerSpec:
-    where = f"{place}: server {name!r}"
+def _spec(file_name: str, name: str, raw: object) -> ServerSpec:
+    where = f"{file_name}: server {name!r}"
     if not _NAME.fullmatch(name):
         raise InvalidConfig(
             f"{where}: a server name has 1 to 63 letters, digits, '-' or single '_'",
