@@ -95,9 +95,9 @@ class Project:
     ) -> AsyncIterator[Client]:
         """The official client, connected over stdio to a `holdfast proxy` that it starts."""
         python = forked_python() if is_forked else [sys.executable]
-        command, *arguments = [*python, "-m", "holdfast", "proxy", "-p", str(self.home / "lab.yaml")]
+        command = [*python, "-m", "holdfast", "proxy", "-p", str(self.home / "lab.yaml"), *words]
         server = StdioServerParameters(
-            command=command, args=[*arguments, *words], env=self.environment, cwd=self.folder
+            command=command[0], args=command[1:], env=self.environment, cwd=self.folder
         )
         info = mcp_types.Implementation(name="desk", version="1")
         async with Client(stdio_client(server), mode=protocol, client_info=info, **callbacks) as client:

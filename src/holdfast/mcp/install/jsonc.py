@@ -12,7 +12,7 @@ Step = str | int
 """A key of an object or an index of a list."""
 
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
@@ -35,8 +35,8 @@ class JsoncDocument:
     def __init__(self, text: str) -> None:
         """Raises ValueError if the text is not a JSON object. An empty text is an empty object."""
         self.text = text
-        self._bare = _COMMENT.sub(_blank, text)
-        self._plain = _LAST_COMMA.sub(_blank, self._bare)
+        self._uncommented = _COMMENT.sub(_blank, text)
+        self._plain = _TRAILING_COMMA.sub(_blank, self._uncommented)
         self.value: dict[str, Any] = json.loads(self._plain) if self._plain.strip() else {}
         if not isinstance(self.value, dict):
             raise ValueError("it is not a JSON object")
@@ -83,22 +83,22 @@ class JsoncDocument:
         """Remove the member at a path, and every container that becomes empty."""
         if not self._plain.strip():
             return self
-        *way, last = path
+        *parents, last = path
         start: int | None = self._root()
-        for step in way:
+        for step in parents:
             found = self._member(start, step) if start is not None else None
             start = found.value if found is not None else None
         if start is None or self._member(start, last) is None:
             return self
-        left = self._without_member(start, last)
-        if left.get(*way) or left._has_comments(way):
-            return left
-        return left.without(*way) if way else JsoncDocument("")
+        remaining = self._without_member(start, last)
+        if remaining.get(*parents) or remaining._has_comments(parents):
+            return remaining
+        return remaining.without(*parents) if parents else JsoncDocument("")
 
     def _without_member(self, start: int, step: Step) -> "JsoncDocument":
         members, _ = self._members(start)
-        place = max(index for index, each in enumerate(members) if each.step == step)
-        member, before = members[place], members[place - 1] if place else None
+        index = max(number for number, each in enumerate(members) if each.step == step)
+        member, before = members[index], members[index - 1] if index else None
         begin = len(self.text[: member.begin].rstrip())
         if member.comma is not None:
             return JsoncDocument(self.text[:begin] + self.text[member.comma + 1 :])
@@ -112,20 +112,20 @@ class JsoncDocument:
         key = f"{json.dumps(step, ensure_ascii=False)}: " if isinstance(step, str) else ""
         if not members:
             outer = self._indent(start)
-            inner = outer + self._unit()
+            inner = outer + self._indent_unit()
             head = self.text[:closing].rstrip()
             piece = f"{self._newline}{inner}{key}{self._render(value, inner)}{self._newline}{outer}"
             return JsoncDocument(head + piece + self.text[closing:])
         last = members[-1]
         line = self.text.rfind("\n", 0, last.begin) + 1
         lead = self.text[line : last.begin]
-        is_on_its_line = line > start and not lead.strip()
-        piece = f"{self._newline}{lead}" if is_on_its_line else " "
-        piece += key + self._render(value, lead if is_on_its_line else None)
+        has_own_line = line > start and not lead.strip()
+        piece = f"{self._newline}{lead}" if has_own_line else " "
+        piece += key + self._render(value, lead if has_own_line else None)
         if last.comma is not None:
-            at = self._line_end(last.comma + 1, closing) if is_on_its_line else last.comma + 1
+            at = self._line_end(last.comma + 1, closing) if has_own_line else last.comma + 1
             return JsoncDocument(f"{self.text[:at]}{piece},{self.text[at:]}")
-        at = self._line_end(last.end, closing) if is_on_its_line else last.end
+        at = self._line_end(last.end, closing) if has_own_line else last.end
         return JsoncDocument(f"{self.text[: last.end]},{self.text[last.end : at]}{piece}{self.text[at:]}")
 
     def _members(self, start: int) -> tuple[list[_Member], int]:
@@ -139,8 +139,8 @@ class JsoncDocument:
                 step, at = _DECODER.raw_decode(self._plain, at)
                 at = _skip(self._plain, _skip(self._plain, at) + 1)
             end = _DECODER.raw_decode(self._plain, at)[1]
-            after = _skip(self._bare, end)
-            comma = after if self._bare[after] == "," else None
+            after = _skip(self._uncommented, end)
+            comma = after if self._uncommented[after] == "," else None
             members.append(_Member(step, begin, at, end, comma))
             at = _skip(self._plain, end if comma is None else comma + 1)
         return members, at
@@ -166,14 +166,14 @@ class JsoncDocument:
 
     def _line_end(self, at: int, closing: int) -> int:
         """The end of the line, so that a comment after a member stays after it."""
-        end = self._bare.find("\n", at, closing)
+        end = self._uncommented.find("\n", at, closing)
         return len(self.text[:end].rstrip("\r")) if end >= 0 else at
 
     def _indent(self, at: int) -> str:
         line = self.text[self.text.rfind("\n", 0, at) + 1 : at]
         return line[: len(line) - len(line.lstrip())]
 
-    def _unit(self) -> str:
+    def _indent_unit(self) -> str:
         found = re.search(r'\n([ \t]+)"', self._plain)
         return found[1] if found else "  "
 
@@ -185,7 +185,7 @@ class JsoncDocument:
         """A value in the layout of this document; on one line if there is no indent."""
         if indent is None:
             return json.dumps(value, ensure_ascii=False)
-        lines = json.dumps(value, ensure_ascii=False, indent=self._unit()).split("\n")
+        lines = json.dumps(value, ensure_ascii=False, indent=self._indent_unit()).split("\n")
         return f"{self._newline}{indent}".join(lines)
 
 
