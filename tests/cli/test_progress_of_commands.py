@@ -79,11 +79,11 @@ def test_a_server_that_takes_its_time_is_waited_for_in_sight(tmp_path: Path, ver
         go.unlink()
     words = adding(tmp_path, LONG) if verb == "add" else [verb, "late"]
     with terminal("mcp", *words, home=tmp_path) as typist:
-        assert typist.wait_for("starts late"), typist.seen
+        assert typist.wait_for("starting late"), typist.seen
         go.touch()
         assert typist.end() == (1 if verb == "doctor" else 0), typist.seen
     assert DRAWN.search(typist.seen)
-    assert "starts late" not in typist.seen.rsplit("\r\x1b[K", 1)[1]
+    assert "starting late" not in typist.seen.rsplit("\r\x1b[K", 1)[1]
 
 
 def test_a_session_whose_server_takes_its_time_is_opened_in_sight(tmp_path: Path) -> None:

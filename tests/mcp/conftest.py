@@ -1,35 +1,35 @@
-"""What the tests of MCP share: real servers, each in its own process."""
+"""Shared fixtures of the MCP tests. Every server runs in its own process."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.mcp.bench import Bench, Opener
-from tests.mcp.place import Place
+from tests.mcp.project import Project
+from tests.mcp.toolset_harness import OpenToolset, ToolsetHarness
 
 from holdfast.mcp import McpToolset, Pins, ServerSpec
 
 
 @pytest.fixture
-async def opened(tmp_path: Path) -> AsyncIterator[Opener]:
-    """Opens toolsets that are closed when the test is over."""
+async def open_toolset(tmp_path: Path) -> AsyncIterator[OpenToolset]:
+    """Opens toolsets that are closed after the test."""
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    benches: list[Bench] = []
+    harnesses: list[ToolsetHarness] = []
 
-    def open_one(spec: ServerSpec, **options: Any) -> Bench:
+    def open_one(spec: ServerSpec, **options: Any) -> ToolsetHarness:
         given: dict[str, Any] = {"workspace": workspace, "pins": Pins()} | options
-        bench = Bench(McpToolset(spec, **given))
-        benches.append(bench)
-        return bench
+        harness = ToolsetHarness(McpToolset(spec, **given))
+        harnesses.append(harness)
+        return harness
 
     yield open_one
-    for bench in benches:
-        await bench.toolset.close()
+    for harness in harnesses:
+        await harness.toolset.close()
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    """A home and a folder of this test's own."""
-    return Place(tmp_path)
+def project(tmp_path: Path) -> Project:
+    """A data directory and a project folder for one test."""
+    return Project(tmp_path)

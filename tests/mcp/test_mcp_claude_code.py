@@ -1,19 +1,20 @@
-"""The real Claude Code, installed by `holdfast install claude`: what its tools may do is what the gate says.
+"""The real Claude Code, configured by `holdfast install claude`: its tools do what the gate allows.
 
-Its model is a stand-in on this machine that uses the tools it is told to use.
+Its model is a stub on this machine that uses the tools named in the prompt. The hooks and the proxy run as forks.
 """
 
 import asyncio
 import json
-import os
 import re
+import shlex
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.mcp.bench import SERVERS
+from tests.mcp.project import Project
+from tests.support.fork_server import forked_python
 from tests.support.provider_stub import StubServer
 from tests.teams.installed import claude_program
 
@@ -24,59 +25,65 @@ POLICY = """\
 policy: lab
 rules:
   - {name: inside, allow: "*", roles: [read-path], inside: true}
-  - {name: sums, allow: friendly.add}
   - {name: says, escalate: friendly.echo, because: it echoes}
   - {name: shell, allow: claude.Bash, arguments: {command: {one_of: ["touch allowed"]}}}
 """
 
 
 def respond(body: JsonObject) -> Reply:
-    """Use the tool that the prompt names; then tell what came of it."""
+    """Use the tools that the prompt names, one after the other; then repeat their results."""
     messages: Any = body["messages"]
-    content = next(each["content"] for each in reversed(messages) if each["role"] == "user")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    for block in blocks:
-        if block["type"] == "tool_result":
-            return _say(f"tool said: {json.dumps(block['content'])}")
+    blocks = [
+        block
+        for message in messages
+        if message["role"] == "user"
+        for block in (
+            [{"type": "text", "text": message["content"]}]
+            if isinstance(message["content"], str)
+            else message["content"]
+        )
+    ]
+    results = [block["content"] for block in blocks if block["type"] == "tool_result"]
     text = "\n".join(block["text"] for block in blocks if block["type"] == "text")
-    wanted = re.search(r"^use (\S+) (\{.*\})$", text, re.M)
-    if wanted is None:
-        return _say("well")
-    call = ToolCallPart(id="toolu_1", tool=wanted[1], arguments=json.loads(wanted[2]))
+    wanted = re.findall(r"^use (\S+) (\{.*\})$", text, re.M)
+    if len(results) >= len(wanted):
+        return _text(f"results: {json.dumps(results)}")
+    tool, arguments = wanted[len(results)]
+    call = ToolCallPart(id=f"toolu_{len(results)}", tool=tool, arguments=json.loads(arguments))
     return Reply(message=ModelMessage(parts=(call,)), usage=Usage(), finish="tool-calls")
 
 
-def _say(text: str) -> Reply:
+def _text(text: str) -> Reply:
     return Reply(message=ModelMessage(parts=(TextPart(text=text),)), usage=Usage(), finish="stop")
 
 
-class Desk:
-    """A project of a person who uses Claude Code."""
+class ClaudeProject(Project):
+    """A project whose owner uses Claude Code."""
 
     def __init__(self, root: Path, stub: StubServer) -> None:
-        self.folder, self.home = root / "work", root / "home"
-        self.folder.mkdir()
-        self.home.mkdir(mode=0o700)
-        friendly = {"command": sys.executable, "args": [str(SERVERS / "friendly.py")]}
-        (self.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": {"friendly": friendly}}))
-        echo = {"toolName": "echo", "args": {"text": ["none"]}}
-        add = {"toolName": "add", "args": {"a": ["none"], "b": ["none"]}}
-        roles = {"servers": {"friendly": {"tools": [echo, add]}}}
-        (self.home / "tool-annotations.json").write_text(json.dumps(roles))
+        super().__init__(root)
+        self.configure_friendly()
         self.policy = self.home / "lab.yaml"
         self.policy.write_text(POLICY)
-        self.environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(root),
-            "HOLDFAST_HOME": str(self.home),
+        self.program = root / "holdfast"
+        self.program.write_text(f'#!/bin/sh\nexec {shlex.join(forked_python("-m", "holdfast"))} "$@"\n')
+        self.program.chmod(0o755)
+        self.environment |= {
             "ANTHROPIC_BASE_URL": stub.url,
             "ANTHROPIC_API_KEY": "stub-key",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "IS_SANDBOX": "1",
         }
 
-    async def run(self, *command: str) -> str:
-        """What a program said, run in the project to its end."""
+    async def install(self) -> None:
+        """Run `holdfast install claude`, as if our forked program were the installed one."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", [str(self.program)])
+            installed = await asyncio.to_thread(self.run, "install", "claude", "-p", str(self.policy))
+        assert installed.returncode == 0
+
+    async def output_of(self, *command: str) -> str:
+        """The output of a program that runs in the project."""
         process = await asyncio.create_subprocess_exec(
             *command,
             cwd=self.folder,
@@ -85,85 +92,84 @@ class Desk:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        said, _ = await process.communicate()
-        return said.decode()
+        output, _ = await process.communicate()
+        return output.decode()
 
-    async def holdfast(self, *words: str) -> str:
-        """One of our own commands."""
-        return await self.run(sys.executable, "-m", "holdfast", *words)
-
-    async def claude(self, tool: str, arguments: JsonObject, *words: str) -> str:
-        """Claude Code, asked without a terminal to use a tool."""
-        prompt = f"use {tool} {json.dumps(arguments)}"
-        return await self.run(claude_program(), "-p", prompt, *words)
-
-    async def operations(self) -> list[tuple[str, str]]:
-        """What the newest session's record says of its calls."""
-        audit = json.loads(await self.holdfast("audit", "--json"))
-        return [(entry["operation"], entry["decision"]["verdict"]) for entry in audit]
+    async def claude(self, *uses: tuple[str, JsonObject], options: tuple[str, ...] = ()) -> str:
+        """Run Claude Code without a terminal and have it use these tools."""
+        prompt = "\n".join(f"use {tool} {json.dumps(arguments)}" for tool, arguments in uses)
+        return await self.output_of(claude_program(), "-p", prompt, *options)
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    claude_program()  # skipped before anything is opened
+async def claude_project(tmp_path: Path) -> AsyncIterator[ClaudeProject]:
+    claude_program()  # skips the test before anything is opened
     async with StubServer(respond) as stub:
-        yield Desk(tmp_path, stub)
+        yield ClaudeProject(tmp_path, stub)
 
 
-async def test_its_own_tools_do_what_the_gate_allows_and_nothing_else(desk: Desk) -> None:
-    await desk.holdfast("install", "claude", "-p", str(desk.policy))
-    (desk.folder / "a.txt").write_text("hello")
-    everything = ("--allowedTools", "Read,Write")  # its own rules allow it; the hook has the last word
-    inside = await desk.claude("Read", {"file_path": str(desk.folder / "a.txt")}, *everything)
-    assert "hello" in inside
-    outside = desk.home.parent / "outside.txt"
-    refused = await desk.claude("Write", {"file_path": str(outside), "content": "x"}, *everything)
-    assert "no rule" in refused or "default" in refused
+async def test_its_own_tools_do_what_the_gate_allows_and_nothing_else(claude_project: ClaudeProject) -> None:
+    await claude_project.install()
+    (claude_project.folder / "a.txt").write_text("hello")
+    outside = claude_project.home.parent / "outside.txt"
+    output = await claude_project.claude(
+        ("Read", {"file_path": str(claude_project.folder / "a.txt")}),
+        ("Write", {"file_path": str(outside), "content": "x"}),
+        options=("--allowedTools", "Read,Write"),  # its own rules allow both; the hook decides
+    )
+    assert "hello" in output
+    assert "no rule" in output or "default" in output
     assert not outside.exists()
-    assert await desk.operations() == [("claude.Write", "deny")]
-    history = await desk.holdfast("show")
-    assert "use Write" in history  # what the person asked for is the turn
+    audit = json.loads(await claude_project.output_of(str(claude_project.program), "audit", "--json"))
+    assert [(entry["operation"], entry["decision"]["verdict"]) for entry in audit] == [
+        ("claude.Read", "allow"),
+        ("claude.Write", "deny"),
+    ]
+    assert "use Write" in await claude_project.output_of(str(claude_project.program), "show")
 
 
-async def test_a_hook_that_is_gone_blocks_its_tools(desk: Desk) -> None:
-    await desk.holdfast("install", "claude", "-p", str(desk.policy))
-    settings = desk.folder / ".claude" / "settings.json"
-    settings.write_text(settings.read_text().replace(sys.executable, "/nowhere/python"))
-    (desk.folder / "a.txt").write_text("hello")
-    said = await desk.claude("Read", {"file_path": str(desk.folder / "a.txt")}, "--allowedTools", "Read")
-    assert "hello" not in said
+async def test_a_missing_hook_program_blocks_its_tools(claude_project: ClaudeProject) -> None:
+    await claude_project.install()
+    claude_project.program.unlink()
+    (claude_project.folder / "a.txt").write_text("hello")
+    output = await claude_project.claude(
+        ("Read", {"file_path": str(claude_project.folder / "a.txt")}), options=("--allowedTools", "Read")
+    )
+    assert "hello" not in output
 
 
-async def test_its_configuration_is_accepted_and_taken_out_again(desk: Desk) -> None:
-    await desk.holdfast("install", "claude")
-    assert "holdfast" in await desk.run(claude_program(), "mcp", "list")
-    await desk.holdfast("install", "claude", "--remove")
-    assert "No MCP servers" in await desk.run(claude_program(), "mcp", "list")
-    assert not [path for path in (".mcp.json", ".claude") if (desk.folder / path).exists()]
+async def test_it_accepts_the_configuration_and_its_removal(claude_project: ClaudeProject) -> None:
+    holdfast = (sys.executable, "-m", "holdfast")
+    await claude_project.output_of(*holdfast, "install", "claude")
+    assert "holdfast" in await claude_project.output_of(claude_program(), "mcp", "list")
+    await claude_project.output_of(*holdfast, "install", "claude", "--remove")
+    assert "No MCP servers" in await claude_project.output_of(claude_program(), "mcp", "list")
+    assert not [path for path in (".mcp.json", ".claude") if (claude_project.folder / path).exists()]
 
 
-async def test_servers_are_reached_through_the_proxy_and_approved_from_another_terminal(desk: Desk) -> None:
-    await desk.holdfast("install", "claude", "-p", str(desk.policy))
-    config = ("--mcp-config", str(desk.folder / ".mcp.json"))
-    allowed = ("--allowedTools", "mcp__holdfast__friendly__add,mcp__holdfast__friendly__echo")
-    tool, given = "mcp__holdfast__friendly__echo", "hello from afar"
-    asking = asyncio.create_task(desk.claude(tool, {"text": given}, *config, *allowed))
-    escalations = desk.home / "sessions"
-    while not list(escalations.glob("*/escalations/request-*.json")):
-        assert not asking.done(), asking.result()
+async def test_it_reaches_servers_through_the_proxy_and_another_terminal_approves(
+    claude_project: ClaudeProject,
+) -> None:
+    await claude_project.install()
+    tool, text = "mcp__holdfast__friendly__echo", "hello from the proxy"
+    options = ("--mcp-config", str(claude_project.folder / ".mcp.json"), "--allowedTools", tool)
+    claude = asyncio.create_task(claude_project.claude((tool, {"text": text}), options=options))
+    while not claude_project.escalations():
+        assert not claude.done(), claude.result()
         await asyncio.sleep(0.05)
-    assert "friendly.echo" in await desk.holdfast("approve")
-    assert given in await asking
+    assert "friendly.echo" in await claude_project.output_of(str(claude_project.program), "approve")
+    assert text in await claude
 
 
-async def test_its_permission_prompt_is_answered_by_the_gate(desk: Desk) -> None:
-    proxy = ["-m", "holdfast", "proxy", "--permission-prompt", "-p", str(desk.policy)]
-    servers = {"mcpServers": {"holdfast": {"command": sys.executable, "args": proxy}}}
-    prompting = (
+async def test_the_gate_answers_its_permission_prompt(claude_project: ClaudeProject) -> None:
+    arguments = ["proxy", "--permission-prompt", "-p", str(claude_project.policy)]
+    servers = {"mcpServers": {"holdfast": {"command": str(claude_project.program), "args": arguments}}}
+    options = (
         *("--mcp-config", json.dumps(servers)),
         *("--permission-prompt-tool", "mcp__holdfast__permission_prompt"),
     )
-    await desk.claude("Bash", {"command": "touch allowed"}, *prompting)
-    await desk.claude("Bash", {"command": "touch refused"}, *prompting)
-    assert (desk.folder / "allowed").exists()
-    assert not (desk.folder / "refused").exists()
+    await claude_project.claude(
+        ("Bash", {"command": "touch allowed"}), ("Bash", {"command": "touch refused"}), options=options
+    )
+    assert (claude_project.folder / "allowed").exists()
+    assert not (claude_project.folder / "refused").exists()

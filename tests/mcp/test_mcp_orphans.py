@@ -1,14 +1,16 @@
-"""When our process is killed, nothing that it started lives on."""
+"""No server outlives our process, however the process ends."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.mcp.bench import SERVERS
+from tests.mcp.toolset_harness import SERVERS
+from tests.support.fork_server import forked_python
 
 HOST = """
 import asyncio, sys
@@ -36,9 +38,10 @@ asyncio.run(main())
 KINDS = ("plain", "stubborn", "forking", "daemon")
 
 
-def _start(folder: Path) -> tuple["subprocess.Popen[str]", list[int]]:
+def _start(python: Sequence[str], folder: Path) -> tuple["subprocess.Popen[str]", list[int]]:
+    (folder / "host.py").write_text(HOST)
     host = subprocess.Popen(
-        [sys.executable, "-c", HOST, str(SERVERS / "clinging.py"), str(folder), *KINDS],
+        [*python, str(folder / "host.py"), str(SERVERS / "hard_to_stop.py"), str(folder), *KINDS],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -59,7 +62,7 @@ def _is_alive(pid: int) -> bool:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_after_kill_9_every_server_is_gone_within_two_seconds(tmp_path: Path) -> None:
-    host, pids = _start(tmp_path)
+    host, pids = _start([sys.executable], tmp_path)
     assert all(map(_is_alive, pids))
     os.kill(host.pid, signal.SIGKILL)
     killed_at = time.monotonic()
@@ -70,8 +73,8 @@ def test_after_kill_9_every_server_is_gone_within_two_seconds(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_closing_ends_servers_that_do_not_want_to(tmp_path: Path) -> None:
-    host, pids = _start(tmp_path)
+def test_closing_stops_servers_that_ignore_signals_or_fork(tmp_path: Path) -> None:
+    host, pids = _start(forked_python(), tmp_path)
     assert host.stdin is not None
     assert host.stdout is not None
     host.stdin.write("close\n")

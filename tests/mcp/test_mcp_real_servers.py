@@ -1,4 +1,4 @@
-"""Servers that people run: the official filesystem, git, time and fetch servers, behind our toolset."""
+"""The official filesystem, git, time and fetch servers, behind our toolset."""
 
 import subprocess
 import threading
@@ -6,16 +6,16 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from tests.mcp.bench import Opener
 from tests.mcp.installed import filesystem_server, python_server
+from tests.mcp.toolset_harness import OpenToolset
 
 from holdfast.core import Location
 from holdfast.core.errors import PathRefused, ToolFailed
 from holdfast.mcp import ServerSpec, ServerStarted
 
 
-class Here:
-    """Paths of a workspace, resolved as the world does; only as much of it as a server needs to be tested."""
+class WorkspacePaths:
+    """A minimal resolver for the paths of a workspace."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -27,42 +27,36 @@ class Here:
         return Location(given=given, real=str(self._root / inside), inside=inside)
 
 
-async def test_files_are_read_and_written_through_the_filesystem_server(
-    opened: Opener, tmp_path: Path
+async def test_the_filesystem_server_reads_and_writes_inside_the_workspace_only(
+    open_toolset: OpenToolset, tmp_path: Path
 ) -> None:
     workspace = tmp_path / "workspace"
     spec = ServerSpec(name="filesystem", command=filesystem_server(), args=(str(workspace),))
-    files = opened(spec, paths=Here(workspace))
+    files = open_toolset(spec, paths=WorkspacePaths(workspace))
     await files.call("write_file", path="/workspace/note.txt", content="buy milk")
     assert (workspace / "note.txt").read_text() == "buy milk"
     assert await files.call("read_text_file", path="note.txt") == {"content": "buy milk"}
     assert all(tool.roles is not None for tool in files.toolset.tools())
-    assert isinstance(files.news[0], ServerStarted)
-    assert files.news[0].protocol == "2025-11-25"
-
-
-async def test_a_path_that_leads_outside_does_not_reach_the_server(opened: Opener, tmp_path: Path) -> None:
-    workspace = tmp_path / "workspace"
-    spec = ServerSpec(name="filesystem", command=filesystem_server(), args=(str(workspace),))
-    files = opened(spec, paths=Here(workspace))
+    assert isinstance(files.notifications[0], ServerStarted)
+    assert files.notifications[0].protocol == "2025-11-25"
     with pytest.raises(PathRefused):
         await files.call("read_multiple_files", paths=["a.txt", "../../etc/passwd"])
 
 
-async def test_the_git_server_commits(opened: Opener, tmp_path: Path) -> None:
+async def test_the_git_server_commits(open_toolset: OpenToolset, tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     _make_repository(workspace)
-    git = opened(ServerSpec(name="git", command=python_server("mcp-server-git")))
+    git = open_toolset(ServerSpec(name="git", command=python_server("mcp-server-git")))
     await git.call("git_add", repo_path=str(workspace), files=["a.txt"])
     await git.call("git_commit", repo_path=str(workspace), message="first")
     assert "first" in str(await git.call("git_log", repo_path=str(workspace)))
     assert all(tool.roles is not None for tool in git.toolset.tools())
-    assert isinstance(git.news[0], ServerStarted)
-    assert git.news[0].protocol == "2026-07-28"
+    assert isinstance(git.notifications[0], ServerStarted)
+    assert git.notifications[0].protocol == "2026-07-28"
 
 
-async def test_the_time_server_tells_the_time(opened: Opener) -> None:
-    time = opened(ServerSpec(name="clock", command=python_server("mcp-server-time")))
+async def test_the_time_server_tells_the_time(open_toolset: OpenToolset) -> None:
+    time = open_toolset(ServerSpec(name="clock", command=python_server("mcp-server-time")))
     converted = await time.call(
         "convert_time", source_timezone="UTC", time="12:00", target_timezone="Asia/Tokyo"
     )
@@ -72,12 +66,12 @@ async def test_the_time_server_tells_the_time(opened: Opener) -> None:
         await time.call("get_current_time", timezone="Middle/Earth")
 
 
-async def test_the_fetch_server_fetches_from_loopback(opened: Opener) -> None:
+async def test_the_fetch_server_fetches_from_loopback(open_toolset: OpenToolset) -> None:
     with HTTPServer(("127.0.0.1", 0), _Page) as page:
         serving = threading.Thread(target=page.serve_forever, kwargs={"poll_interval": 0.01})
         serving.start()
         try:
-            fetch = opened(
+            fetch = open_toolset(
                 ServerSpec(
                     name="fetch",
                     command=python_server("mcp-server-fetch"),

@@ -1,4 +1,4 @@
-"""A long day of the proxy: servers that die, clients that leave in the middle, and nothing that piles up."""
+"""A long run of the proxy: servers exit, clients disconnect during calls, and nothing leaks."""
 
 import asyncio
 import gc
@@ -9,30 +9,34 @@ from pathlib import Path
 import mcp_types
 import pytest
 from mcp.client.client import Client
-from tests.mcp.bench import Opener, spec_for
-from tests.mcp.keeping import keeper_for
+from tests.mcp.gate_client import open_gate_client
+from tests.mcp.toolset_harness import OpenToolset, spec_for
 
 from holdfast.core import FakeClock
-from holdfast.mcp import Proxy, present_wholly
+from holdfast.mcp import Proxy, format_for_client
 
 ROUNDS = 40
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-async def test_servers_that_die_and_clients_that_leave_pile_nothing_up(
-    opened: Opener, tmp_path: Path
+async def test_exiting_servers_and_disconnecting_clients_leak_nothing(
+    open_toolset: OpenToolset, tmp_path: Path
 ) -> None:
-    clock, chance = FakeClock(), random.Random(8)
-    friendly = opened(spec_for("friendly"), present=present_wholly, has_extras=True, clock=clock)
-    talkative = opened(spec_for("talkative"), present=present_wholly, has_extras=True, clock=clock)
-    toolsets = [friendly.toolset, talkative.toolset]
-    keeper = await keeper_for(toolsets, {})
-    front = Proxy(keeper, servers=toolsets).front().server
+    clock, random_choices = FakeClock(), random.Random(8)
+    friendly = open_toolset(
+        spec_for("friendly"), format_result=format_for_client, has_extras=True, clock=clock
+    )
+    notifying = open_toolset(
+        spec_for("notifying"), format_result=format_for_client, has_extras=True, clock=clock
+    )
+    toolsets = [friendly.toolset, notifying.toolset]
+    gate = await open_gate_client(toolsets, {})
+    server = Proxy(gate, servers=toolsets).create_server().server
     sizes: list[tuple[int, int]] = []
     for number in range(ROUNDS):
-        era = chance.choice(["legacy", "2026-07-28"])
-        async with Client(front, mode=era) as client:
+        protocol = random_choices.choice(["legacy", "2026-07-28"])
+        async with Client(server, mode=protocol) as client:
             await client.list_tools()
             for each in range(10):
                 called = await client.call_tool("friendly__echo", {"text": f"{number}.{each}"})
@@ -45,7 +49,7 @@ async def test_servers_that_die_and_clients_that_leave_pile_nothing_up(
             await client.list_resources()
             leaving.cancel()
             await asyncio.gather(leaving, return_exceptions=True)
-            if chance.random() < 0.5:
+            if random_choices.random() < 0.5:
                 assert (await client.call_tool("friendly__die", {"code": 1})).is_error
                 clock.advance(120)
         gc.collect()

@@ -1,11 +1,11 @@
-"""Both ends of the Model Context Protocol: servers as toolsets, and the proxy for other agents.
+"""The Model Context Protocol (MCP): servers as toolsets, and the proxy that serves other agents.
 
-Importing this package loads no protocol library; that happens when the first server is started.
+Importing this package does not load the MCP library. That happens when the first server starts.
 """
 
 from holdfast.mcp.bearer import bearer_token
-from holdfast.mcp.client.results import present_wholly
-from holdfast.mcp.client.tool_definitions import Definition, Refusal
+from holdfast.mcp.client.results import format_for_client
+from holdfast.mcp.client.tool_definitions import RefusedTool, ToolDefinition
 from holdfast.mcp.client.toolset import McpToolset, health_problems, start_servers
 from holdfast.mcp.config.environment import secrets_of
 from holdfast.mcp.config.files import McpFiles
@@ -26,14 +26,12 @@ from holdfast.mcp.install.agents import FileChange, Installation, plan
 from holdfast.mcp.proxy.proxy import Proxy, serve_over_stdio
 from holdfast.mcp.trust.argument_roles import Annotations, ToolRoles, kind_of, known_roles
 from holdfast.mcp.trust.pins import Comparison, PinnedServer, Pins
-from holdfast.mcp.trust.suggest_roles import RoleSuggestion, ask_model, propose_roles
-from holdfast.process.supervised import SupervisedProcess
+from holdfast.mcp.trust.suggest_roles import RoleSuggestion, refine_with_model, suggest_roles
 
 __all__ = [
     "UNJUDGED_TOOLS",
     "Annotations",
     "Comparison",
-    "Definition",
     "ExternalTools",
     "FileChange",
     "GateClient",
@@ -46,27 +44,27 @@ __all__ = [
     "Pins",
     "Progressed",
     "Proxy",
-    "Refusal",
+    "RefusedTool",
     "ResourceChanged",
     "RoleSuggestion",
     "ServerFailed",
     "ServerNotification",
     "ServerSpec",
     "ServerStarted",
-    "SupervisedProcess",
+    "ToolDefinition",
     "ToolRoles",
     "ToolsPendingReview",
-    "ask_model",
     "bearer_token",
+    "format_for_client",
     "health_problems",
     "kind_of",
     "known_roles",
     "load_servers",
     "plan",
-    "present_wholly",
-    "propose_roles",
+    "refine_with_model",
     "secrets_of",
     "serve_over_stdio",
     "start_servers",
+    "suggest_roles",
     "with_default_path",
 ]

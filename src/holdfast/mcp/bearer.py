@@ -1,9 +1,9 @@
-"""The bearer token of an HTTP request: what its `Authorization` header carries, whoever it stands for."""
+"""The bearer token in the `Authorization` header of an HTTP request."""
 
 _SCHEME = "bearer"
 
 
 def bearer_token(header: str) -> str | None:
-    """The token; None where the header carries none. The word before it may be in any case, as RFC 9110 has it."""
+    """The token, or None if the header has none. The scheme is case-insensitive, as RFC 9110 requires."""
     scheme, _, token = header.partition(" ")
     return token.strip() or None if scheme.lower() == _SCHEME else None

@@ -1,6 +1,6 @@
-"""What the two ends promise. News comes from servers; the keeper is what the proxy asks in place of a server.
+"""The contracts of both MCP sides: the notifications of servers, and the gate as the proxy sees it.
 
-The proxy stands on the floor of the guests: it is handed the gate as a `GateClient` and cannot reach a server without it.
+The proxy is in a lower layer than the gate. It is given the gate as a `GateClient` and has no other way to a server.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,16 @@ from holdfast.core import (
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LOG_LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
-"""From the least important to the most."""
+"""In ascending order of severity."""
+
+
+def is_legacy(protocol_version: str) -> bool:
+    """Whether a protocol version predates 2026-07-28, which replaced unsolicited notifications by streams."""
+    return protocol_version < "2026"
 
 
 class ServerStarted(Value, tag_field="news", tag="started"):
-    """A server answers; `seconds` is how long that took."""
+    """A server answers. `seconds` is the time it took to start."""
 
     server: str
     tools: int
@@ -34,14 +39,14 @@ class ServerStarted(Value, tag_field="news", tag="started"):
 
 
 class ServerFailed(Value, tag_field="news", tag="failed"):
-    """A server did not start, or ended unasked."""
+    """A server did not start, or ended on its own."""
 
     server: str
     reason: str
 
 
 class ToolsPendingReview(Value, tag_field="news", tag="held"):
-    """Tools that differ from what the person has seen; they cannot be called until then."""
+    """A server's tools differ from the accepted ones. They cannot be called until a person reviews them."""
 
     server: str
     changed: tuple[str, ...] = ()
@@ -50,7 +55,7 @@ class ToolsPendingReview(Value, tag_field="news", tag="held"):
 
 
 class Progressed(Value, tag_field="news", tag="progressed"):
-    """A call is this far."""
+    """A call reports progress."""
 
     call: CallId
     progress: float
@@ -59,21 +64,21 @@ class Progressed(Value, tag_field="news", tag="progressed"):
 
 
 class ListChanged(Value, tag_field="news", tag="list-changed"):
-    """A server says that its offer changed."""
+    """A server announces that one of its lists changed."""
 
     server: str
     what: Literal["tools", "resources", "prompts"]
 
 
 class ResourceChanged(Value, tag_field="news", tag="resource-changed"):
-    """A server says that a resource changed."""
+    """A server announces that a resource changed."""
 
     server: str
     uri: str
 
 
 class Logged(Value, tag_field="news", tag="logged"):
-    """A server says something to whoever reads its log."""
+    """A server sends a log message."""
 
     server: str
     level: LogLevel
@@ -85,14 +90,14 @@ ServerNotification = (
     ServerStarted | ServerFailed | ToolsPendingReview | Progressed | ListChanged | ResourceChanged | Logged
 )
 Listener = Callable[[ServerNotification], None]
-"""Told the news as it comes. It must not raise and must not wait."""
+"""Receives each notification as it arrives. It must not raise and must not block."""
 
 
 class GateClient(Protocol):
     """The gate as the proxy sees it."""
 
     def tools(self) -> tuple[Tool, ...]:
-        """What a client may be shown."""
+        """The tools that a client may see."""
         ...
 
     async def next_call(self) -> CallId:
@@ -100,19 +105,19 @@ class GateClient(Protocol):
         ...
 
     async def submit(self, call: Call) -> Answer:
-        """Judge and carry out a call. Asked again with a call that waited, it goes on with it."""
+        """Judge and execute a call. Submitting a parked call again resumes it."""
         ...
 
     async def wait(self, escalation: EscalationId) -> None:
-        """Return when the escalation is settled: answered, expired, or cancelled."""
+        """Return when the escalation is answered, expired or cancelled."""
         ...
 
     def escalation(self, escalation: EscalationId) -> Escalation | None:
-        """What waits under this id; None where it is settled."""
+        """The open escalation with this id; None if it is settled."""
         ...
 
     async def resolve(
         self, escalation: EscalationId, response: Response, *, principal: Principal, transport: str
     ) -> None:
-        """Record an answer. Raises EscalationUnknown where another came first."""
+        """Record an answer. Raises EscalationUnknown if another answer came first."""
         ...

@@ -1,6 +1,6 @@
-"""Foreign tools: what another agent carries out by itself, once the gate has said yes.
+"""External tools: the built-in tools of another agent, which that agent runs itself after the gate allows the call.
 
-The gate judges and records such a call like any other; performing it is telling the agent to go ahead.
+The gate judges and records such a call like any other. Executing it means telling the agent to proceed.
 """
 
 from holdfast.core import Call, JsonObject, Performed, Tool
@@ -20,7 +20,7 @@ UNJUDGED_TOOLS = frozenset(
         "TodoWrite",
     ]
 )
-"""Tools of Claude Code that change nothing but its own notes; there is nothing to judge."""
+"""Tools of Claude Code that affect only its own state, so there is nothing to judge."""
 
 
 class ExternalTools:
@@ -44,14 +44,14 @@ class ExternalTools:
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         if is_staged:
             raise ToolFailed(
-                f"{call.operation} is carried out by the agent itself and cannot be staged",
-                hint="let the policy allow, deny or escalate it",
+                f"{call.operation} runs in the agent itself and cannot be staged",
+                hint="change the policy to allow, deny or escalate it",
             )
         return Performed(result={"performer": call.operation.partition(".")[0]})
 
 
 def with_default_path(tool: Tool | None, arguments: JsonObject, folder: str) -> JsonObject:
-    """The arguments with what the agent takes for granted written out: no path means the folder it works in."""
+    """The arguments with the agent's default made explicit: without `path`, the tool uses its working folder."""
     if tool is None or "path" not in (tool.roles or {}):
         return arguments
     given: JsonObject = {"path": folder}

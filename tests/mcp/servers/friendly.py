@@ -1,4 +1,4 @@
-"""A small honest server: text, numbers, pictures, errors, progress, roots, its environment, and a way to die."""
+"""A well-behaved server: text, numbers, images, errors, progress, its environment, and a way to exit."""
 
 import asyncio
 import base64
@@ -21,13 +21,13 @@ def add(a: int, b: int) -> int:
 
 @server.tool(structured_output=False)
 def echo(text: str) -> str:
-    """Say it again."""
+    """Return the text."""
     return text
 
 
 @server.tool(structured_output=False)
 def picture() -> list[mcp_types.ContentBlock]:
-    """A picture with a caption."""
+    """An image with a caption."""
     data = base64.b64encode(b"\x89PNG").decode()
     return [
         mcp_types.TextContent(type="text", text="a dot"),
@@ -43,7 +43,7 @@ def fail(reason: str) -> str:
 
 @server.tool(structured_output=False)
 def environment() -> str:
-    """Name every variable this process can see."""
+    """The names of all environment variables."""
     return "\n".join(sorted(os.environ))
 
 
@@ -63,8 +63,8 @@ async def count(to: int, context: Context) -> str:
 
 @server.tool(structured_output=False)
 async def wait_forever(marker: str) -> str:
-    """Never answer; leave a file at the start, and another when told to stop."""
-    Path(f"{marker}.begun").touch()
+    """Never answer. Create one file at the start, and another when the call is cancelled."""
+    Path(f"{marker}.started").touch()
     try:
         await asyncio.Event().wait()
     finally:
@@ -74,8 +74,8 @@ async def wait_forever(marker: str) -> str:
 
 @server.tool(structured_output=False)
 def die(code: int) -> str:
-    """End this process without an answer."""
-    print("I was told to go", file=sys.stderr, flush=True)
+    """Exit without an answer."""
+    print("exiting as requested", file=sys.stderr, flush=True)
     os._exit(code)
 
 
@@ -92,7 +92,4 @@ def greet(name: str) -> str:
 
 
 if __name__ == "__main__":
-    if "--http" in sys.argv:
-        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[-1]))
-    else:
-        server.run("stdio")
+    server.run("stdio")

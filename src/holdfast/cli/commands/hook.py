@@ -1,10 +1,10 @@
-"""Judge a built-in tool of Claude Code, as its PreToolUse hook; its other hooks say when a turn begins and ends.
+"""Judge the built-in tools of Claude Code as its PreToolUse hook; its other hooks report when a turn starts and ends.
 
-  holdfast install claude               writes the hook into Claude Code's settings
-  echo '{...}' | holdfast hook claude   what Claude Code then does before every tool
+  holdfast install claude               add the hook to Claude Code's settings
+  echo '{...}' | holdfast hook claude   what Claude Code runs before every tool
 
-Allowed and denied calls are answered at once; what needs a person is handed to Claude Code to ask. Whatever goes wrong
-here blocks the tool: the exit code is 2, which is what Claude Code takes for a no.
+The hook allows or denies a call at once. If the policy requires approval, Claude Code asks its user. Any error blocks
+the tool: the exit code is then 2, which Claude Code treats as a denial.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from holdfast.app import Runtime
-from holdfast.cli.commands.proxy import running
+from holdfast.cli.commands.proxy import open_runtime
 from holdfast.cli.redaction import who_has_keys
 from holdfast.core import (
     EXTERNAL,
@@ -37,13 +37,13 @@ from holdfast.mcp import UNJUDGED_TOOLS, ExternalTools, McpFiles, with_default_p
 from holdfast.session import ExternalAgentSession, Settings
 from holdfast.store import Home
 
-BLOCK = 2
-ATTEMPTS = 100
+BLOCK_EXIT_CODE = 2
+MAX_ATTEMPTS = 100
 PAUSE_SECONDS = 0.05
-"""Several tools may be asked about at once, each by a process of its own; the session takes them one by one."""
+"""Claude Code may run several hooks at once, each in its own process; the session accepts one at a time."""
 
 
-class _Asked(msgspec.Struct):
+class _HookInput(msgspec.Struct):
     """What Claude Code sends to a hook."""
 
     session_id: str
@@ -55,113 +55,113 @@ class _Asked(msgspec.Struct):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Whose hook."""
-    parser.add_argument("client", choices=("claude",), help="whose hook it is")
+    """Define the arguments."""
+    parser.add_argument("client", choices=("claude",), help="the program that runs the hook")
     parser.add_argument("-p", "--policy", metavar="NAME|FILE", default="project", help="default: project")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Answer on stdout; block on any trouble."""
+    """Print the decision; block the tool on any error."""
     try:
-        asked = msgspec.json.decode(sys.stdin.buffer.read(), type=_Asked)
-        if asked.hook_event_name != "PreToolUse":
-            return await _note(asked, arguments.policy)
-        if asked.tool_name in UNJUDGED_TOOLS or asked.tool_name.startswith("mcp__holdfast__"):
-            return 0  # nothing to judge, or judged by the proxy: no opinion
-        answer = await _judge(asked, arguments.policy)
-    except Exception as problem:  # whatever it is, it must not let the tool run
-        print(f"holdfast could not judge this call, so it is a no: {problem}", file=sys.stderr)
-        return BLOCK
-    sys.stdout.write(msgspec.json.encode(_in_its_words(answer)).decode() + "\n")
+        request = msgspec.json.decode(sys.stdin.buffer.read(), type=_HookInput)
+        if request.hook_event_name != "PreToolUse":
+            return await _record_turn(request, arguments.policy)
+        if request.tool_name in UNJUDGED_TOOLS or request.tool_name.startswith("mcp__holdfast__"):
+            return 0  # nothing to judge, or the proxy judges it
+        answer = await _judge(request, arguments.policy)
+    except Exception as problem:  # no error may let the tool run
+        print(f"holdfast could not judge this call, so it is denied: {problem}", file=sys.stderr)
+        return BLOCK_EXIT_CODE
+    sys.stdout.write(msgspec.json.encode(_hook_output(answer)).decode() + "\n")
     return 0
 
 
-async def _note(asked: _Asked, policy: str) -> int:
-    """What the person asked for begins a turn, so that the record says what the calls were for; an answer ends it."""
+async def _record_turn(request: _HookInput, policy: str) -> int:
+    """Start a turn with the user's prompt, so that the record shows what the calls were for; or end it."""
     try:
-        async with _running() as runtime:
-            if asked.hook_event_name == "UserPromptSubmit":
-                async with _kept(runtime, asked, policy) as keeper:
-                    await keeper.begin(asked.prompt)
-            elif await _is_begun(runtime, asked):
-                async with _kept(runtime, asked, policy) as keeper:
-                    await keeper.end()
-    except Exception as problem:  # nothing was to be allowed here, so nothing is held up
-        print(f"holdfast could not note this {asked.hook_event_name}: {problem}", file=sys.stderr)
+        async with _open_runtime() as runtime:
+            if request.hook_event_name == "UserPromptSubmit":
+                async with _open_gate(runtime, request, policy) as gate:
+                    await gate.begin(request.prompt)
+            elif await _session_exists(runtime, request):
+                async with _open_gate(runtime, request, policy) as gate:
+                    await gate.end()
+    except Exception as problem:  # nothing to allow here, so nothing to block
+        print(f"holdfast could not record this {request.hook_event_name}: {problem}", file=sys.stderr)
         return 1
     return 0
 
 
-def _running() -> AbstractAsyncContextManager[Runtime]:
-    """A configuration that cannot be read stops no tool: all that is taken of it is what to keep out of the record."""
+def _open_runtime() -> AbstractAsyncContextManager[Runtime]:
+    """Open the runtime. Only the secrets to redact are read from the configuration, so a broken one blocks no tool."""
     servers, asking = who_has_keys(Home.default().root)
-    return running(Settings(asking=asking), servers)
+    return open_runtime(Settings(asking=asking), servers)
 
 
-async def _is_begun(runtime: Runtime, asked: _Asked) -> bool:
-    """Whether there is anything to end: a conversation that was left before a word was said is no session."""
+async def _session_exists(runtime: Runtime, request: _HookInput) -> bool:
+    """Whether the conversation has a session; one without a prompt has none."""
     try:
-        await runtime.store.summary(_session(asked))
+        await runtime.store.summary(_session_id(request))
     except SessionNotFound:
         return False
     return True
 
 
-def _session(asked: _Asked) -> SessionId:
-    return SessionId(f"claude-{asked.session_id}")
+def _session_id(request: _HookInput) -> SessionId:
+    return SessionId(f"claude-{request.session_id}")
 
 
-async def _judge(asked: _Asked, policy: str) -> Answer:
-    async with _running() as runtime:
+async def _judge(request: _HookInput, policy: str) -> Answer:
+    async with _open_runtime() as runtime:
         tools = ExternalTools(annotations=McpFiles(runtime.home.root).annotations())
-        operation = f"claude.{asked.tool_name}"
+        operation = f"claude.{request.tool_name}"
         known = {tool.name: tool for tool in tools.tools()}.get(operation)
-        async with _kept(runtime, asked, policy, tools) as keeper:
+        async with _open_gate(runtime, request, policy, tools) as gate:
             call = Call(
-                id=await keeper.next_call(),
+                id=await gate.next_call(),
                 operation=operation,
-                arguments=with_default_path(known, asked.tool_input, asked.cwd),
+                arguments=with_default_path(known, request.tool_input, request.cwd),
                 principal=EXTERNAL,
             )
-            answer = await keeper.submit(call)
+            answer = await gate.submit(call)
             if isinstance(answer, Parked):
-                # Claude Code asks its own person; what they say is not told to us, and we do not claim to know it.
-                await keeper.withdraw(answer.escalation, "handed to Claude Code to ask its person")
+                # Claude Code asks its own user and does not report the answer, so the record claims none.
+                await gate.withdraw(answer.escalation, "left to Claude Code, which asks its user")
     return answer
 
 
 @asynccontextmanager
-async def _kept(
-    runtime: Runtime, asked: _Asked, policy: str, *tools: ExternalTools
+async def _open_gate(
+    runtime: Runtime, request: _HookInput, policy: str, *tools: ExternalTools
 ) -> AsyncIterator[ExternalAgentSession]:
-    """The gate of this conversation of Claude Code, once no other process has it."""
-    folder = Path(asked.cwd)
+    """Open the gate of this conversation once no other process holds its session."""
+    folder = Path(request.cwd)
     if not folder.is_absolute() or not folder.is_dir():
-        raise InvalidInput(f"{asked.cwd!r} is no folder")
-    for attempt in range(ATTEMPTS):
+        raise InvalidInput(f"{request.cwd!r} is not a folder")
+    for attempt in range(MAX_ATTEMPTS):
         async with AsyncExitStack() as stack:
             try:
-                keeper = await stack.enter_async_context(
+                gate = await stack.enter_async_context(
                     runtime.gate(
                         *tools,
                         workspace=folder,
                         transport="hook",
                         description="tools of Claude Code, judged by a hook",
                         policy=policy,
-                        session=_session(asked),
+                        session=_session_id(request),
                         settings=GateSettings(repeats=10_000),
                     )
                 )
             except SessionHeld:
-                if attempt == ATTEMPTS - 1:
+                if attempt == MAX_ATTEMPTS - 1:
                     raise
             else:
-                yield keeper
+                yield gate
                 return
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-def _in_its_words(answer: Answer) -> JsonObject:
+def _hook_output(answer: Answer) -> JsonObject:
     match answer:
         case Returned():
             decision, reason = "allow", "allowed by policy"
@@ -170,7 +170,7 @@ def _in_its_words(answer: Answer) -> JsonObject:
         case Failed():
             decision, reason = "deny", answer.reason
         case Parked():
-            decision, reason = "ask", "Holdfast's policy wants a person's yes for this"
+            decision, reason = "ask", "Holdfast's policy requires approval for this call"
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",

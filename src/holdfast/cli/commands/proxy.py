@@ -1,11 +1,11 @@
-"""Serve your MCP servers to another agent, every call behind the gate.
+"""Serve your MCP servers to another agent, with every call behind the gate.
 
-  holdfast proxy                        over stdio, as an MCP client's configuration starts it
+  holdfast proxy                        over stdio, as an MCP client starts it
   holdfast proxy --http 0               over HTTP on this machine, with a token
-  holdfast install claude               writes the configuration that starts it
+  holdfast install claude               write the configuration that starts it
 
-The servers are those of mcp-servers.json in the home of Holdfast. Whatever happens is in a session like any other; see
-`holdfast audit`. Calls that need a person wait for a file in $ESCALATION_DIR, or in the session's own folder.
+The proxy serves the servers in mcp-servers.json in Holdfast's data directory. Every call is recorded in a session; see
+`holdfast audit`. A call that needs approval waits for a file in $ESCALATION_DIR, or in the session's own folder.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from holdfast.mcp import (
     ServerSpec,
     ServerStarted,
     ToolsPendingReview,
-    present_wholly,
+    format_for_client,
 )
 from holdfast.models import key_variables
 from holdfast.session import Settings, expire_orphaned_escalations
@@ -41,73 +41,79 @@ from holdfast.world import WorldPaths, open_folder
 
 TRANSPORT = "proxy"
 SETTINGS = GateSettings(call_seconds=86_400.0, repeats=1000)
-"""Servers have time limits of their own. An agent that works for hours may well ask the same again and again."""
+"""Servers have their own time limits, and an agent that works for hours may repeat a call many times."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What is served, to whom, and under which policy."""
-    parser.add_argument("--servers", metavar="FILE", help="default: mcp-servers.json in the home of Holdfast")
-    parser.add_argument("-w", "--workspace", metavar="DIR", default=".", help="where the servers work")
+    """Define the arguments."""
+    parser.add_argument(
+        "--servers", metavar="FILE", help="default: mcp-servers.json in Holdfast's data directory"
+    )
+    parser.add_argument(
+        "-w", "--workspace", metavar="DIR", default=".", help="the folder in which the servers run"
+    )
     parser.add_argument("-p", "--policy", metavar="NAME|FILE", default="project", help="default: project")
     parser.add_argument("-n", "--name", help="a name for the session")
     parser.add_argument("--http", type=int, metavar="PORT", help="serve HTTP on loopback; 0 picks a port")
-    parser.add_argument("--token-env", metavar="VARIABLE", help="take the token of --http from this variable")
     parser.add_argument(
-        "--permission-prompt", action="store_true", help="also answer for Claude Code's built-in tools"
+        "--token-env", metavar="VARIABLE", help="read the token for --http from this variable"
+    )
+    parser.add_argument(
+        "--permission-prompt", action="store_true", help="also judge the built-in tools of Claude Code"
     )
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Open the session, serve until the client leaves, close everything."""
+    """Open a session and serve until the client disconnects."""
     console, home = Console(), Home.default()
-    settings, shelf = load_config(home), McpFiles(home.root)
+    settings, files = load_config(home), McpFiles(home.root)
     file = Path(arguments.servers) if arguments.servers else None
-    async with running(settings, shelf.servers(file)) as runtime:
+    async with open_runtime(settings, files.servers(file)) as runtime:
         await expire_orphaned_escalations(runtime.store, clock=SystemClock(), transport=TRANSPORT)
         folder = open_folder(Path(arguments.workspace), home.root)
-        toolsets = shelf.toolsets(
+        toolsets = files.toolsets(
             workspace=folder,
             paths=WorldPaths(folder, protected=(home.root,), guest_root=None),
             keys=key_variables(settings.asking),
             file=file,
-            present=present_wholly,
+            format_result=format_for_client,
             has_extras=True,
         )
         for toolset in toolsets:
-            toolset.follow(lambda news: _show(news, console))
-        foreign: list[Toolset] = [ExternalTools()] if arguments.permission_prompt else []
-        elsewhere = os.environ.get("ESCALATION_DIR")
+            toolset.add_listener(lambda notification: _print_notification(notification, console))
+        external_tools: list[Toolset] = [ExternalTools()] if arguments.permission_prompt else []
+        escalation_folder = os.environ.get("ESCALATION_DIR")
         async with (
-            closing(toolsets),
+            closing_all(toolsets),
             runtime.gate(
                 *toolsets,
-                *foreign,
+                *external_tools,
                 workspace=folder,
                 transport=TRANSPORT,
                 description="served to another agent",
                 policy=arguments.policy,
                 name=arguments.name,
                 settings=SETTINGS,
-                escalations=Path(elsewhere) if elsewhere else None,
-            ) as keeper,
+                escalations=Path(escalation_folder) if escalation_folder else None,
+            ) as gate,
         ):
             proxy = Proxy(
-                keeper,
+                gate,
                 servers=toolsets,
-                trusted_clients=shelf.trusted_clients(),
-                can_ask_elsewhere=True,
-                answers_permissions=arguments.permission_prompt,
+                trusted_clients=files.trusted_clients(),
+                has_other_approvers=True,
+                answers_permission_prompts=arguments.permission_prompt,
             )
             try:
-                await _until_told(_serve(proxy, arguments, console))
+                await _run_until_stopped(_serve(proxy, arguments, console))
             finally:
-                await keeper.end()
+                await gate.end()
     return exit_codes.OK
 
 
 @asynccontextmanager
-async def running(settings: Settings, servers: Sequence[ServerSpec]) -> AsyncIterator[Runtime]:
-    """The runtime of the person's home, closed when the block is left. What the servers are handed is kept out of its record."""
+async def open_runtime(settings: Settings, servers: Sequence[ServerSpec]) -> AsyncIterator[Runtime]:
+    """Open the runtime. The secrets that these servers get are redacted from its record."""
     runtime = await Runtime.start(settings=settings, servers=servers)
     try:
         yield runtime
@@ -116,16 +122,16 @@ async def running(settings: Settings, servers: Sequence[ServerSpec]) -> AsyncIte
 
 
 @asynccontextmanager
-async def closing(toolsets: Sequence[McpToolset]) -> AsyncIterator[None]:
-    """End every server when the block is left, all at once."""
+async def closing_all(toolsets: Sequence[McpToolset]) -> AsyncIterator[None]:
+    """Stop all servers in parallel when the block exits."""
     try:
         yield
     finally:
         await asyncio.gather(*(toolset.close() for toolset in toolsets))
 
 
-async def _until_told(serving: Coroutine[None, None, None]) -> None:
-    """Serve until the client leaves, or until we are asked to stop, which is an orderly end too."""
+async def _run_until_stopped(serving: Coroutine[None, None, None]) -> None:
+    """Serve until the client disconnects or SIGTERM arrives; both end the proxy normally."""
     task = asyncio.create_task(serving)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, task.cancel)
@@ -149,15 +155,18 @@ async def _serve(proxy: Proxy, arguments: argparse.Namespace, console: Console) 
         await asyncio.get_running_loop().create_future()
 
 
-def _show(news: ServerNotification, console: Console) -> None:
-    match news:
+def _print_notification(notification: ServerNotification, console: Console) -> None:
+    match notification:
         case ServerStarted():
-            console.say(f"{news.server}: {pluralize(news.tools, 'tool')}, {news.seconds:.1f} s", "dim")
+            console.say(
+                f"{notification.server}: {pluralize(notification.tools, 'tool')}, {notification.seconds:.1f} s",
+                "dim",
+            )
         case ServerFailed():
-            console.say(f"{news.server}: {news.reason}", "bad")
+            console.say(f"{notification.server}: {notification.reason}", "bad")
         case ToolsPendingReview():
-            names = ", ".join((*news.changed, *news.added)) or "all"
-            console.say(f"{news.server}: held until you have seen them: {names}", "ask")
-            console.say(f"hint: holdfast mcp diff {news.server}")
+            names = ", ".join((*notification.changed, *notification.added)) or "all"
+            console.say(f"{notification.server}: blocked until you review them: {names}", "ask")
+            console.say(f"hint: holdfast mcp diff {notification.server}")
         case _:
             pass

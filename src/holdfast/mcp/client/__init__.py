@@ -1,1 +1,1 @@
-"""The client side of the Model Context Protocol: one server as a toolset."""
+"""The MCP client: one server as a toolset."""

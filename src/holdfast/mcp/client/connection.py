@@ -1,7 +1,7 @@
-"""A connection: one server that runs and answers, over stdio or streamable HTTP, in either era of the protocol.
+"""One connection to a running MCP server, over any transport, with the legacy or the 2026-07 protocol.
 
-This module is the only one on the client's side that loads the protocol library; `toolset` loads it when a server is
-first needed. The library wants its context left by the task that entered it, so each connection has a task of its own.
+Only this module and those it imports load the MCP library; `server_task` imports it when a server is first needed. The
+library requires that the task that enters its context also leaves it, so each connection runs in its own task.
 """
 
 import asyncio
@@ -19,76 +19,75 @@ from mcp.shared.exceptions import MCPError
 import holdfast.mcp.client.resources as resources
 from holdfast.core import Clock, Json, JsonObject
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
-from holdfast.mcp.client.errors import explained, is_ending, start_failure
-from holdfast.mcp.client.http import connect_http
-from holdfast.mcp.client.notifications import NEWER_ERA, Listening, RateLimiter, Tell
-from holdfast.mcp.client.stdio import connect_stdio
+from holdfast.mcp.client.endpoint import Endpoint, load_connector
+from holdfast.mcp.client.errors import call_error, is_connection_closed, start_error
+from holdfast.mcp.client.notifications import NotificationReceiver, RateLimiter
 from holdfast.mcp.client.subscriptions import Subscriptions
 from holdfast.mcp.client.tool_definitions import MAX_TOOLS
-from holdfast.mcp.config.environment import headers_for
 from holdfast.mcp.config.servers import ServerSpec
+from holdfast.mcp.contract import Listener, is_legacy
 from holdfast.process.supervised import SupervisedProcess
 
 MAX_PAGES = 50
 MAX_INPUT_ROUNDS = 3
-"""A server may ask for the roots while a call runs, not keep asking."""
+"""How often a server may ask for the roots during one call."""
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 
 class Connection:
-    """A server that answers. Made by `connect`; calls may come from any task."""
+    """A server that answers. Created by `connect`; any task may make calls."""
 
     def __init__(
         self,
         spec: ServerSpec,
         client: Client,
-        ward: SupervisedProcess | None,
+        process: SupervisedProcess | None,
         *,
-        ration: RateLimiter,
-        listening: Listening,
-        wishes: Subscriptions,
+        rate_limiter: RateLimiter,
+        notifications: NotificationReceiver,
+        subscriptions: Subscriptions,
     ) -> None:
         self._spec = spec
         self._client = client
-        self._ward = ward
-        self._listening = listening
-        self._wishes = wishes
-        self.ration = ration
+        self._process = process
+        self._notifications = notifications
+        self._subscriptions = subscriptions
+        self.rate_limiter = rate_limiter
         self._is_lost = False
 
     @property
     def client(self) -> Client:
-        """The library's client, for what is handed through unchanged."""
+        """The library's client, for requests that are passed through unchanged."""
         return self._client
 
     @property
     def protocol(self) -> str:
-        """The version both sides speak."""
+        """The negotiated protocol version."""
         return self._client.protocol_version
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still answer, as far as we know."""
-        return not self._is_lost and (self._ward is None or not self._ward.ended.is_set())
+        """Whether the server can still answer, as far as is known."""
+        return not self._is_lost and (self._process is None or not self._process.ended.is_set())
 
-    async def lost(self) -> None:
-        """Return when the server has ended by itself; one reached by HTTP never tells."""
-        await (self._ward.ended if self._ward else asyncio.Event()).wait()
-
-    @property
-    def warden(self) -> int | None:
-        """The process that stands over the server; None for one reached by HTTP."""
-        return self._ward.pid if self._ward else None
+    async def wait_until_lost(self) -> None:
+        """Return when the server's program ends on its own. Never returns for a server without a program."""
+        await (self._process.ended if self._process else asyncio.Event()).wait()
 
     @property
-    def offers(self) -> tuple[str, ...]:
-        """What the server has beside tools."""
+    def supervisor_pid(self) -> int | None:
+        """The process that supervises the server; None for a server without a program."""
+        return self._process.pid if self._process else None
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """What the server offers in addition to tools."""
         has = self._client.server_capabilities
-        offers = [name for name in ("resources", "prompts", "completions") if getattr(has, name) is not None]
-        return (*offers, *(["subscriptions"] if has.resources and has.resources.subscribe else []))
+        extras = [name for name in ("resources", "prompts", "completions") if getattr(has, name) is not None]
+        return (*extras, *(["subscriptions"] if has.resources and has.resources.subscribe else []))
 
     async def list_tools(self) -> list[JsonObject]:
-        """Every tool on every page, up to a bound."""
+        """The tools of all pages, up to a limit."""
         tools: list[JsonObject] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES):
@@ -103,7 +102,7 @@ class Connection:
         self, tool: str, arguments: JsonObject, on_progress: ProgressFnT
     ) -> mcp_types.CallToolResult:
         """Call a tool. Raises ToolFailed and ToolTimeout."""
-        level = self._wishes.log_level if self.protocol >= NEWER_ERA else None
+        level = None if is_legacy(self.protocol) else self._subscriptions.log_level
         meta: Any = {_LOG_LEVEL: level} if level is not None else None
         try:
             return await self._client.call_tool(
@@ -114,107 +113,115 @@ class Connection:
                 meta=meta,
             )
         except Exception as error:
-            raise self.explain(error) from error
+            raise self.translate_error(error) from error
 
-    async def fetch(self, what: str, arguments: JsonObject) -> Json:
-        """Use what the server has beside tools. Raises ToolFailed and ToolTimeout."""
+    async def call_extra(self, operation: str, arguments: JsonObject) -> Json:
+        """Use something the server offers in addition to tools. Raises ToolFailed and ToolTimeout."""
         try:
             async with asyncio.timeout(self._spec.call_seconds):
-                fetched = await self._fetch(what, arguments)
-                return fetched.model_dump(by_alias=True, mode="json", exclude_none=True)
+                result = await self._call_extra(operation, arguments)
+                return result.model_dump(by_alias=True, mode="json", exclude_none=True)
         except TimeoutError:
             raise ToolTimeout(f"server {self._spec.name!r} did not answer in time") from None
         except Exception as error:
-            raise self.explain(error) from error
+            raise self.translate_error(error) from error
 
-    async def _fetch(self, what: str, arguments: JsonObject) -> mcp_types.Result:
-        match what:
+    async def _call_extra(self, operation: str, arguments: JsonObject) -> mcp_types.Result:
+        match operation:
             case resources.READ_RESOURCE:
                 return await self._client.read_resource(str(arguments["uri"]))
             case resources.GET_PROMPT:
-                return await self._client.get_prompt(str(arguments["name"]), _words(arguments, "arguments"))
+                values = _string_map(arguments, "arguments")
+                return await self._client.get_prompt(str(arguments["name"]), values)
             case resources.COMPLETE:
-                word = {"name": str(arguments["argument"]), "value": str(arguments["value"])}
-                return await self._client.complete(_reference(arguments), word, _words(arguments, "context"))
+                partial = {"name": str(arguments["argument"]), "value": str(arguments["value"])}
+                context = _string_map(arguments, "context")
+                return await self._client.complete(_reference(arguments), partial, context)
             case resources.SUBSCRIBE:
-                self._wishes.add(str(arguments["uri"]))
-                await self._listening.subscribe(self._client, str(arguments["uri"]))
+                self._subscriptions.add_resource(str(arguments["uri"]))
+                await self._notifications.subscribe(self._client, str(arguments["uri"]))
                 return mcp_types.EmptyResult()
             case _:
-                raise ToolFailed(f"there is no operation {what!r}")
+                raise ToolFailed(f"there is no operation {operation!r}")
 
     async def unsubscribe(self, uri: str) -> None:
-        """Tell the server that nobody wants to hear of a resource any more."""
+        """Stop the notifications of a resource, if the server answers in time."""
         with contextlib.suppress(MCPError, TimeoutError):
             async with asyncio.timeout(self._spec.call_seconds):
-                await self._listening.unsubscribe(self._client, uri)
+                await self._notifications.unsubscribe(self._client, uri)
 
     async def set_log_level(self) -> None:
-        """Have the server log from the wished level on."""
+        """Send the requested log level to the server, if it answers in time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._spec.call_seconds):
-                await self._listening.set_log_level(self._client)
+                await self._notifications.set_log_level(self._client)
 
-    def explain(self, error: Exception) -> HoldfastError:
-        """What the library raised, in our words."""
-        if is_ending(error):
+    def translate_error(self, error: Exception) -> HoldfastError:
+        """Turn an exception of the library into one of ours."""
+        if is_connection_closed(error):
             self._is_lost = True
-            return self.ending()
-        return explained(error, self._spec)
+            return self.lost_error()
+        return call_error(error, self._spec)
 
-    def ending(self) -> ToolFailed:
-        """Why it no longer answers; the exit code is known once the connection is closed."""
-        ending = self._ward.ending if self._ward else "closed the connection"
-        return ToolFailed(f"server {self._spec.name!r} {ending}", hint="the next call starts it again")
+    def lost_error(self) -> ToolFailed:
+        """Why the server no longer answers. The exit code is known once the connection is closed."""
+        reason = self._process.ending if self._process else "closed the connection"
+        return ToolFailed(f"server {self._spec.name!r} {reason}", hint="the next call restarts it")
 
 
 @contextlib.asynccontextmanager
 async def connect(
     spec: ServerSpec,
     *,
-    ward: SupervisedProcess | None,
+    process: SupervisedProcess | None,
     workspace: Path,
     environ: Mapping[str, str],
     clock: Clock,
-    tell: Tell,
-    wishes: Subscriptions,
+    listener: Listener,
+    subscriptions: Subscriptions,
     protocol: str = "",
 ) -> AsyncIterator[Connection]:
-    """A server, greeted, until the block is left; `ward` is its program. `protocol` is what it spoke last, to skip the probe."""
-    ration = RateLimiter(clock)
-    listening = Listening(spec.name, tell=tell, wishes=wishes, ration=ration if spec.url else None)
+    """Connect to a server until the block exits. `protocol` is the version of the last connection; it saves the probe."""
+    rate_limiter = RateLimiter(clock)
+    # The stdio transport already limits what a program sends.
+    own_limiter = None if spec.transport.starts_program else rate_limiter
+    notifications = NotificationReceiver(
+        spec.name, listener=listener, subscriptions=subscriptions, rate_limiter=own_limiter
+    )
 
     async def roots(context: ClientRequestContext) -> mcp_types.ListRootsResult | mcp_types.ErrorData:
         uri: Any = workspace.as_uri()
         return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=uri, name="workspace")])
 
-    transport = (
-        connect_stdio(ward, ration)
-        if ward is not None
-        else connect_http(spec.url, headers_for(spec, environ))
-    )
-    # Sampling and elicitation are not offered: a server gets neither our model nor a person's ear through us.
+    endpoint = Endpoint(spec=spec, environ=environ, rate_limiter=rate_limiter, process=process)
+    # No sampling and no elicitation: a server must not use our model or ask a person through us.
     client = Client(
-        transport,
-        mode="legacy" if protocol and protocol < "2026" else "auto",
+        load_connector(spec)(endpoint),
+        mode="legacy" if protocol and is_legacy(protocol) else "auto",
         list_roots_callback=roots,
-        message_handler=listening.hear,
+        message_handler=notifications.handle,
         client_info=mcp_types.Implementation(name="holdfast", version="0.1.0"),
         input_required_max_rounds=MAX_INPUT_ROUNDS,
         cache=None,
     )
     try:
-        async with client, contextlib.aclosing(listening):
-            await listening.begin(client)
-            yield Connection(spec, client, ward, ration=ration, listening=listening, wishes=wishes)
+        async with client, contextlib.aclosing(notifications):
+            await notifications.start(client)
+            yield Connection(
+                spec,
+                client,
+                process,
+                rate_limiter=rate_limiter,
+                notifications=notifications,
+                subscriptions=subscriptions,
+            )
     except Exception as error:
-        ending = ward.ending if ward is not None else ""
-        raise start_failure(error, spec, ending) from error
+        raise start_error(error, spec, process.ending if process is not None else "") from error
 
 
-def _words(arguments: JsonObject, name: str) -> dict[str, str]:
+def _string_map(arguments: JsonObject, name: str) -> dict[str, str]:
     given = arguments.get(name)
-    return {key: str(word) for key, word in given.items()} if isinstance(given, dict) else {}
+    return {key: str(value) for key, value in given.items()} if isinstance(given, dict) else {}
 
 
 def _reference(arguments: JsonObject) -> mcp_types.PromptReference | mcp_types.ResourceTemplateReference:

@@ -1,4 +1,7 @@
-"""Failures: what the protocol library raised, in our words. Of what a server sent, only what names the fault is told."""
+"""Translation of the MCP library's exceptions into ours.
+
+A message names the fault. It never repeats what the server sent, except the text of a JSON-RPC error.
+"""
 
 import anyio
 import mcp_types
@@ -9,45 +12,48 @@ from holdfast.core import escape_invisible
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.config.servers import ServerSpec
 
-_MAX_TOLD = 500
-_MAX_SAID = 2000
+_MAX_DETAIL_CHARACTERS = 500
+_MAX_MESSAGE_CHARACTERS = 2000
+_MAX_START_CHARACTERS = 1000
 
 
-def is_ending(error: BaseException) -> bool:
-    """Whether it says that the server is gone."""
+def is_connection_closed(error: BaseException) -> bool:
+    """Whether the error means that the server is gone."""
     error = _innermost(error)
     return isinstance(error, MCPError) and error.code == mcp_types.CONNECTION_CLOSED
 
 
-def explained(error: BaseException, spec: ServerSpec) -> HoldfastError:
-    """Why a server that runs did not do what it was asked."""
+def call_error(error: BaseException, spec: ServerSpec) -> HoldfastError:
+    """Why a running server did not answer a request."""
     match error := _innermost(error):
         case MCPError(code=mcp_types.REQUEST_TIMEOUT):
             return ToolTimeout(
                 f"server {spec.name!r} did not answer within {spec.call_seconds:g} s",
-                hint="'callSeconds' of the entry sets the limit",
+                hint=f"raise 'callSeconds' of {spec.name!r} in mcp-servers.json",
             )
         case MCPError(code=mcp_types.PARSE_ERROR):
-            # Only its first line: the library goes on with what was sent.
-            return _broken(spec, ValueError(error.message.partition("\n")[0]))
+            # Only the first line: the library appends what the server sent.
+            return _protocol_error(spec, ValueError(error.message.partition("\n")[0]))
         case MCPError():
-            return ToolFailed(f"server {spec.name!r} answered with an error: {error.message[:_MAX_SAID]}")
+            message = error.message[:_MAX_MESSAGE_CHARACTERS]
+            return ToolFailed(f"server {spec.name!r} returned an error: {message}")
         case HoldfastError():
             return error
         case _:
-            return _broken(spec, error)
+            return _protocol_error(spec, error)
 
 
-def start_failure(error: BaseException, spec: ServerSpec, ending: str) -> HoldfastError:
-    """Why a server did not come up; `ending` is how its program ended, where it did."""
+def start_error(error: BaseException, spec: ServerSpec, ending: str) -> HoldfastError:
+    """Why a server did not start. `ending` says how its program ended, if it did."""
     error = _innermost(error)
     if isinstance(error, HoldfastError):
         return error
     if ending and isinstance(error, MCPError | anyio.ClosedResourceError):
-        return ToolFailed(f"server {spec.name!r} {ending[:1000]}")
+        return ToolFailed(f"server {spec.name!r} {ending[:_MAX_START_CHARACTERS]}")
     if isinstance(error, ValueError):
-        return _broken(spec, error)
-    return ToolFailed(f"server {spec.name!r} {(str(error) or type(error).__name__)[:1000]}")
+        return _protocol_error(spec, error)
+    detail = (str(error) or type(error).__name__)[:_MAX_START_CHARACTERS]
+    return ToolFailed(f"server {spec.name!r} did not start: {detail}")
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -56,10 +62,11 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
-def _broken(spec: ServerSpec, error: BaseException) -> ToolFailed:
-    """A server that answered what the protocol does not allow: where, and what was wrong, but not what it sent."""
-    how = str(error)
+def _protocol_error(spec: ServerSpec, error: BaseException) -> ToolFailed:
+    """The error for a response that violates the protocol: where and how, but not what the server sent."""
+    detail = str(error)
     if isinstance(error, ValidationError):
         wrong = error.errors(include_url=False, include_input=False, include_context=False)
-        how = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in wrong[:3])
-    return ToolFailed(f"server {spec.name!r} broke the protocol: {escape_invisible(how)[:_MAX_TOLD]}")
+        detail = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in wrong[:3])
+    detail = escape_invisible(detail)[:_MAX_DETAIL_CHARACTERS]
+    return ToolFailed(f"server {spec.name!r} broke the protocol: {detail}")

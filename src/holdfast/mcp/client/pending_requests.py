@@ -1,6 +1,7 @@
-"""A ledger: what a server was asked and has not answered. What it sends is an answer to that, or it broke the protocol.
+"""The pending JSON-RPC requests to one server, and the check that each response answers one of them.
 
-Without it, an answer that fits no request is dropped, and the call that it was meant for waits until its time is up.
+Without this check the library drops a response that matches no request, and the call it was meant for waits for its
+timeout.
 """
 
 from collections.abc import Iterable
@@ -11,80 +12,79 @@ from mcp.shared.dispatcher import coerce_request_id
 
 from holdfast.core import Json, JsonObject, escape_invisible
 
-_ANSWERS = ("result", "error")
-_MAX_SHOWN = 40
-_MAX_PARTS = 20_000
-"""Objects in one answer. The library makes something of each, and nobody else in this process is heard meanwhile."""
-TOO_MANY_PARTS = f"it sent an answer of more than {_MAX_PARTS:,} parts"
-_DATA = frozenset({"structuredContent", "inputSchema", "outputSchema", "_meta"})
-"""What the library makes nothing of."""
+_RESPONSE_KEYS = ("result", "error")
+_MAX_SHOWN_CHARACTERS = 40
+_MAX_OBJECTS = 20_000
+"""JSON objects in one response. The library builds a model of each, and that blocks the event loop."""
+TOO_MANY_OBJECTS = f"it sent a response with more than {_MAX_OBJECTS:,} objects"
+_OPAQUE_KEYS = frozenset({"structuredContent", "inputSchema", "outputSchema", "_meta"})
+"""Values that the library keeps as plain JSON."""
 
 
-class ProtocolBroken(Exception):
-    """A server sent what cannot be an answer to anything; nothing after it can be trusted to be one either."""
+class ProtocolViolation(Exception):
+    """A server sent a response that answers nothing, so its later responses cannot be trusted either."""
 
-    def __init__(self, how: str) -> None:
-        super().__init__(f"broke the protocol: {how}")
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"broke the protocol: {detail}")
 
 
 class PendingRequests:
-    """The requests to one server that are open."""
+    """The requests to one server that have no response yet."""
 
     def __init__(self) -> None:
         self._open: set[mcp_types.RequestId] = set()
-        self._notices = 0
-        """How many messages it got that have no answer; to one of these an error without an id may belong."""
+        self._notifications = 0
+        """How many notifications were sent. An error without an id may be the reaction to one of them."""
 
-    def sent(self, message: mcp_types.JSONRPCMessage) -> None:
-        """We said this."""
+    def record_sent(self, message: mcp_types.JSONRPCMessage) -> None:
+        """Record a message to the server."""
         match message:
             case mcp_types.JSONRPCRequest():
                 self._open.add(coerce_request_id(message.id))
             case mcp_types.JSONRPCNotification():
-                self._notices += 1
+                self._notifications += 1
             case _:
                 pass
 
-    def heard(self, message: mcp_types.JSONRPCMessage) -> None:
-        """It said this. Raises ProtocolBroken where that is the answer to nothing; one that comes late is one."""
+    def record_received(self, message: mcp_types.JSONRPCMessage) -> None:
+        """Record a message from the server. Raises ProtocolViolation for a response to no open request."""
         match message:
-            case mcp_types.JSONRPCError(id=None) if self._notices:
-                self._notices -= 1
+            case mcp_types.JSONRPCError(id=None) if self._notifications:
+                self._notifications -= 1
             case mcp_types.JSONRPCError(id=None):
-                raise ProtocolBroken("it sent an error that belongs to no request")
+                raise ProtocolViolation("it sent an error that belongs to no request")
             case mcp_types.JSONRPCResponse(id=id) | mcp_types.JSONRPCError(id=id) if id is not None:
                 if coerce_request_id(id) not in self._open:
-                    raise ProtocolBroken(
-                        f"it answered request {escape_invisible(str(id))[:_MAX_SHOWN]!r}, which is not open"
-                    )
+                    shown = escape_invisible(str(id))[:_MAX_SHOWN_CHARACTERS]
+                    raise ProtocolViolation(f"it answered request {shown!r}, which is not open")
                 self._open.discard(coerce_request_id(id))
-                if isinstance(message, mcp_types.JSONRPCResponse) and has_too_many_parts(message.result):
-                    raise ProtocolBroken(TOO_MANY_PARTS)
+                if isinstance(message, mcp_types.JSONRPCResponse) and has_too_many_objects(message.result):
+                    raise ProtocolViolation(TOO_MANY_OBJECTS)
             case _:
                 pass
 
-    def heard_noise(self, line: bytes) -> None:
-        """It sent a line that is no message. Raises ProtocolBroken where it was meant to be an answer."""
+    def record_invalid_line(self, line: bytes) -> None:
+        """Record a line that is not a message. Raises ProtocolViolation if it was meant to be a response."""
         if b'"jsonrpc"' not in line:
-            return  # servers print stray lines to standard output; that alone is no reason to give one up
+            return  # many servers print stray lines to standard output
         try:
-            said = msgspec.json.decode(line)
-        except (ValueError, RecursionError):  # no JSON, or no UTF-8 in it
-            raise ProtocolBroken("it sent a message that is not whole") from None
-        if isinstance(said, dict) and any(key in said for key in _ANSWERS):
-            raise ProtocolBroken("it sent an answer of the wrong shape")
+            decoded = msgspec.json.decode(line)
+        except (ValueError, RecursionError):  # invalid JSON or invalid UTF-8
+            raise ProtocolViolation("it sent an incomplete message") from None
+        if isinstance(decoded, dict) and any(key in decoded for key in _RESPONSE_KEYS):
+            raise ProtocolViolation("it sent a malformed response")
 
 
-def has_too_many_parts(result: JsonObject) -> bool:
-    """Whether it is more than the library may be given to make something of."""
-    waiting: list[JsonObject | list[Json]] = [result]
-    parts = 0
-    while waiting and parts <= _MAX_PARTS:
-        value = waiting.pop()
+def has_too_many_objects(result: JsonObject) -> bool:
+    """Whether a result has more objects than the library may be given."""
+    remaining: list[JsonObject | list[Json]] = [result]
+    objects = 0
+    while remaining and objects <= _MAX_OBJECTS:
+        value = remaining.pop()
         if isinstance(value, list):
             inner: Iterable[Json] = value
         else:
-            parts += 1
-            inner = (each for name, each in value.items() if name not in _DATA)
-        waiting.extend(each for each in inner if isinstance(each, dict | list))
-    return parts > _MAX_PARTS
+            objects += 1
+            inner = (each for name, each in value.items() if name not in _OPAQUE_KEYS)
+        remaining.extend(each for each in inner if isinstance(each, dict | list))
+    return objects > _MAX_OBJECTS

@@ -1,28 +1,35 @@
-"""Arguments on their way to a server: a path that was judged is handed on as the very path it was judged to be.
+"""Conversion at the border to a server: the arguments of a call on the way in, its result on the way out.
 
-Guests see the workspace as `/workspace`; a server sees the host. Handing `/workspace/x` on as it is would name another
-file than the one that was judged.
-
-Results: what a server answered, as the JSON a guest is given. Nothing that came is lost, text or not.
+A guest sees the workspace as `/workspace`, a server sees the host. A path argument is replaced by the real path that
+the policy judged; the guest's spelling would name a different file.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from holdfast.core import Json
-from holdfast.core.errors import ToolFailed
+from holdfast.core import ArgumentRoles, Json, JsonObject, Paths, Role, Tool
+from holdfast.core.errors import PathRefused, ToolFailed
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
-from holdfast.core import ArgumentRoles, JsonObject, Paths, Role, Tool
-from holdfast.core.errors import PathRefused
 
-Present = Callable[["CallToolResult"], Json]
-"""How a result is shown to who asked for it."""
+ResultFormatter = Callable[["CallToolResult"], Json]
+"""Turns a server's result into the JSON for the caller."""
+
+_PATH_ROLES: frozenset[Role] = frozenset(
+    ["read-path", "write-path", "delete-path", "write-history", "delete-history"]
+)
+_GUEST_ROOTS = ("/workspace", "/app")
 
 
-def present_plainly(result: "CallToolResult") -> Json:
-    """For code: the structured content where there is some, the text where that is all, else the list of blocks."""
+def resolve_arguments(tool: Tool, arguments: JsonObject, paths: Paths | None) -> JsonObject:
+    """The arguments with every path resolved. Raises PathRefused for a path that the server must not get."""
+    named = {name for name, roles in (tool.roles or {}).items() if _has_path(roles)}
+    return {name: _resolve(value, paths) if name in named else value for name, value in arguments.items()}
+
+
+def format_for_code(result: "CallToolResult") -> Json:
+    """For code: the structured content, or the text if there is only text, or else the list of content blocks."""
     if result.structured_content is not None:
         structured: Json = result.structured_content
         return structured
@@ -33,42 +40,30 @@ def present_plainly(result: "CallToolResult") -> Json:
     return content
 
 
-def present_wholly(result: "CallToolResult") -> Json:
-    """For another MCP client: the result as it came."""
+def format_for_client(result: "CallToolResult") -> Json:
+    """For another MCP client: the unchanged result."""
     whole: Json = result.model_dump(by_alias=True, mode="json", exclude_none=True)
     return whole
 
 
-def failure_of(result: "CallToolResult") -> ToolFailed:
-    """The error that an `isError` result is."""
+def tool_error(result: "CallToolResult") -> ToolFailed:
+    """The exception for a result with `isError`."""
     texts = [block.text for block in result.content if block.type == "text"]
     return ToolFailed("\n".join(texts) or "the tool failed and gave no reason")
-
-
-_PATH_ROLES: frozenset[Role] = frozenset(
-    ["read-path", "write-path", "delete-path", "write-history", "delete-history"]
-)
-_GUEST_ROOTS = ("/workspace", "/app")
-
-
-def for_server(tool: Tool, arguments: JsonObject, paths: Paths | None) -> JsonObject:
-    """The arguments with every path where it really leads. Raises PathRefused where it leads nowhere allowed."""
-    named = {name for name, roles in (tool.roles or {}).items() if _has_path(roles)}
-    return {name: _real(value, paths) if name in named else value for name, value in arguments.items()}
 
 
 def _has_path(roles: ArgumentRoles) -> bool:
     return any(_PATH_ROLES.intersection(each) for each in (roles.default, *(one.roles for one in roles.when)))
 
 
-def _real(value: Json, paths: Paths | None) -> Json:
+def _resolve(value: Json, paths: Paths | None) -> Json:
     match value:
         case str():
             return _locate(value, paths)
         case list():
-            return [_real(each, paths) for each in value]
+            return [_resolve(each, paths) for each in value]
         case dict():
-            return {_locate(key, paths): _real(each, paths) for key, each in value.items()}
+            return {_locate(key, paths): _resolve(each, paths) for key, each in value.items()}
         case _:
             return value
 
@@ -76,9 +71,9 @@ def _real(value: Json, paths: Paths | None) -> Json:
 def _locate(given: str, paths: Paths | None) -> str:
     if paths is None:
         if any(given == root or given.startswith(f"{root}/") for root in _GUEST_ROOTS):
-            raise PathRefused(f"{given!r} is a guest's path and means nothing to a server")
+            raise PathRefused(f"{given!r} is a path inside the guest; the server cannot use it")
         return given
     location = paths.locate(given)
     if location.problem is not None or location.protected is not None:
-        raise PathRefused(f"{given!r} cannot be handed on: {location.problem or location.protected}")
+        raise PathRefused(f"{given!r} is not passed to the server: {location.problem or location.protected}")
     return location.real

@@ -1,10 +1,7 @@
-"""Holding a server: from the start of its program to its end, in a task of its own.
+"""The task that runs one server, from the start of its program to its end, and the backoff after failures.
 
-The protocol library wants its context left by the task that entered it, and calls come from any task.
-
-Launching a server's program, without the protocol library: the two load at the same time, which halves the wait.
-
-Backoff: how long a server that fails is left alone.
+The MCP library requires that the task that enters its context also leaves it, while calls come from any task. The
+program and the library start at the same time, which halves the wait.
 """
 
 import asyncio
@@ -17,7 +14,7 @@ from holdfast.core import Clock
 from holdfast.core.errors import HoldfastError, ToolFailed
 from holdfast.mcp.client.subscriptions import Subscriptions
 from holdfast.mcp.config.environment import arguments_for, environment_for
-from holdfast.mcp.config.sandbox import confined
+from holdfast.mcp.config.sandbox import confined_command
 from holdfast.mcp.config.servers import ServerSpec
 from holdfast.mcp.contract import Listener
 from holdfast.process.supervised import SupervisedProcess
@@ -26,12 +23,108 @@ from holdfast.store import Home
 if TYPE_CHECKING:
     from holdfast.mcp.client.connection import Connection
 
+FIRST_SECONDS = 1.0
+MAX_SECONDS = 60.0
 
-async def launch(
+
+class Backoff:
+    """No delay after the first failure, which may be an accident. From the second on, the delay doubles."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._not_before = 0.0
+        self.failures = 0
+
+    @property
+    def seconds_left(self) -> float:
+        """The time until the next attempt; 0 or less if it may start."""
+        return self._not_before - self._clock.monotonic()
+
+    def record_failure(self) -> None:
+        """Count a failure and set the delay."""
+        doubled = FIRST_SECONDS * 2 ** min(self.failures - 1, 10)
+        self._not_before = self._clock.monotonic() + (min(MAX_SECONDS, doubled) if self.failures else 0.0)
+        self.failures += 1
+
+    def record_success(self) -> None:
+        """Forget earlier failures."""
+        self.failures = 0
+
+
+class ServerTask:
+    """One run of a server. Starts when constructed; ends with the server or with `close`."""
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        *,
+        workspace: Path,
+        environ: Mapping[str, str],
+        clock: Clock,
+        listener: Listener,
+        on_lost: Callable[[str], None],
+        subscriptions: Subscriptions,
+        protocol: str,
+    ) -> None:
+        """`on_lost` is called with the reason if the server ends on its own after it answered."""
+        self._spec = spec
+        self._workspace = workspace
+        self._environ = environ
+        self._clock = clock
+        self._listener = listener
+        self._on_lost = on_lost
+        self._subscriptions = subscriptions
+        self._protocol = protocol
+        self._ready: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._run(), name=f"mcp-{spec.name}")
+
+    async def ready(self) -> "Connection":
+        """Wait for the connection. Raises HoldfastError if the server does not start."""
+        return await asyncio.shield(self._ready)
+
+    async def wait_ended(self) -> None:
+        """Wait until a lost server is gone and reported, which takes a few seconds at most."""
+        await asyncio.wait({self._task})
+
+    async def close(self) -> None:
+        """Stop the server. Idempotent."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        process: SupervisedProcess | None = None
+        try:
+            process = await start_program(self._spec, workspace=self._workspace, environ=self._environ)
+            # In a thread: loading takes a second or two, and other sessions must continue.
+            connect = await asyncio.to_thread(_load_library)
+            async with connect(
+                self._spec,
+                process=process,
+                workspace=self._workspace,
+                environ=self._environ,
+                clock=self._clock,
+                listener=self._listener,
+                subscriptions=self._subscriptions,
+                protocol=self._protocol,
+            ) as connection:
+                self._ready.set_result(connection)
+                await connection.wait_until_lost()
+            self._on_lost(str(connection.lost_error()))
+        except HoldfastError as error:
+            if not self._ready.done():
+                self._ready.set_exception(error)
+        finally:
+            if not self._ready.done():
+                self._ready.cancel()
+            if process is not None:
+                await process.stop(grace_seconds=0)
+
+
+async def start_program(
     spec: ServerSpec, *, workspace: Path, environ: Mapping[str, str]
 ) -> SupervisedProcess | None:
-    """The server's program, started; None for one that is reached by an address. Raises ToolFailed and InvalidConfig."""
-    if spec.url:
+    """Start the server's program; None if the transport has none. Raises ToolFailed and InvalidConfig."""
+    if not spec.transport.starts_program:
         return None
     command = _command(spec, workspace, environ)
     environment = environment_for(spec, environ)
@@ -45,109 +138,12 @@ def _command(spec: ServerSpec, workspace: Path, environ: Mapping[str, str]) -> l
     command = [spec.command, *arguments_for(spec, environ)]
     if spec.sandbox is None:
         return command
-    # Our own home holds what every session ever said; a confined server sees of it the workspace at most.
+    # Holdfast's data directory has the record of every session; a confined server sees at most the workspace in it.
     hidden = (Home.default().root,)
-    return confined(spec.sandbox, command, workspace=workspace, hidden=hidden, environ=environ)
+    return confined_command(spec.sandbox, command, workspace=workspace, hidden=hidden, environ=environ)
 
 
-def _load_protocol() -> "Callable[..., AbstractAsyncContextManager[Connection]]":
+def _load_library() -> "Callable[..., AbstractAsyncContextManager[Connection]]":
     from holdfast.mcp.client.connection import connect
 
     return connect
-
-
-class ServerTask:
-    """One run of a server. Begins with its making; ends with the server, or with `close`."""
-
-    def __init__(
-        self,
-        spec: ServerSpec,
-        *,
-        workspace: Path,
-        environ: Mapping[str, str],
-        clock: Clock,
-        tell: Listener,
-        on_loss: Callable[[str], None],
-        wishes: Subscriptions,
-        protocol: str,
-    ) -> None:
-        """`on_loss` is told why, where the server ends by itself after it answered."""
-        self._spec = spec
-        self._workspace = workspace
-        self._environ = environ
-        self._clock = clock
-        self._tell = tell
-        self._on_loss = on_loss
-        self._wishes = wishes
-        self._protocol = protocol
-        self._ready: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._hold(), name=f"mcp-{spec.name}")
-
-    async def ready(self) -> "Connection":
-        """The server, greeted. Raises HoldfastError where it does not come up."""
-        return await asyncio.shield(self._ready)
-
-    async def ended(self) -> None:
-        """Wait until a server that was lost is gone and its loss told, which takes a few seconds at most."""
-        await asyncio.wait({self._task})
-
-    async def close(self) -> None:
-        """End the server. Idempotent."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _hold(self) -> None:
-        ward: SupervisedProcess | None = None
-        try:
-            ward = await launch(self._spec, workspace=self._workspace, environ=self._environ)
-            # While the server loads, and in a thread: it takes a second or two, and other sessions go on meanwhile.
-            connect = await asyncio.to_thread(_load_protocol)
-            async with connect(
-                self._spec,
-                ward=ward,
-                workspace=self._workspace,
-                environ=self._environ,
-                clock=self._clock,
-                tell=self._tell,
-                wishes=self._wishes,
-                protocol=self._protocol,
-            ) as connection:
-                self._ready.set_result(connection)
-                await connection.lost()
-            self._on_loss(str(connection.ending()))
-        except HoldfastError as error:
-            if not self._ready.done():
-                self._ready.set_exception(error)
-        finally:
-            if not self._ready.done():
-                self._ready.cancel()
-            if ward is not None:
-                await ward.stop(grace_seconds=0)
-
-
-FIRST_SECONDS = 1.0
-LONGEST_SECONDS = 60.0
-
-
-class Backoff:
-    """After the first failure none: one crash is an accident. From the second on it doubles, for then it is a habit."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._not_before = 0.0
-        self.failures = 0
-
-    @property
-    def seconds_left(self) -> float:
-        """How long it is to be left alone still; 0 or less when it may be tried."""
-        return self._not_before - self._clock.monotonic()
-
-    def failed(self) -> None:
-        """It failed once more."""
-        doubled = FIRST_SECONDS * 2 ** min(self.failures - 1, 10)
-        self._not_before = self._clock.monotonic() + (min(LONGEST_SECONDS, doubled) if self.failures else 0.0)
-        self.failures += 1
-
-    def succeeded(self) -> None:
-        """It answered: what was before is forgotten."""
-        self.failures = 0

@@ -1,4 +1,4 @@
-"""Tool definitions: what a server says of its tools, taken as a claim and not as a fact."""
+"""Tool definitions: what a server claims about its tools, parsed and filtered."""
 
 import re
 
@@ -12,8 +12,8 @@ MAX_DEFINITION_BYTES = 256 << 10
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
-class Definition(Value):
-    """One tool as its server describes it. The hints are the server's own and never make a verdict milder."""
+class ToolDefinition(Value):
+    """One tool as its server describes it. Its hints never make a verdict less strict."""
 
     name: str
     title: str = ""
@@ -25,81 +25,83 @@ class Definition(Value):
     is_idempotent: bool | None = None
 
 
-class Refusal(Value):
-    """A tool that is not offered, and why."""
+class RefusedTool(Value):
+    """A tool that is not offered, and the reason."""
 
     name: str
     reason: str
 
 
-def read_definitions(tools: list[JsonObject]) -> tuple[tuple[Definition, ...], tuple[Refusal, ...]]:
-    """The definitions in a server's tool list, and those that nobody should be able to call."""
-    refused: list[Refusal] = []
-    read: dict[str, list[Definition]] = {}
+def read_definitions(tools: list[JsonObject]) -> tuple[tuple[ToolDefinition, ...], tuple[RefusedTool, ...]]:
+    """Split a server's tool list into the definitions to offer and the tools to refuse."""
+    refused: list[RefusedTool] = []
+    read: dict[str, list[ToolDefinition]] = {}
     for raw in tools[:MAX_TOOLS]:
         definition = _definition(raw)
         if not _NAME.fullmatch(definition.name):
             refused.append(
-                Refusal(
+                RefusedTool(
                     name=escape_invisible(definition.name)[:200],
-                    reason="its name has characters that no tool's name may have",
+                    reason="its name has characters that a tool name must not have",
                 )
             )
         elif definition.name in EXTRAS:
-            refused.append(Refusal(name=definition.name, reason="this name is ours"))
+            refused.append(RefusedTool(name=definition.name, reason="this name is reserved for Holdfast"))
         elif len(msgspec.json.encode(raw)) > MAX_DEFINITION_BYTES:
             refused.append(
-                Refusal(
+                RefusedTool(
                     name=definition.name,
                     reason=f"its definition is larger than {MAX_DEFINITION_BYTES >> 10} KiB",
                 )
             )
         else:
-            read.setdefault(_look(definition.name), []).append(definition)
+            read.setdefault(_confusable_form(definition.name), []).append(definition)
     if len(tools) > MAX_TOOLS:
         refused.append(
-            Refusal(name="*", reason=f"the server lists {len(tools)} tools, only {MAX_TOOLS} are looked at")
+            RefusedTool(
+                name="*", reason=f"the server lists {len(tools)} tools; only the first {MAX_TOOLS} are read"
+            )
         )
     offered = [alike[0] for alike in read.values() if len(alike) == 1]
     for alike in read.values():
         if len(alike) > 1:
             refused.extend(
-                Refusal(
+                RefusedTool(
                     name=each.name,
-                    reason="another tool of this server has the same name, or one that looks the same",
+                    reason="another tool of this server has the same name or one that looks the same",
                 )
                 for each in alike
             )
     return tuple(offered), tuple(refused)
 
 
-def _look(name: str) -> str:
-    """Names that a person takes for the same have one look."""
+def _confusable_form(name: str) -> str:
+    """The form that names share if a person may confuse them."""
     return name.casefold().translate(str.maketrans("-.01i", "__oll"))
 
 
-def _definition(raw: JsonObject) -> Definition:
+def _definition(raw: JsonObject) -> ToolDefinition:
     annotations = raw.get("annotations")
     hints = annotations if isinstance(annotations, dict) else {}
-    return Definition(
+    return ToolDefinition(
         name=str(raw.get("name", "")),
-        title=_text(raw.get("title") or hints.get("title")),
-        description=_text(raw.get("description")),
-        parameters=_schema(raw.get("inputSchema")),
-        returns=_schema(raw.get("outputSchema")),
-        is_read_only=_hint(hints.get("readOnlyHint")),
-        is_destructive=_hint(hints.get("destructiveHint")),
-        is_idempotent=_hint(hints.get("idempotentHint")),
+        title=_string(raw.get("title") or hints.get("title")),
+        description=_string(raw.get("description")),
+        parameters=_object(raw.get("inputSchema")),
+        returns=_object(raw.get("outputSchema")),
+        is_read_only=_boolean(hints.get("readOnlyHint")),
+        is_destructive=_boolean(hints.get("destructiveHint")),
+        is_idempotent=_boolean(hints.get("idempotentHint")),
     )
 
 
-def _text(value: Json) -> str:
+def _string(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _schema(value: Json) -> JsonObject:
+def _object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _hint(value: Json) -> bool | None:
+def _boolean(value: Json) -> bool | None:
     return value if isinstance(value, bool) else None

@@ -1,9 +1,7 @@
-"""The toolset of one MCP server: started when first needed, watched, restarted, and held to its word.
+"""The toolset of one MCP server: it starts the server on first use, restarts it, and checks its tools against the pins.
 
-Below it lies the connection; above it, the gate, which alone calls `perform`. While the pins know the server, its tools
-are on offer before it runs, so that opening a session waits for nobody.
-
-The health of a server: what a person should know of it before an agent uses it.
+It uses a `Connection` and is used by the gate, the only caller of `perform`. The tools of a pinned server are offered
+before it runs, so opening a session waits for no server.
 """
 
 import asyncio
@@ -12,15 +10,15 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.core import Call, Clock, Paths, Performed, SystemClock, Tool, pluralize
+from holdfast.core import Call, Clock, Paths, Performed, SystemClock, Tool, has_invisible, pluralize
 from holdfast.core.errors import HoldfastError, ToolFailed, ToolTimeout
 from holdfast.mcp.client.accepted_tools import AcceptedTools
 from holdfast.mcp.client.resources import EXTRAS
-from holdfast.mcp.client.results import Present, failure_of, for_server, present_plainly
+from holdfast.mcp.client.results import ResultFormatter, format_for_code, resolve_arguments, tool_error
 from holdfast.mcp.client.server_task import Backoff, ServerTask
 from holdfast.mcp.client.subscriptions import Subscriptions
-from holdfast.mcp.client.tool_definitions import Refusal
-from holdfast.mcp.config.environment import refuse_keys
+from holdfast.mcp.client.tool_definitions import RefusedTool
+from holdfast.mcp.config.environment import refuse_model_keys
 from holdfast.mcp.config.servers import ServerSpec
 from holdfast.mcp.contract import (
     ListChanged,
@@ -36,11 +34,10 @@ from holdfast.mcp.trust.pins import Pins
 
 if TYPE_CHECKING:
     from holdfast.mcp.client.connection import Connection
-from holdfast.core import has_invisible
 
 
 class McpToolset:
-    """One server as a toolset. Close it, or use it as a context manager."""
+    """One server as a toolset. Close it or use it as a context manager."""
 
     def __init__(
         self,
@@ -53,27 +50,27 @@ class McpToolset:
         environ: Mapping[str, str] | None = None,
         keys: Collection[str] = (),
         clock: Clock | None = None,
-        present: Present = present_plainly,
+        format_result: ResultFormatter = format_for_code,
         has_extras: bool = False,
     ) -> None:
-        """`keys` are variables that hold keys of models, which no server is given. `has_extras` offers resources and
-        prompts as operations too; guests have no use for them, the proxy has."""
+        """`keys` are the variables with model keys, which no server gets. `has_extras` also offers resources and
+        prompts as operations; the proxy needs them, guests do not."""
         self.spec = spec
         self._workspace = workspace
         self._paths = paths
         self._environ = os.environ if environ is None else environ
         self._keys = keys
         self._clock = clock or SystemClock()
-        self._present = present
-        self._followers: list[Listener] = []
+        self._format_result = format_result
+        self._listeners: list[Listener] = []
         self._connection: Connection | None = None
-        self._holding: ServerTask | None = None
+        self._task: ServerTask | None = None
         self._starting = asyncio.Lock()
         self._is_stale = False
         self._backoff = Backoff(self._clock)
-        self._wishes = Subscriptions()
+        self._subscriptions = Subscriptions()
         self._has_extras = has_extras
-        self._offer = AcceptedTools(
+        self._accepted = AcceptedTools(
             spec, pins=pins, annotations=annotations or known_roles(), has_extras=has_extras
         )
 
@@ -85,88 +82,90 @@ class McpToolset:
 
     @property
     def is_known(self) -> bool:
-        """Whether its tools can be offered before it runs."""
-        return self._offer.is_known
+        """Whether its tools are known before it runs."""
+        return self._accepted.is_known
 
     @property
-    def offers(self) -> tuple[str, ...]:
-        """What the server has beside tools."""
-        return self._offer.beside
+    def extras(self) -> tuple[str, ...]:
+        """What the server offers in addition to tools."""
+        return self._accepted.extras
 
     @property
-    def refused(self) -> tuple[Refusal, ...]:
-        """Tools the server lists and nobody can call."""
-        return self._offer.refused
+    def refused(self) -> tuple[RefusedTool, ...]:
+        """Listed tools that nothing can call."""
+        return self._accepted.refused
 
     @property
     def is_running(self) -> bool:
-        """Whether the server answers now."""
+        """Whether the server is running."""
         return self._connection is not None and self._connection.is_open
 
     @property
-    def warden(self) -> int | None:
-        """The process that stands over the running server."""
-        return self._connection.warden if self._connection else None
+    def supervisor_pid(self) -> int | None:
+        """The process that supervises the running server."""
+        return self._connection.supervisor_pid if self._connection else None
 
-    def follow(self, follower: Listener) -> None:
-        """Tell this follower all news from now on."""
-        self._followers.append(follower)
+    def add_listener(self, listener: Listener) -> None:
+        """Pass every later notification to this listener."""
+        self._listeners.append(listener)
 
     def tools(self) -> tuple[Tool, ...]:
-        return self._offer.tools
+        return self._accepted.tools
 
     async def start(self) -> None:
-        """Have the server running and its list compared with the pins. Raises ToolError where it does not come up."""
+        """Start the server and compare its tools with the pins. Raises ToolError if it does not start."""
         await self.connection()
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
         if is_staged:
             raise ToolFailed(
                 f"{call.operation} acts outside the workspace and cannot be staged",
-                hint="let the policy allow, deny or escalate it",
+                hint="change the policy to allow, deny or escalate it",
             )
         name = call.operation.partition(".")[2]
         connection = await self.connection()
         if self._has_extras and name in EXTRAS:
-            return Performed(result=await connection.fetch(name, call.arguments))
-        tool = self._offer.tool(name)
+            return Performed(result=await connection.call_extra(name, call.arguments))
+        tool = self._accepted.tool(name)
         if tool is None:
             raise ToolFailed(
-                f"{call.operation} is not what it was when it was accepted, or is gone",
+                f"{call.operation} changed since it was accepted, or is gone",
                 hint=f"holdfast mcp diff {self.spec.name}",
             )
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-            self._tell(Progressed(call=call.id, progress=progress, total=total, message=message or ""))
+            self._notify(Progressed(call=call.id, progress=progress, total=total, message=message or ""))
 
         try:
-            result = await connection.call(name, for_server(tool, call.arguments, self._paths), on_progress)
+            result = await connection.call(
+                name, resolve_arguments(tool, call.arguments, self._paths), on_progress
+            )
         except HoldfastError:
             if connection.is_open:
                 raise
-            await self._bury(connection)
-            raise connection.ending() from None
-        self._backoff.succeeded()
+            await self._handle_lost(connection)
+            raise connection.lost_error() from None
+        self._backoff.record_success()
         if result.is_error:
-            raise failure_of(result)
-        return Performed(result=self._present(result))
+            raise tool_error(result)
+        return Performed(result=self._format_result(result))
 
-    async def want_logs(self, level: LogLevel) -> None:
-        """Have log messages from this level on told as news, where the server has some."""
-        if self._wishes.lower(level) and self._connection is not None:
+    async def request_logs(self, level: LogLevel) -> None:
+        """Request log messages from this level on, if the server sends any."""
+        if self._subscriptions.lower_log_level(level) and self._connection is not None:
             await self._connection.set_log_level()
 
-    async def forget_resource(self, uri: str) -> None:
-        """Nobody wants to hear of this resource any more."""
-        self._wishes.resources.discard(uri)
+    async def unsubscribe(self, uri: str) -> None:
+        """Stop the notifications about a resource."""
+        self._subscriptions.resources.discard(uri)
         if self._connection is not None and self._connection.is_open:
             await self._connection.unsubscribe(uri)
 
     async def connection(self) -> "Connection":
-        """The running server; starts it, or starts it again, where it does not run."""
+        """The connection to the server, which is started or restarted if it does not run."""
         async with self._starting:
             if self._connection is not None and not self._connection.is_open:
-                await self._bury(self._connection)
+                await self._handle_lost(self._connection)
             if self._connection is None:
                 await self._restart()
             assert self._connection is not None
@@ -175,11 +174,11 @@ class McpToolset:
             return self._connection
 
     async def close(self) -> None:
-        """End the server. Idempotent."""
-        holding, self._holding = self._holding, None
+        """Stop the server. Idempotent."""
+        task, self._task = self._task, None
         self._connection = None
-        if holding is not None:
-            await holding.close()
+        if task is not None:
+            await task.close()
 
     async def _restart(self) -> None:
         await self.close()
@@ -187,46 +186,51 @@ class McpToolset:
         if wait > 0:
             times = self._backoff.failures
             raise ToolFailed(
-                f"server {self.spec.name!r} failed {pluralize(times, 'time')}; it is tried again in {wait:.0f} s",
+                f"server {self.spec.name!r} failed {pluralize(times, 'time')}; the next attempt is in {wait:.0f} s",
                 hint=f"holdfast mcp doctor {self.spec.name}",
             )
-        began = self._clock.monotonic()
+        started_at = self._clock.monotonic()
         try:
-            refuse_keys(self.spec, self._keys)
-            self._holding = holding = self._hold()
+            refuse_model_keys(self.spec, self._keys)
+            self._task = task = self._new_task()
             async with asyncio.timeout(self.spec.start_seconds):
-                connection = await holding.ready()
+                connection = await task.ready()
                 await self._compare(connection)
         except TimeoutError:
             await self.close()
             reason = f"server {self.spec.name!r} did not answer within {self.spec.start_seconds:g} s"
-            self._failed(reason)
-            raise ToolTimeout(reason, hint="'startSeconds' of the entry sets the limit") from None
+            self._record_failure(reason)
+            raise ToolTimeout(
+                reason, hint=f"raise 'startSeconds' of {self.spec.name!r} in mcp-servers.json"
+            ) from None
         except HoldfastError as error:
             await self.close()
-            self._failed(str(error))
+            self._record_failure(str(error))
             raise
         except BaseException:
             await self.close()
             raise
         self._connection = connection
-        seconds = self._clock.monotonic() - began
-        self._tell(
+        seconds = self._clock.monotonic() - started_at
+        self._notify(
             ServerStarted(
-                server=self.spec.name, tools=len(self._offer), seconds=seconds, protocol=connection.protocol
+                server=self.spec.name,
+                tools=len(self._accepted),
+                seconds=seconds,
+                protocol=connection.protocol,
             )
         )
 
-    def _hold(self) -> ServerTask:
+    def _new_task(self) -> ServerTask:
         return ServerTask(
             self.spec,
             workspace=self._workspace,
             environ=self._environ,
             clock=self._clock,
-            tell=self._heard,
-            on_loss=self._failed,
-            wishes=self._wishes,
-            protocol=self._offer.protocol,
+            listener=self._on_notification,
+            on_lost=self._record_failure,
+            subscriptions=self._subscriptions,
+            protocol=self._accepted.protocol,
         )
 
     async def _compare(self, connection: "Connection") -> None:
@@ -234,38 +238,38 @@ class McpToolset:
         try:
             listed = await connection.list_tools()
         except Exception as error:
-            raise connection.explain(error) from error
-        held = self._offer.compare(listed, protocol=connection.protocol, beside=connection.offers)
-        if held is not None:
-            self._tell(held)
+            raise connection.translate_error(error) from error
+        pending = self._accepted.compare(listed, protocol=connection.protocol, extras=connection.extras)
+        if pending is not None:
+            self._notify(pending)
 
-    async def _bury(self, connection: "Connection") -> None:
-        """Have a lost server reported, once, and forgotten; afterwards its exit code is known."""
+    async def _handle_lost(self, connection: "Connection") -> None:
+        """Report a lost server once and drop it. Afterwards its exit code is known."""
         if self._connection is not connection:
             return
         self._connection = None
-        if connection.warden is not None and self._holding is not None:
-            await self._holding.ended()
+        if connection.supervisor_pid is not None and self._task is not None:
+            await self._task.wait_ended()
             return
         await self.close()
-        self._failed(str(connection.ending()))
+        self._record_failure(str(connection.lost_error()))
 
-    def _failed(self, reason: str) -> None:
-        self._backoff.failed()
-        self._tell(ServerFailed(server=self.spec.name, reason=reason))
+    def _record_failure(self, reason: str) -> None:
+        self._backoff.record_failure()
+        self._notify(ServerFailed(server=self.spec.name, reason=reason))
 
-    def _heard(self, news: ServerNotification) -> None:
-        if isinstance(news, ListChanged) and news.what == "tools":
+    def _on_notification(self, notification: ServerNotification) -> None:
+        if isinstance(notification, ListChanged) and notification.what == "tools":
             self._is_stale = True
-        self._tell(news)
+        self._notify(notification)
 
-    def _tell(self, news: ServerNotification) -> None:
-        for follower in self._followers:
-            follower(news)
+    def _notify(self, notification: ServerNotification) -> None:
+        for listener in self._listeners:
+            listener(notification)
 
 
 async def start_servers(toolsets: "tuple[McpToolset, ...]") -> dict[str, HoldfastError]:
-    """Start what cannot wait, all at once: every server whose tools are not known yet. Returns those that failed."""
+    """Start all servers whose tools are not known yet, in parallel. Returns the failures."""
     unknown = [each for each in toolsets if not each.is_known]
     results = await asyncio.gather(*(each.start() for each in unknown), return_exceptions=True)
     failed: dict[str, HoldfastError] = {}
@@ -278,14 +282,16 @@ async def start_servers(toolsets: "tuple[McpToolset, ...]") -> dict[str, Holdfas
 
 
 def health_problems(toolset: McpToolset, pins: Pins) -> tuple[str, ...]:
-    """What is wrong with a running server's tools, each with a way out; empty where all is well."""
+    """The problems of a running server's tools, each with a fix; empty if there are none."""
     name, known = toolset.spec.name, pins.server(toolset.spec.name)
     found = [f"tool {each.name!r} is refused: {each.reason}" for each in toolset.refused]
     if known is not None and known.held:
-        found.append(f"held: {', '.join(known.held)} (hint: holdfast mcp diff {name})")
+        found.append(
+            f"blocked until you review them: {', '.join(known.held)} (hint: holdfast mcp diff {name})"
+        )
     for tool in toolset.tools():
         if has_invisible(tool.description):
-            found.append(f"{tool.name}: its description holds characters that are not seen")
+            found.append(f"{tool.name}: its description has invisible characters")
         if tool.roles is None:
             found.append(
                 f"{tool.name}: denied, its arguments have no roles (hint: holdfast mcp annotate {name})"

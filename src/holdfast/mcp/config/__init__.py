@@ -1,1 +1,1 @@
-"""Configuration of MCP servers: entries, files, environment and sandbox."""
+"""The configuration of MCP servers: entries, transports, files, environment and sandbox."""

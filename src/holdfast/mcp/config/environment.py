@@ -1,74 +1,93 @@
-"""The environment of a server: a minimal base, what its entry names, and never a key of ours."""
+"""The environment, arguments and headers of a server: a minimal base, what its entry names, and never a model key."""
 
 import re
 from collections.abc import Collection, Mapping
 
 from holdfast.core.errors import InvalidConfig
-from holdfast.mcp.config.servers import ServerSpec, fill_in, variables_in
+from holdfast.mcp.config.servers import ServerSpec, expand_variables, variable_names
 
-BASE = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-"""What a program needs to start at all. Nothing in it is a secret."""
+BASE_VARIABLES = (
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+)
+"""What a program needs to start. None of it is secret."""
 
-_OURS = re.compile(
+_MODEL_KEYS = re.compile(
     r"HOLDFAST_.*|(ANTHROPIC|OPENAI|GEMINI|GOOGLE|MISTRAL|GROQ|OPENROUTER|OLLAMA)_(API_KEY|AUTH_TOKEN)"
 )
-"""Keys that pay for the model. A server that wants one is to be given one of its own."""
+"""Variables with model keys. A server that needs such a key must get its own."""
 
-
-_SECRET = re.compile(r"key|token|secret|passw|credential|auth|cookie", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth|cookie", re.IGNORECASE)
 MIN_SECRET_LENGTH = 8
-"""Shorter ones are words; redacting those would make results unreadable."""
+"""Redacting shorter values, which may be ordinary words, would make results unreadable."""
 
 
-def refuse_keys(spec: ServerSpec, keys: Collection[str]) -> None:
-    """Let no server have a key that pays for the model. `keys` are the variables that hold one. Raises InvalidConfig."""
+def refuse_model_keys(spec: ServerSpec, keys: Collection[str]) -> None:
+    """Raise InvalidConfig if an entry uses a variable with a model key. `keys` are the configured ones."""
     for name in spec.variables:
-        if name in keys or _OURS.fullmatch(name):
+        if name in keys or _MODEL_KEYS.fullmatch(name):
             raise InvalidConfig(
-                f"server {spec.name!r} asks for {name}, which is a key of ours",
-                hint="give the server a key of its own under another name",
+                f"server {spec.name!r} asks for {name}, which is a model key",
+                hint="give the server its own key in a variable with another name",
             )
 
 
 def environment_for(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
-    """Everything the server will find in its environment. Raises InvalidConfig where a variable may not or cannot be."""
-    values = _allowed(spec, environ)
-    base = {name: environ[name] for name in BASE if name in environ and not environ[name].startswith("()")}
-    # The workspace is the working directory and the agent writes there: Python must not take modules from it.
-    return base | {"PYTHONSAFEPATH": "1"} | {name: fill_in(text, values) for name, text in spec.env.items()}
+    """The server's environment. Raises InvalidConfig if a variable is not set."""
+    values = _values_of(spec, environ)
+    base = {
+        name: environ[name]
+        for name in BASE_VARIABLES
+        if name in environ and not environ[name].startswith("()")
+    }
+    # The server runs in the workspace, which the agent writes: Python must not import modules from there.
+    return (
+        base
+        | {"PYTHONSAFEPATH": "1"}
+        | {name: expand_variables(text, values) for name, text in spec.env.items()}
+    )
 
 
 def arguments_for(spec: ServerSpec, environ: Mapping[str, str]) -> list[str]:
-    """The program's arguments with the allowed variables filled in."""
-    values = _allowed(spec, environ)
-    return [fill_in(text, values) for text in spec.args]
+    """The program's arguments with the allowed variables expanded."""
+    values = _values_of(spec, environ)
+    return [expand_variables(text, values) for text in spec.args]
 
 
 def headers_for(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
-    """The headers of every request to an HTTP server, filled in."""
-    values = _allowed(spec, environ)
-    return {name: fill_in(text, values) for name, text in spec.headers.items()}
+    """The headers of every request to a URL, with the allowed variables expanded."""
+    values = _values_of(spec, environ)
+    return {name: expand_variables(text, values) for name, text in spec.headers.items()}
 
 
 def secrets_of(spec: ServerSpec, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Secrets handed to this server, by their names; whoever records its results redacts them."""
+    """The secrets that a server gets, recognized by their names, so that they can be redacted from the record."""
     found: list[str] = []
     unnamed = (("", text) for text in spec.args)
     for name, text in (*spec.env.items(), *spec.headers.items(), *unnamed):
-        used = variables_in(text)
-        found += [environ[each] for each in used if each in environ and _SECRET.search(f"{name} {each}")]
-        if not used and _SECRET.search(name):
+        used = variable_names(text)
+        found += [environ[each] for each in used if each in environ and _SECRET_NAME.search(f"{name} {each}")]
+        if not used and _SECRET_NAME.search(name):
             found.append(text.split()[-1] if text.split() else "")  # of `Bearer x`, x
     return tuple(dict.fromkeys(text for text in found if len(text) >= MIN_SECRET_LENGTH))
 
 
-def _allowed(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
+def _values_of(spec: ServerSpec, environ: Mapping[str, str]) -> dict[str, str]:
     values: dict[str, str] = {}
     for name in spec.variables:
         if name not in environ:
             raise InvalidConfig(
                 f"server {spec.name!r} needs the variable {name}, which is not set",
-                hint=f"export {name}=... and start again",
+                hint=f"export {name}=...",
             )
         values[name] = environ[name]
     return values

@@ -1,7 +1,7 @@
-"""The sandbox of a server: what its entry asks for, and the command that holds the server to it.
+"""The sandbox of a server: the settings in its entry, and the command that runs the server under them.
 
-The form is IronCurtain's. What the kernel cannot hold a server to is refused when it is started, never left out: a
-server that was to be confined does not run unconfined.
+The format is IronCurtain's. A setting that the kernel cannot enforce is refused at the start and never ignored: a server
+with a sandbox does not run unconfined.
 """
 
 import json
@@ -22,42 +22,42 @@ _CONFINE = (
 
 
 class Filesystem(Value, rename="camel", forbid_unknown_fields=True):
-    """Which files. Relative paths are meant from the workspace, `~` from the home folder."""
+    """The files a server may access. Relative paths start at the workspace, `~` at the home folder."""
 
     allow_write: tuple[str, ...] = (".",)
     deny_write: tuple[str, ...] = ()
     allow_read: tuple[str, ...] = ()
-    """Within what is denied."""
+    """Exceptions within `deny_read`."""
     deny_read: tuple[str, ...] = ()
 
 
 class Domains(Value, rename="camel", forbid_unknown_fields=True):
-    """Which hosts."""
+    """The hosts a server may access."""
 
     allowed_domains: tuple[str, ...] = ()
     denied_domains: tuple[str, ...] = ()
 
 
 class Sandbox(Value, forbid_unknown_fields=True):
-    """What a confined server may touch: by default it reads, writes in the workspace, and has no network."""
+    """What a confined server may access. By default it reads everywhere, writes in the workspace, and has no network."""
 
     filesystem: Filesystem = Filesystem()
     network: Domains | bool = False
 
     @property
     def has_network(self) -> bool:
-        """Whether it may open sockets at all."""
+        """Whether the server may open sockets."""
         return self.network is True or (isinstance(self.network, Domains) and _is_open(self.network))
 
 
-def read_sandbox(given: object) -> Sandbox | None:
-    """The sandbox in an entry's own words; None for none. Raises msgspec.ValidationError."""
+def parse_sandbox(given: object) -> Sandbox | None:
+    """Parse the `sandbox` of an entry; None if there is none. Raises msgspec.ValidationError."""
     if given in (None, False):
         return None
     return Sandbox() if given is True else msgspec.convert(given, Sandbox)
 
 
-def confined(
+def confined_command(
     sandbox: Sandbox,
     command: list[str],
     *,
@@ -65,34 +65,34 @@ def confined(
     hidden: tuple[Path, ...],
     environ: Mapping[str, str],
 ) -> list[str]:
-    """The command that starts the server with these rights and no others. Raises InvalidConfig for what cannot be held."""
+    """The command that starts the server in the sandbox. Raises InvalidConfig for what cannot be enforced."""
     if (
         isinstance(sandbox.network, Domains)
         and not _is_open(sandbox.network)
         and sandbox.network != Domains()
     ):
         raise InvalidConfig(
-            "its sandbox names domains, and nothing here can hold a program to domains",
-            hint="write 'network': false, or true and let the policy judge the addresses in its arguments",
+            "the sandbox names domains, but Holdfast cannot restrict a program to domains",
+            hint="set 'network' to false, or to true and let the policy judge the URLs in its arguments",
         )
 
-    def real(given: str) -> str:
+    def resolve(given: str) -> str:
         home = environ.get("HOME", "/")
-        spelt = home + given[1:] if given == "~" or given.startswith("~/") else given
-        return os.path.realpath(workspace / spelt)
+        expanded = home + given[1:] if given == "~" or given.startswith("~/") else given
+        return os.path.realpath(workspace / expanded)
 
     files = sandbox.filesystem
-    writable = [real(each) for each in files.allow_write]
-    for denied in map(real, files.deny_write):
-        if any(_touch(denied, allowed) for allowed in writable):
+    writable = [resolve(each) for each in files.allow_write]
+    for denied in map(resolve, files.deny_write):
+        if any(_overlap(denied, allowed) for allowed in writable):
             raise InvalidConfig(
-                f"its sandbox allows and denies writing at {denied!r}, and a part of an allowed folder cannot be taken back",
-                hint="name only the folders that may be written in 'allowWrite'",
+                f"the sandbox both allows and denies writing to {denied!r}; a part of an allowed folder cannot be excluded",
+                hint="list only writable folders in 'allowWrite'",
             )
     rules = {
         "write": writable,
-        "hide": [*map(real, files.deny_read), *map(os.path.realpath, hidden)],
-        "show": [*map(real, files.allow_read), str(workspace)],
+        "hide": [*map(resolve, files.deny_read), *map(os.path.realpath, hidden)],
+        "show": [*map(resolve, files.allow_read), str(workspace)],
         "network": sandbox.has_network,
     }
     return [sys.executable, "-I", "-S", "-c", _CONFINE, json.dumps(rules), *command]
@@ -102,5 +102,5 @@ def _is_open(domains: Domains) -> bool:
     return "*" in domains.allowed_domains and not domains.denied_domains
 
 
-def _touch(one: str, other: str) -> bool:
+def _overlap(one: str, other: str) -> bool:
     return one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/")

@@ -1,7 +1,7 @@
-"""Clients: the configuration files of other agents, changed so that they reach their tools through us.
+"""The configuration files of other agents, changed so that these agents reach their tools through Holdfast.
 
-Only our own entry is written and taken out; everything else in a file stays as it is, to the letter. A file that cannot be
-understood is left alone.
+Only our own entry is added and removed; the rest of a file stays exactly as it is. A file that cannot be parsed is not
+changed.
 """
 
 import difflib
@@ -18,11 +18,11 @@ from holdfast.mcp.install.jsonc import JsoncDocument
 
 NAME = "holdfast"
 HOOK_SECONDS = 600
-"""How long Claude Code waits for the hook; a person may have to be asked."""
+"""How long Claude Code waits for the hook, which may need a person's answer."""
 
 
 class FileChange(Value):
-    """A configuration file as it is and as it will be; one that will hold nothing goes."""
+    """A configuration file before and after. A file that becomes empty is deleted."""
 
     path: str
     before: str
@@ -30,7 +30,7 @@ class FileChange(Value):
 
     @property
     def is_removal(self) -> bool:
-        """Whether nobody but us had written anything there."""
+        """Whether the file held only our entry and is deleted."""
         return not self.after
 
     @property
@@ -42,7 +42,7 @@ class FileChange(Value):
 
 
 class Installation(Value):
-    """What has to be written for a client, and which of its servers still bypass the gate."""
+    """The changes for a client, and its servers that still bypass the gate."""
 
     changes: tuple[FileChange, ...]
     bypassing: tuple[str, ...] = ()
@@ -58,18 +58,20 @@ def plan(
     policy: str = "",
     is_removal: bool = False,
 ) -> Installation:
-    """What `holdfast install CLIENT` would write, or take out again. Raises InvalidInput and InvalidConfig."""
+    """What `holdfast install CLIENT` writes, or removes. Raises InvalidInput and InvalidConfig."""
     planner = _PLANNERS.get(client)
     if planner is None:
-        raise InvalidInput(f"{client!r} is no client we know", hint=f"one of {', '.join(_PLANNERS)}")
-    under = ("-p", policy) if policy else ()
-    entry = None if is_removal else {"command": command[0], "args": [*command[1:], "proxy", *under]}
-    hook = shlex.join((*command, "hook", "claude", *under))
+        raise InvalidInput(
+            f"{client!r} is not a supported client", hint=f"use one of: {', '.join(_PLANNERS)}"
+        )
+    options = ("-p", policy) if policy else ()
+    entry = None if is_removal else {"command": command[0], "args": [*command[1:], "proxy", *options]}
+    hook = shlex.join((*command, "hook", "claude", *options))
     return planner(hook, home if is_for_user else folder, is_for_user, entry)
 
 
 _Entry = dict[str, Any] | None
-"""Our entry among a client's servers; None takes it out."""
+"""Our entry among a client's servers; None removes it."""
 
 
 def _plan_claude(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Installation:
@@ -77,8 +79,8 @@ def _plan_claude(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Ins
     listed, bypassing = _with_server(servers, _read_plain_json(servers), "mcpServers", entry)
     settings = root / ".claude" / "settings.json"
     document = before = _read_plain_json(settings)
-    # Claude Code runs a tool whose hook fails in any other way than by exit code 2; a missing program is such a way.
-    # What the person asked for and that it is done are only noted, and no reason to hold anything up: on 2 it would not stop.
+    # Claude Code runs a tool unless its hook exits with 2, even if the hook's program is missing. The other hooks only
+    # record a turn and must not block: exit code 2 would keep Claude Code from stopping.
     lines = {
         "PreToolUse": f"{hook} || exit 2",
         "UserPromptSubmit": hook,
@@ -89,30 +91,30 @@ def _plan_claude(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Ins
         ours = {"type": "command", "command": line, "timeout": HOOK_SECONDS}
         document = _with_hook(document, settings, event, None if entry is None else ours)
     hooked = FileChange(path=str(settings), before=before.text, after=document.text)
-    return Installation(changes=_real([listed, hooked]), bypassing=bypassing)
+    return Installation(changes=_effective([listed, hooked]), bypassing=bypassing)
 
 
 def _with_hook(document: JsoncDocument, path: Path, event: str, wanted: _Entry) -> JsoncDocument:
-    """The settings with our hook for an event and no other of ours; None takes it out."""
+    """The settings with exactly this hook of ours for an event; None removes it."""
     groups = document.get("hooks", event)
     if groups is not None and not isinstance(groups, list):
         raise InvalidConfig(f"{path}: 'hooks.{event}' is not a list")
-    standing = [
-        (place, number, hook)
-        for place, group in enumerate(groups or [])
+    existing = [
+        (index, number, hook)
+        for index, group in enumerate(groups or [])
         for number, hook in enumerate(group.get("hooks", []) if isinstance(group, dict) else [])
         if _is_ours(hook)
     ]
-    if [hook for _, _, hook in standing] == ([] if wanted is None else [wanted]):
+    if [hook for _, _, hook in existing] == ([] if wanted is None else [wanted]):
         return document
-    for place, number, _ in reversed(standing):
-        # A group that held nothing but our hook goes with it; its matcher alone would say nothing.
-        group = document.get("hooks", event, place)
+    for index, number, _ in reversed(existing):
+        # A group with only our hook is removed too: without hooks, its matcher means nothing.
+        group = document.get("hooks", event, index)
         inner = ("hooks", number) if len(group["hooks"]) > 1 else ()
-        document = document.without("hooks", event, place, *inner)
+        document = document.without("hooks", event, index, *inner)
     if wanted is None:
         return document
-    return document.add("hooks", event, item={"matcher": "*", "hooks": [wanted]})
+    return document.append("hooks", event, item={"matcher": "*", "hooks": [wanted]})
 
 
 def _is_ours(hook: object) -> bool:
@@ -126,20 +128,20 @@ def _plan_codex(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Inst
     try:
         servers = tomllib.loads(before).get("mcp_servers", {})
     except tomllib.TOMLDecodeError as error:
-        raise InvalidConfig(f"{path}: {error}", hint="repair the file first") from error
+        raise InvalidConfig(f"{path}: {error}", hint="fix the file first") from error
     others = tuple(name for name in servers if name != NAME)
     if servers.get(NAME) == entry:
         return Installation(changes=(), bypassing=others)
-    standing = _codex_section(servers[NAME]) if NAME in servers else ""
-    if standing not in before:
+    existing = _codex_section(servers[NAME]) if NAME in servers else ""
+    if existing not in before:
         raise InvalidConfig(
-            f"{path}: has another [mcp_servers.{NAME}] already", hint="remove it and try again"
+            f"{path}: already has a different [mcp_servers.{NAME}]", hint="remove that section and try again"
         )
     if entry is None:
-        rest = before.replace(standing, "", 1).rstrip("\n")
+        rest = before.replace(existing, "", 1).rstrip("\n")
         after = f"{rest}\n" if rest else ""
-    elif standing:
-        after = before.replace(standing, _codex_section(entry), 1)
+    elif existing:
+        after = before.replace(existing, _codex_section(entry), 1)
     else:
         gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
         after = f"{before}{gap}{_codex_section(entry)}"
@@ -154,19 +156,19 @@ def _codex_section(entry: Mapping[str, Any]) -> str:
 def _plan_cursor(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Installation:
     path = root / ".cursor" / "mcp.json"
     change, bypassing = _with_server(path, _read_json(path), "mcpServers", _typed(entry, is_for_user))
-    return Installation(changes=_real([change]), bypassing=bypassing)
+    return Installation(changes=_effective([change]), bypassing=bypassing)
 
 
 def _plan_vscode(hook: str, root: Path, is_for_user: bool, entry: _Entry) -> Installation:
     path = root / (".config/Code/User/mcp.json" if is_for_user else ".vscode/mcp.json")
     change, bypassing = _with_server(path, _read_json(path), "servers", _typed(entry, is_for_user))
-    # Agents of VS Code also read the file that Claude Code does.
+    # Agents in VS Code also read the file of Claude Code.
     portable = () if is_for_user else _others(_read_json(root / ".mcp.json"), "mcpServers")
-    return Installation(changes=_real([change]), bypassing=(*bypassing, *portable))
+    return Installation(changes=_effective([change]), bypassing=(*bypassing, *portable))
 
 
 def _typed(entry: _Entry, is_for_user: bool) -> _Entry:
-    """Our entry as editors document it: its kind, and the project's folder in their own words, for they start it anywhere."""
+    """Our entry as editors document it, with its type and, because they start it anywhere, the project's folder."""
     if entry is None:
         return None
     folder = [] if is_for_user else ["-w", "${workspaceFolder}"]
@@ -195,13 +197,13 @@ def _with_server(
 
 
 def _others(document: JsoncDocument, key: str) -> tuple[str, ...]:
-    """The servers in a file beside ours."""
+    """The other servers in a file."""
     servers = document.get(key)
     return tuple(name for name in servers if name != NAME) if isinstance(servers, dict) else ()
 
 
-def _real(changes: list[FileChange]) -> tuple[FileChange, ...]:
-    """Without those that change nothing."""
+def _effective(changes: list[FileChange]) -> tuple[FileChange, ...]:
+    """The changes that have an effect."""
     return tuple(each for each in changes if each.before != each.after)
 
 
@@ -218,15 +220,15 @@ def _read_json(path: Path) -> JsoncDocument:
     try:
         return JsoncDocument(_read(path))
     except ValueError as error:
-        raise InvalidConfig(f"{path}: {error}", hint="repair the file first") from error
+        raise InvalidConfig(f"{path}: {error}", hint="fix the file first") from error
 
 
 def _read_plain_json(path: Path) -> JsoncDocument:
-    """For a client that takes a file with comments for a broken one: it would never see what we write there."""
+    """For a client that rejects a file with comments and so would never see our entry."""
     document = _read_json(path)
     if not document.is_plain:
         raise InvalidConfig(
-            f"{path}: comments and trailing commas are not JSON",
-            hint="take them out; Claude Code ignores the file",
+            f"{path}: has comments or trailing commas, so Claude Code ignores it",
+            hint="remove them and try again",
         )
     return document

@@ -1,1 +1,1 @@
-"""The server side of the Model Context Protocol: our proxy for other agents."""
+"""The MCP proxy: a server for other agents whose every call passes the gate."""

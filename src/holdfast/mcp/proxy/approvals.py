@@ -1,7 +1,7 @@
-"""Asking: an escalation put before the human at the client, where the person has said that there is one.
+"""Approvals by elicitation: an escalation is shown to the human at the client, if the person trusts that client.
 
-The older era asks while the call waits. The newer one has no way back to the client: the call is answered with a request
-for input and a sealed ticket, and the client makes the call again with both.
+With the legacy protocol the proxy asks while the call waits. The 2026-07 protocol has no request from server to client:
+the proxy answers the call with a request for input and a sealed ticket, and the client repeats the call with both.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from holdfast.core import (
     escape_invisible,
 )
 from holdfast.core.errors import EscalationUnknown
-from holdfast.mcp.contract import GateClient
+from holdfast.mcp.contract import GateClient, is_legacy
 
 TRANSPORT = "mcp-elicitation"
 MAX_SHOWN_CHARACTERS = 4000
@@ -41,38 +41,38 @@ _SCHEMA: dict[str, Any] = {
 
 
 class Ticket(Value):
-    """What comes back with a second round: which call it was, and what was asked. Sealed on the wire."""
+    """The state of a repeated call: its id and its escalation. Sealed on the wire."""
 
     call: CallId
     escalation: EscalationId
 
     @classmethod
     def read(cls, state: str | None) -> "Ticket | None":
-        """The ticket in a state that was unsealed before; None in a first round."""
+        """The ticket in an unsealed request state; None for a first request."""
         return msgspec.json.decode(state, type=cls) if state else None
 
 
 class ElicitationApprovals:
-    """Puts escalations before a client's human, and takes the answer only from clients that the person trusts."""
+    """Shows escalations to the human at a client. Only clients that the person trusts count."""
 
     def __init__(
-        self, keeper: GateClient, *, trusted_clients: frozenset[str], can_ask_elsewhere: bool
+        self, gate: GateClient, *, trusted_clients: frozenset[str], has_other_approvers: bool
     ) -> None:
-        self._keeper = keeper
+        self._gate = gate
         self._trusted_clients = trusted_clients
-        self._can_ask_elsewhere = can_ask_elsewhere
+        self._has_other_approvers = has_other_approvers
 
     async def ask(
         self, context: Context, call: Call, id: EscalationId
     ) -> mcp_types.InputRequiredResult | None:
-        """Have the escalation settled; or the result that makes the client come again."""
-        escalation = self._keeper.escalation(id)
+        """Wait until the escalation is settled, or return the result that makes the client repeat the call."""
+        escalation = self._gate.escalation(id)
         if escalation is None:
             return None
         if not self._is_trusted(context):
-            await self.wait_elsewhere(id)
+            await self.wait_for_other_approver(id)
             return None
-        if context.protocol_version >= "2026":
+        if not is_legacy(context.protocol_version):
             ticket = Ticket(call=call.id, escalation=id)
             request = mcp_types.ElicitRequest(
                 params=mcp_types.ElicitRequestFormParams(
@@ -84,57 +84,59 @@ class ElicitationApprovals:
         await self._ask_directly(context, escalation)
         return None
 
-    async def wait_elsewhere(self, id: EscalationId) -> None:
-        """Have the escalation settled by others than this client; where there is nobody, that is a no."""
-        if not self._can_ask_elsewhere:
-            await self._answer(id, Response(verdict="deny", reason="nobody can be asked here"), EXTERNAL)
-        async with self._withdrawing(id):
-            await self._keeper.wait(id)
+    async def wait_for_other_approver(self, id: EscalationId) -> None:
+        """Wait for an answer that does not come from this client. Without another approver, deny."""
+        if not self._has_other_approvers:
+            await self._resolve(id, Response(verdict="deny", reason="no approver is available"), EXTERNAL)
+        async with self._deny_on_cancel(id):
+            await self._gate.wait(id)
 
-    async def take(self, context: Context, ticket: Ticket, responses: dict[str, Any]) -> None:
-        """Take the answer that came with a second round. Anything but a clear yes of a trusted client is a no."""
+    async def accept_response(self, context: Context, ticket: Ticket, responses: dict[str, Any]) -> None:
+        """Record the answer in a repeated call. Only an explicit approval from a trusted client approves."""
         given = responses.get(_KEY)
         if not self._is_trusted(context) or not isinstance(given, mcp_types.ElicitResult):
-            await self._answer(
+            await self._resolve(
                 ticket.escalation, Response(verdict="deny", reason="no human answered"), EXTERNAL
             )
             return
-        await self._answer(
-            ticket.escalation, Response(verdict="approve" if _says_yes(given) else "deny"), PERSON
+        await self._resolve(
+            ticket.escalation, Response(verdict="approve" if _is_approval(given) else "deny"), PERSON
         )
 
     async def _ask_directly(self, context: Context, escalation: Escalation) -> None:
-        """Ask while the call waits; whoever answers first, this human or another way, has answered."""
-        here = asyncio.ensure_future(
+        """Ask while the call waits. The first answer counts, from this client or from another approver."""
+        elicited = asyncio.ensure_future(
             context.session.elicit_form(describe(escalation), _SCHEMA, related_request_id=context.request_id)
         )
-        elsewhere = asyncio.ensure_future(self._keeper.wait(escalation.id))
+        settled = asyncio.ensure_future(self._gate.wait(escalation.id))
         try:
-            async with self._withdrawing(escalation.id):
-                await asyncio.wait({here, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
-                if not elsewhere.done():
-                    await self._answer(escalation.id, *_response(here))
-                    await elsewhere
+            async with self._deny_on_cancel(escalation.id):
+                await asyncio.wait({elicited, settled}, return_when=asyncio.FIRST_COMPLETED)
+                if not settled.done():
+                    await self._resolve(escalation.id, *_response(elicited))
+                    await settled
         finally:
-            here.cancel()
-            elsewhere.cancel()
-            await asyncio.gather(here, elsewhere, return_exceptions=True)
+            elicited.cancel()
+            settled.cancel()
+            await asyncio.gather(elicited, settled, return_exceptions=True)
 
     @asynccontextmanager
-    async def _withdrawing(self, id: EscalationId) -> AsyncIterator[None]:
-        """Take the question back where the client gives the call up: nobody would hear the answer."""
+    async def _deny_on_cancel(self, id: EscalationId) -> AsyncIterator[None]:
+        """Deny the escalation if the client cancels the call."""
         try:
             yield
         except asyncio.CancelledError:
             with anyio.CancelScope(shield=True):
-                await self._answer(id, Response(verdict="deny", reason="the client gave it up"), EXTERNAL)
+                await self._resolve(
+                    id, Response(verdict="deny", reason="the client cancelled the call"), EXTERNAL
+                )
             raise
 
-    async def _answer(self, id: EscalationId, response: Response, principal: Principal) -> None:
+    async def _resolve(self, id: EscalationId, response: Response, principal: Principal) -> None:
         try:
-            await self._keeper.resolve(id, response, principal=principal, transport=TRANSPORT)
+            await self._gate.resolve(id, response, principal=principal, transport=TRANSPORT)
         except EscalationUnknown:
-            return  # another answer came first, and the call is judged by that one
+            return  # another answer came first and decides the call
 
     def _is_trusted(self, context: Context) -> bool:
         client, capabilities = context.session.client_params, context.session.client_capabilities
@@ -143,23 +145,23 @@ class ElicitationApprovals:
 
 
 def describe(escalation: Escalation) -> str:
-    """What the human has to see, with nothing invisible in it."""
+    """The text for the human, with invisible characters escaped."""
     arguments = msgspec.json.format(msgspec.json.encode(escalation.call.arguments), indent=2).decode()
     shown = escape_invisible(arguments)
     if len(shown) > MAX_SHOWN_CHARACTERS:
         left_out = len(shown) - MAX_SHOWN_CHARACTERS
-        shown = f"{shown[:MAX_SHOWN_CHARACTERS]}\n[... {left_out} characters left out: look before you allow it ...]"
+        shown = f"{shown[:MAX_SHOWN_CHARACTERS]}\n[... {left_out} characters omitted: review them before you approve ...]"
     decision = escalation.decision
-    return f"{escape_invisible(escalation.call.operation)} needs your yes: {decision.reason} (rule {decision.rule})\n{shown}"
+    return f"{escape_invisible(escalation.call.operation)} needs your approval: {decision.reason} (rule {decision.rule})\n{shown}"
 
 
 def _response(asked: "asyncio.Future[mcp_types.ElicitResult]") -> tuple[Response, Principal]:
-    """The answer, and whose it is: where no human answered, the record does not say that one did."""
+    """The answer and its principal. The record names a person only if a human answered."""
     try:
-        return Response(verdict="approve" if _says_yes(asked.result()) else "deny"), PERSON
+        return Response(verdict="approve" if _is_approval(asked.result()) else "deny"), PERSON
     except (MCPError, ValueError):
-        return Response(verdict="deny", reason="the client could not ask"), EXTERNAL
+        return Response(verdict="deny", reason="the client could not show the question"), EXTERNAL
 
 
-def _says_yes(given: mcp_types.ElicitResult) -> bool:
+def _is_approval(given: mcp_types.ElicitResult) -> bool:
     return given.action == "accept" and given.content is not None and given.content.get("approve") is True

@@ -1,7 +1,4 @@
-"""The road of the proxy: one call of a client from its wish to its answer. There is no other way to a server.
-
-Reporting: a call's progress, passed on to the client that made it.
-"""
+"""The calls of the proxy's clients: each is submitted to the gate until it is settled. There is no other way to a server."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -18,94 +15,91 @@ from holdfast.mcp.proxy.subscribers import SendQueue, Subscribers
 
 
 class ProgressRelay:
-    """The progress of every call under way."""
+    """Relays the progress of running calls to the clients that made them."""
 
     def __init__(self) -> None:
-        self._lines: dict[CallId, SendQueue[Progressed]] = {}
+        self._queues: dict[CallId, SendQueue[Progressed]] = {}
 
-    def hear(self, news: Progressed) -> None:
-        """Take a report; one of a call that is over is dropped."""
-        line = self._lines.get(news.call)
-        if line is not None:
-            line.put(news)
+    def put(self, progress: Progressed) -> None:
+        """Queue a progress report. Reports of finished calls are dropped."""
+        queue = self._queues.get(progress.call)
+        if queue is not None:
+            queue.put(progress)
 
     @asynccontextmanager
-    async def passed_on(self, context: Context, call: CallId) -> AsyncIterator[None]:
-        """Pass the reports of a call on while the block runs."""
+    async def relay(self, context: Context, call: CallId) -> AsyncIterator[None]:
+        """Send the progress of a call to its client while the block runs."""
 
-        async def send(news: Progressed) -> None:
-            await context.session.report_progress(news.progress, news.total, news.message or None)
+        async def send(progress: Progressed) -> None:
+            await context.session.report_progress(progress.progress, progress.total, progress.message or None)
 
-        line = self._lines[call] = SendQueue(send)
+        queue = self._queues[call] = SendQueue(send)
         try:
             yield
-            await line.drain()
+            await queue.drain()
         finally:
-            del self._lines[call]
-            line.close()
-
-
-Asked = Answer | mcp_types.InputRequiredResult
+            del self._queues[call]
+            queue.close()
 
 
 class CallHandler:
-    """Submits calls to the keeper until they are settled."""
+    """Submits calls to the gate until they are settled."""
 
     def __init__(
         self,
-        keeper: GateClient,
+        gate: GateClient,
         *,
-        asking: ElicitationApprovals,
-        catalogue: ResourceCatalog,
-        audience: Subscribers,
+        approvals: ElicitationApprovals,
+        catalog: ResourceCatalog,
+        subscribers: Subscribers,
         servers: Mapping[str, McpToolset],
     ) -> None:
-        self._keeper = keeper
-        self._asking = asking
-        self._catalogue = catalogue
-        self._audience = audience
+        self._gate = gate
+        self._approvals = approvals
+        self._catalog = catalog
+        self._subscribers = subscribers
         self._servers = servers
-        self.reports = ProgressRelay()
+        self.progress = ProgressRelay()
 
-    async def settle(
+    async def handle(
         self,
         context: Context,
         operation: str,
         arguments: JsonObject,
         params: mcp_types.InputResponseRequestParams,
-    ) -> Asked:
-        """Submit a call until it is settled, asking the client's human in between where that counts."""
-        await self._catalogue.ready()
+    ) -> Answer | mcp_types.InputRequiredResult:
+        """Submit a call until it is settled, or return the request for an approval that the client must show."""
+        await self._catalog.ensure_started()
         ticket = Ticket.read(params.request_state)
-        call = await self._call(operation, arguments, ticket)
+        call = await self._make_call(operation, arguments, ticket)
         if ticket is not None:
-            await self._asking.take(context, ticket, params.input_responses or {})
+            await self._approvals.accept_response(context, ticket, params.input_responses or {})
         server = operation.partition(".")[0]
-        with self._audience.hearing(context, server) as level:
+        with self._subscribers.log_stream(context, server) as level:
             if level is not None and server in self._servers:
-                await self._servers[server].want_logs(level)
-            async with self.reports.passed_on(context, call.id):
-                answer = await self._keeper.submit(call)
+                await self._servers[server].request_logs(level)
+            async with self.progress.relay(context, call.id):
+                answer = await self._gate.submit(call)
                 while isinstance(answer, Parked):
-                    asked = await self._asking.ask(context, call, answer.escalation)
-                    if asked is not None:
-                        return asked
-                    answer = await self._keeper.submit(call)
+                    input_required = await self._approvals.ask(context, call, answer.escalation)
+                    if input_required is not None:
+                        return input_required
+                    answer = await self._gate.submit(call)
         return answer
 
-    async def settle_elsewhere(self, operation: str, arguments: JsonObject) -> Answer:
-        """The same for a wish that its client cannot be asked about."""
-        await self._catalogue.ready()
-        call = await self._call(operation, arguments, None)
-        answer = await self._keeper.submit(call)
+    async def handle_without_elicitation(self, operation: str, arguments: JsonObject) -> Answer:
+        """Submit a call whose request type cannot ask the client for an approval."""
+        await self._catalog.ensure_started()
+        call = await self._make_call(operation, arguments, None)
+        answer = await self._gate.submit(call)
         while isinstance(answer, Parked):
-            await self._asking.wait_elsewhere(answer.escalation)
-            answer = await self._keeper.submit(call)
+            await self._approvals.wait_for_other_approver(answer.escalation)
+            answer = await self._gate.submit(call)
         return answer
 
-    async def _call(self, operation: str, arguments: JsonObject, ticket: Ticket | None) -> Call:
+    async def _make_call(self, operation: str, arguments: JsonObject, ticket: Ticket | None) -> Call:
         return Call(
-            id=ticket.call if ticket else await self._keeper.next_call(),
+            id=ticket.call if ticket else await self._gate.next_call(),
             operation=operation,
             arguments=arguments,
             principal=EXTERNAL,

@@ -1,4 +1,4 @@
-"""The catalogue: resources and prompts of all servers in one list. What two servers both claim, neither gets."""
+"""The catalog: the resources and prompts of all servers in one list. A resource that two servers claim is left out."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,22 +15,22 @@ _Item = TypeVar("_Item")
 
 
 class ResourceCatalog:
-    """Lists of what servers offer beside tools. Listing starts only servers that are known to have such things."""
+    """Lists what servers offer in addition to tools. Listing starts only servers that are known to offer it."""
 
     def __init__(self, servers: Sequence[McpToolset]) -> None:
         self._servers = tuple(servers)
         self._owners: dict[str, set[str]] = {}
         self._starting: asyncio.Future[dict[str, HoldfastError]] | None = None
 
-    async def ready(self) -> None:
-        """Have every server that was never seen started, once; one that fails has said so and is left out."""
+    async def ensure_started(self) -> None:
+        """Start every unknown server, once. One that fails has reported it and is left out."""
         if self._starting is None:
             self._starting = asyncio.ensure_future(start_servers(self._servers))
         if not self._starting.done():
             await asyncio.shield(self._starting)
 
     async def resources(self) -> list[mcp_types.Resource]:
-        """Every resource that one server alone claims."""
+        """Every resource that exactly one server claims."""
         listed = await self._gather("resources", _resources)
         self._owners = {}
         for server, each in listed:
@@ -42,12 +42,12 @@ class ResourceCatalog:
         return [each for _, each in await self._gather("resources", _templates)]
 
     async def prompts(self) -> list[mcp_types.Prompt]:
-        """Every prompt, named after its server like a tool."""
+        """Every prompt, with its server's name as a prefix, like a tool."""
         listed = await self._gather("prompts", _prompts)
         return [each.model_copy(update={"name": f"{server}__{each.name}"}) for server, each in listed]
 
     async def server_of(self, uri: str) -> str:
-        """The one server that a resource belongs to. Raises MCPError where that is not clear."""
+        """The server that owns a resource. Raises MCPError unless there is exactly one."""
         if uri not in self._owners:
             await self.resources()
         owners = self._owners.get(uri) or {
@@ -60,7 +60,7 @@ class ResourceCatalog:
         return next(iter(owners))
 
     async def server_of_template(self, template: str) -> str:
-        """The one server that lists a resource template. Raises MCPError where that is not clear."""
+        """The server that lists a resource template. Raises MCPError unless there is exactly one."""
         listed = await self._gather("resources", _templates)
         owners = {server for server, each in listed if each.uri_template == template}
         if len(owners) != 1:
@@ -75,9 +75,9 @@ class ResourceCatalog:
                 connection = await toolset.connection()
                 return [(toolset.spec.name, each) for each in await list_all(connection)]
             except (HoldfastError, MCPError):
-                return []  # a server that does not answer has nothing to show; its tools say why
+                return []  # calls to its tools report why it does not answer
 
-        found = await asyncio.gather(*(one(each) for each in self._servers if what in each.offers))
+        found = await asyncio.gather(*(one(each) for each in self._servers if what in each.extras))
         return [each for part in found for each in part]
 
 

@@ -1,4 +1,4 @@
-"""HTTP on loopback: the proxy for clients that do not start it themselves. No request passes without the token."""
+"""The proxy's HTTP server on loopback, for clients that do not start the proxy themselves. Every request needs the token."""
 
 import asyncio
 import contextlib
@@ -17,8 +17,8 @@ from holdfast.mcp.bearer import bearer_token
 HOST = "127.0.0.1"
 
 
-class BearerGuard:
-    """Turns away every HTTP request that does not carry the token, in its header and nowhere else."""
+class BearerTokenMiddleware:
+    """Rejects every HTTP request without the token in its `Authorization` header."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -29,17 +29,19 @@ class BearerGuard:
             header = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
             given = bearer_token(header) or ""
             if not hmac.compare_digest(given.encode(), self._expected):
-                refusal = PlainTextResponse("a token is needed\n", 401, {"WWW-Authenticate": "Bearer"})
+                refusal = PlainTextResponse(
+                    "a bearer token is required\n", 401, {"WWW-Authenticate": "Bearer"}
+                )
                 await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
 
 @contextlib.asynccontextmanager
-async def listening(server: Server[Any], *, port: int, token: str) -> AsyncIterator[str]:
-    """Serve until the block is left; yields the address. The library refuses foreign Host and Origin headers."""
-    app = BearerGuard(server.streamable_http_app(host=HOST), token)
-    # Whoever still listens when we end is cut off at once, and nothing is said of it.
+async def serve_http(server: Server[Any], *, port: int, token: str) -> AsyncIterator[str]:
+    """Serve until the block exits; yields the address. The library rejects foreign Host and Origin headers."""
+    app = BearerTokenMiddleware(server.streamable_http_app(host=HOST), token)
+    # At shutdown, open streams are closed at once and without a log message.
     config = uvicorn.Config(
         app, log_level="critical", access_log=False, lifespan="on", timeout_graceful_shutdown=0
     )

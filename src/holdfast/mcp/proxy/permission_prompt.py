@@ -1,7 +1,7 @@
-"""Permissions for another agent's built-in tools: its question in, our verdict out, nothing performed here.
+"""The permission prompt tool: another agent asks whether it may run one of its built-in tools, and gets the verdict.
 
-Claude Code asks with `--permission-prompt-tool mcp__holdfast__permission_prompt`, or by a hook. Its tools then have
-operations of the group `claude`, with roles like any other tool's, so that the same policy judges them.
+Claude Code calls it with `--permission-prompt-tool mcp__holdfast__permission_prompt`. Each built-in tool is an operation
+in the group `claude`, with argument roles, so the same policy judges it. Nothing runs here.
 """
 
 from typing import Any
@@ -27,15 +27,17 @@ PERMISSION_TOOL = mcp_types.Tool(
 
 
 def operation_for(asked: dict[str, Any]) -> str:
-    """The operation that stands for the tool that is asked about."""
+    """The operation for the tool that the agent asks about."""
     return f"claude.{asked.get('tool_name', '')}"
 
 
-def permission_answer(answer: Answer, given: JsonObject) -> str:
-    """The answer in the words of the permission-prompt contract; the input goes back as it was judged."""
+def permission_response(answer: Answer, given: JsonObject) -> str:
+    """The answer in the format of the permission prompt. The input is returned as it was judged."""
     if isinstance(answer, Returned):
         return msgspec.json.encode({"behavior": "allow", "updatedInput": given}).decode()
     reason = (
-        f"{answer.reason} (rule {answer.rule})" if isinstance(answer, Refused) else "it could not be judged"
+        f"{answer.reason} (rule {answer.rule})"
+        if isinstance(answer, Refused)
+        else "the call could not be judged"
     )
     return msgspec.json.encode({"behavior": "deny", "message": reason}).decode()

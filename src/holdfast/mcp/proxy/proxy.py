@@ -1,7 +1,7 @@
-"""The proxy: one more guest. Any MCP client reaches the configured servers through it, and so through the gate.
+"""The proxy: an MCP server through which any MCP client reaches the configured servers, and so the gate.
 
-It is an MCP server over stdio, or over HTTP on loopback with a token. What the client sees is in `front`; this module
-only opens and closes, and loads the protocol library when it does.
+It serves over stdio, or over HTTP on loopback with a token. `server` implements what the client sees. This module opens
+and closes it, and loads the MCP library only then.
 """
 
 import contextlib
@@ -26,52 +26,52 @@ class Proxy:
 
     def __init__(
         self,
-        keeper: GateClient,
+        gate: GateClient,
         *,
         servers: Sequence[McpToolset] = (),
         trusted_clients: frozenset[str] = frozenset(),
-        can_ask_elsewhere: bool = False,
-        answers_permissions: bool = False,
+        has_other_approvers: bool = False,
+        answers_permission_prompts: bool = False,
     ) -> None:
-        """`trusted_clients` are those the person knows to show an elicitation to a human; no other's approval counts."""
-        self._keeper = keeper
+        """`trusted_clients` are known to show an elicitation to a human; no other client can approve."""
+        self._gate = gate
         self._servers = tuple(servers)
         self._trusted_clients = trusted_clients
-        self._can_ask_elsewhere = can_ask_elsewhere
-        self._answers_permissions = answers_permissions
+        self._has_other_approvers = has_other_approvers
+        self._answers_permission_prompts = answers_permission_prompts
 
-    def front(self) -> "ProxyServer":
-        """The protocol server, not yet connected to anything."""
+    def create_server(self) -> "ProxyServer":
+        """The protocol server, not yet connected to a client."""
         from holdfast.mcp.proxy.server import ProxyServer
 
         return ProxyServer(
-            self._keeper,
+            self._gate,
             servers=self._servers,
             trusted_clients=self._trusted_clients,
-            can_ask_elsewhere=self._can_ask_elsewhere,
-            answers_permissions=self._answers_permissions,
+            has_other_approvers=self._has_other_approvers,
+            answers_permission_prompts=self._answers_permission_prompts,
         )
 
     async def serve_stdio(self) -> None:
-        """Serve whoever started this process, until it closes our standard input."""
-        await serve_over_stdio(self.front().server)
+        """Serve the program that started this process until it closes our standard input."""
+        await serve_over_stdio(self.create_server().server)
 
     @contextlib.asynccontextmanager
     async def serving_http(self, *, port: int = 0, token: str = "") -> AsyncIterator[tuple[str, str]]:
-        """Serve on loopback while the block runs; yields address and token."""
-        from holdfast.mcp.proxy.http import listening
+        """Serve on loopback while the block runs; yields the address and the token."""
+        from holdfast.mcp.proxy.http import serve_http
 
         token = token or secrets.token_urlsafe(32)
         if len(token) < MIN_TOKEN_LENGTH:
             raise InvalidInput(
-                f"a token has at least {MIN_TOKEN_LENGTH} characters", hint="leave it out for a fresh one"
+                f"the token needs at least {MIN_TOKEN_LENGTH} characters", hint="omit it to get a random one"
             )
-        async with listening(self.front().server, port=port, token=token) as address:
+        async with serve_http(self.create_server().server, port=port, token=token) as address:
             yield address, token
 
 
 async def serve_over_stdio(server: "Server[Any]") -> None:
-    """Serve whoever started this process, until it closes our standard input or we are stopped."""
+    """Serve the program that started this process until it closes our standard input or we are stopped."""
     from holdfast.mcp.proxy.stdio import standard_streams
 
     async with standard_streams() as (incoming, outgoing):

@@ -1,4 +1,4 @@
-"""Answers of the gate in the words of the protocol."""
+"""Conversion of the gate's tools and answers to MCP types."""
 
 from typing import Any, assert_never, cast
 
@@ -9,9 +9,9 @@ from mcp.shared.exceptions import MCPError
 from holdfast.core import Answer, Failed, Json, Parked, Refused, Returned, Tool
 
 
-def as_offered(tool: Tool) -> mcp_types.Tool:
-    """A tool in the words of the protocol."""
-    # A dot is not allowed by every client, so `git.git_log` is `git__git_log`; no server's name holds `__`.
+def to_mcp_tool(tool: Tool) -> mcp_types.Tool:
+    """A tool as an MCP type."""
+    # Some clients do not allow a dot, so `git.git_log` is `git__git_log`; a server's name never contains `__`.
     return mcp_types.Tool(
         name=tool.name.replace(".", "__", 1),
         description=tool.description,
@@ -26,10 +26,10 @@ def as_offered(tool: Tool) -> mcp_types.Tool:
 
 
 def tool_result(answer: Answer) -> mcp_types.CallToolResult:
-    """What a client is told of its call; a refusal is a result too, so that its model hears the reason."""
+    """The result of a call. A refusal is also a result, so that the client's model reads the reason."""
     match answer:
         case Returned(value=dict(value)) if "content" in value:
-            # It came from a server in this very form; the library checks it once more on its way out.
+            # A server sent it in exactly this form, and the library validates it again.
             wire: Any = value
             return cast("mcp_types.CallToolResult", wire)
         case Returned():
@@ -41,13 +41,13 @@ def tool_result(answer: Answer) -> mcp_types.CallToolResult:
         case Failed():
             return _error(answer.reason or answer.error)
         case Parked():
-            return _error("DENIED: it waits for a person")
+            return _error("DENIED: the call waits for approval")
         case _:
             assert_never(answer)
 
 
 def result_value(answer: Answer) -> Json:
-    """What was returned. Raises MCPError for everything else, where the protocol has no result that could say it."""
+    """The returned value. Raises MCPError for any other answer, because these requests have no error result."""
     match answer:
         case Returned():
             return answer.value
@@ -56,13 +56,13 @@ def result_value(answer: Answer) -> Json:
         case Failed():
             raise MCPError(mcp_types.INTERNAL_ERROR, answer.reason or answer.error)
         case Parked():
-            raise MCPError(mcp_types.INVALID_REQUEST, "DENIED: it waits for a person")
+            raise MCPError(mcp_types.INVALID_REQUEST, "DENIED: the call waits for approval")
         case _:
             assert_never(answer)
 
 
 def text_result(text: str) -> mcp_types.CallToolResult:
-    """Plain words as a result."""
+    """A result with one text block."""
     return mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text=text)])
 
 

@@ -1,7 +1,7 @@
-"""Standard input and output as the proxy's connection to the program that started it.
+"""The proxy's stdio transport: standard input and output as the connection to the program that started it.
 
-The official transport takes a thread for every line it reads and writes, and buffers a line without bound. Here both
-descriptors are watched by the event loop, and a line has a greatest length.
+The official transport uses a thread for every line and buffers a line without limit. Here the event loop watches both
+descriptors, and a line has a maximum length.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ from holdfast.process.supervised import InvalidLine, read_lines
 
 @contextlib.asynccontextmanager
 async def standard_streams() -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """The messages of whoever started this process. Raises InvalidInput where that is not a program but a file."""
-    with _taken(0) as reading, _taken(1) as writing:
+    """The message streams of the program that started us. Raises InvalidInput if standard input or output is a file."""
+    with _claim_descriptor(0) as reading, _claim_descriptor(1) as writing:
         reader, writer = await _reader(reading), await _writer(writing)
         to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
@@ -41,18 +41,18 @@ async def standard_streams() -> AsyncIterator[tuple[Incoming, Outgoing]]:
 
 
 @contextlib.contextmanager
-def _taken(number: int) -> Iterator[int]:
-    """A standard stream for us alone: whatever else in this process reads there finds nothing, and writes to the log."""
+def _claim_descriptor(number: int) -> Iterator[int]:
+    """Take a standard stream for ourselves. Other code in this process then reads nothing and writes to stderr."""
     kind = os.fstat(number).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(number)):
         raise InvalidInput(
-            "standard input and output have to be pipes: an MCP client is expected at the other end",
-            hint="holdfast install CLIENT writes the configuration that starts this",
+            "standard input and output must be pipes: an MCP client is expected at the other end",
+            hint="holdfast install claude",
         )
     ours = os.dup(number)
-    other = os.dup(2) if number == 1 else os.open(os.devnull, os.O_RDONLY)
-    os.dup2(other, number)
-    os.close(other)
+    replacement = os.dup(2) if number == 1 else os.open(os.devnull, os.O_RDONLY)
+    os.dup2(replacement, number)
+    os.close(replacement)
     try:
         yield ours
     finally:
@@ -84,7 +84,7 @@ async def _read(
                 async for line in lines:
                     await incoming.send(_message(line))
             except InvalidLine as error:
-                print(f"the client sent {error} and is not served any more", file=sys.stderr)
+                print(f"the client sent {error}; the connection is closed", file=sys.stderr)
 
 
 async def _write(writer: asyncio.StreamWriter, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
@@ -100,4 +100,4 @@ def _message(line: bytes) -> SessionMessage | Exception:
     try:
         return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
-        return error  # the library answers it as the protocol wants
+        return error  # the library answers it as the protocol requires

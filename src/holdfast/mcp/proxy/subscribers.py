@@ -1,9 +1,7 @@
-"""The audience: every client that is told news, each in the way of its era.
+"""The clients of the proxy that receive notifications, and the bounded queue of messages to each.
 
-A client of the older era is told unasked, on its connection. One of the newer era is told of changes on streams that it
-opened, and of log messages while a call of its own runs that asked for them. Nobody is waited for.
-
-An outbox: what is to be sent to one client, in order and bounded.
+A legacy client receives notifications unsolicited on its connection. A client with the 2026-07 protocol receives changes
+on streams that it opened, and log messages during a call that requested them. Nothing here waits for a client.
 """
 
 import asyncio
@@ -16,27 +14,30 @@ import mcp_types
 from mcp.server.context import ServerRequestContext as Context
 from mcp.shared.subscriptions import ResourceUpdated, ServerEvent, event_to_notification
 
-from holdfast.mcp.client.notifications import NEWER_ERA
-from holdfast.mcp.contract import LOG_LEVELS, Logged, LogLevel
+from holdfast.mcp.contract import LOG_LEVELS, Logged, LogLevel, is_legacy
 
 _Item = TypeVar("_Item")
 
-BACKLOG = 64
-"""How far a slow client may be behind; then the oldest is dropped, for a later one says more."""
+MAX_QUEUED = 64
+"""How far a slow client may fall behind. Then the oldest message is dropped, because later ones supersede it."""
+MAX_LEGACY_CLIENTS = 256
+"""How many legacy connections are remembered. Over HTTP, a client may leave without saying so."""
+_LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+EventListener = Callable[[ServerEvent], None]
 
 
 class SendQueue(Generic[_Item]):
-    """Sends one thing after the other. There is a task only while there is something to send."""
+    """Sends messages in order. A task exists only while there is something to send."""
 
     def __init__(self, send: Callable[[_Item], Awaitable[None]]) -> None:
         self._send = send
-        self._waiting: deque[_Item] = deque(maxlen=BACKLOG)
+        self._waiting: deque[_Item] = deque(maxlen=MAX_QUEUED)
         self._sending: asyncio.Task[None] | None = None
         self.is_broken = False
-        """Whether the client is gone; how it left does not matter."""
+        """Whether sending failed, which means that the client is gone."""
 
     def put(self, item: _Item) -> None:
-        """Have it sent; must be called from the event loop, and never waits."""
+        """Queue a message. Must be called from the event loop; never blocks."""
         if self.is_broken:
             return
         self._waiting.append(item)
@@ -49,7 +50,7 @@ class SendQueue(Generic[_Item]):
             await self._sending
 
     def close(self) -> None:
-        """Drop what is left."""
+        """Drop the queued messages."""
         self._waiting.clear()
         if self._sending is not None:
             self._sending.cancel()
@@ -63,117 +64,115 @@ class SendQueue(Generic[_Item]):
             self._waiting.clear()
 
 
-MAX_MEMBERS = 256
-"""Connections of the older era that are remembered; over HTTP, one that left may never say so."""
-_LOG_LEVEL = "io.modelcontextprotocol/logLevel"
-Listener = Callable[[ServerEvent], None]
-
-
 class Subscribers:
-    """Who is told what."""
+    """Which client receives which notification."""
 
     def __init__(self) -> None:
-        self._members: dict[int, _Member] = {}
-        self._streams: dict[object, Listener] = {}
-        self._calls: dict[object, _Hearing] = {}
+        self._legacy_clients: dict[int, _LegacyClient] = {}
+        self._streams: dict[object, EventListener] = {}
+        self._calls: dict[object, _LogStream] = {}
 
-    def remember(self, context: Context) -> None:
-        """Tell this client the news from here on, if it is of the older era."""
-        if context.protocol_version < NEWER_ERA and context.session.client_params is not None:
-            self._member(context)
+    def add_client(self, context: Context) -> None:
+        """Send later notifications to this client, if it is a legacy client."""
+        if is_legacy(context.protocol_version) and context.session.client_params is not None:
+            self._client_of(context)
 
-    def set_level(self, context: Context, level: LogLevel) -> None:
-        """Tell this client only log messages of this level or above."""
-        self._member(context).level = level
+    def set_log_level(self, context: Context, level: LogLevel) -> None:
+        """Send this client only log messages of this level or above."""
+        self._client_of(context).level = level
 
     def subscribe_to(self, context: Context, uri: str) -> None:
-        """Tell this client when the resource changes."""
-        self._member(context).resources.add(uri)
+        """Notify this client when the resource changes."""
+        self._client_of(context).resources.add(uri)
 
     def unsubscribe_from(self, context: Context, uri: str) -> None:
-        """Tell it no more."""
-        self._member(context).resources.discard(uri)
+        """Stop notifying this client about the resource."""
+        self._client_of(context).resources.discard(uri)
 
-    def is_waited_for(self, uri: str) -> bool:
-        """Whether a client of the older era wants to hear of a resource."""
-        return any(uri in member.resources for member in self._members.values())
+    def is_subscribed(self, uri: str) -> bool:
+        """Whether a legacy client is subscribed to a resource."""
+        return any(uri in client.resources for client in self._legacy_clients.values())
 
     @contextmanager
-    def hearing(self, context: Context, server: str) -> Iterator[LogLevel | None]:
-        """While a call to a server runs, its client hears the server's log if it asked to; yields from which level on."""
+    def log_stream(self, context: Context, server: str) -> Iterator[LogLevel | None]:
+        """Send the server's log messages to a client while its call runs, if it asked for them. Yields the level."""
         wanted = (context.meta or {}).get(_LOG_LEVEL)
-        if context.protocol_version < NEWER_ERA or wanted not in LOG_LEVELS:
+        if is_legacy(context.protocol_version) or wanted not in LOG_LEVELS:
             yield None
             return
         key, level = object(), wanted
-        hearing = self._calls[key] = _Hearing(context, server, level)
+        log_stream = self._calls[key] = _LogStream(context, server, level)
         try:
             yield level
         finally:
             del self._calls[key]
-            hearing.outbox.close()
+            log_stream.queue.close()
 
-    # -- the library's bus of streams
+    # -- the library's subscription bus
 
     async def publish(self, event: ServerEvent) -> None:
-        """Tell a change."""
-        self.tell(event)
+        """Publish a change."""
+        self.notify(event)
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Tell every change to a stream; returns what ends that."""
+    def subscribe(self, listener: EventListener) -> Callable[[], None]:
+        """Pass every change to a stream. Returns the function that ends the subscription."""
         key = object()
         self._streams[key] = listener
         return lambda: self._streams.pop(key, None) and None
 
-    # -- news
+    # -- notifications
 
-    def tell(self, event: ServerEvent) -> None:
-        """Something changed."""
+    def notify(self, event: ServerEvent) -> None:
+        """Send a change to the streams and to the legacy clients that want it."""
         for listener in tuple(self._streams.values()):
             listener(event)
         notification = event_to_notification(event, {})
-        for member in self._present():
-            if not isinstance(event, ResourceUpdated) or event.uri in member.resources:
-                member.outbox.put(notification)
+        for client in self._connected_clients():
+            if not isinstance(event, ResourceUpdated) or event.uri in client.resources:
+                client.queue.put(notification)
 
-    def log(self, said: Logged) -> None:
-        """A server said something."""
-        logger = f"{said.server}.{said.logger}" if said.logger else said.server
-        params = mcp_types.LoggingMessageNotificationParams(level=said.level, data=said.data, logger=logger)
+    def log(self, logged: Logged) -> None:
+        """Send a log message to the clients that want its level."""
+        logger = f"{logged.server}.{logged.logger}" if logged.logger else logged.server
+        params = mcp_types.LoggingMessageNotificationParams(
+            level=logged.level, data=logged.data, logger=logger
+        )
         notification = mcp_types.LoggingMessageNotification(params=params)
-        rank = LOG_LEVELS.index(said.level)
-        for member in self._present():
-            if rank >= LOG_LEVELS.index(member.level):
-                member.outbox.put(notification)
-        for hearing in self._calls.values():
-            if hearing.server == said.server and rank >= LOG_LEVELS.index(hearing.level):
-                hearing.outbox.put(notification)
+        rank = LOG_LEVELS.index(logged.level)
+        for client in self._connected_clients():
+            if rank >= LOG_LEVELS.index(client.level):
+                client.queue.put(notification)
+        for log_stream in self._calls.values():
+            if log_stream.server == logged.server and rank >= LOG_LEVELS.index(log_stream.level):
+                log_stream.queue.put(notification)
 
-    def _member(self, context: Context) -> "_Member":
+    def _client_of(self, context: Context) -> "_LegacyClient":
         key = id(context.session.client_params)
-        if key not in self._members:
-            if len(self._members) >= MAX_MEMBERS:
-                self._members.pop(next(iter(self._members))).outbox.close()
-            self._members[key] = _Member(context)
-        return self._members[key]
+        if key not in self._legacy_clients:
+            if len(self._legacy_clients) >= MAX_LEGACY_CLIENTS:
+                self._legacy_clients.pop(next(iter(self._legacy_clients))).queue.close()
+            self._legacy_clients[key] = _LegacyClient(context)
+        return self._legacy_clients[key]
 
-    def _present(self) -> "list[_Member]":
-        self._members = {key: each for key, each in self._members.items() if not each.outbox.is_broken}
-        return list(self._members.values())
+    def _connected_clients(self) -> "list[_LegacyClient]":
+        self._legacy_clients = {
+            key: each for key, each in self._legacy_clients.items() if not each.queue.is_broken
+        }
+        return list(self._legacy_clients.values())
 
 
-class _Member:
-    """A connection of the older era."""
+class _LegacyClient:
+    """A legacy connection."""
 
     def __init__(self, context: Context) -> None:
-        self.context = context  # keeps the key of the connection taken
+        self.context = context  # keeps the key, an object id, from being reused
         self.level: LogLevel = "debug"
         self.resources: set[str] = set()
-        self.outbox: SendQueue[mcp_types.ServerNotification] = SendQueue(context.session.send_notification)
+        self.queue: SendQueue[mcp_types.ServerNotification] = SendQueue(context.session.send_notification)
 
 
-class _Hearing:
-    """A call of the newer era under way, whose client hears the log of the server."""
+class _LogStream:
+    """A running call whose client asked for the server's log messages (2026-07 protocol)."""
 
     def __init__(self, context: Context, server: str, level: LogLevel) -> None:
         self.server = server
@@ -182,4 +181,4 @@ class _Hearing:
         async def send(notification: mcp_types.ServerNotification) -> None:
             await context.session.send_notification(notification, related_request_id=context.request_id)
 
-        self.outbox: SendQueue[mcp_types.ServerNotification] = SendQueue(send)
+        self.queue: SendQueue[mcp_types.ServerNotification] = SendQueue(send)

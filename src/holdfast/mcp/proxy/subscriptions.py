@@ -1,4 +1,4 @@
-"""Subscribing: clients that want to hear when a resource changes. Each resource is asked for through the gate."""
+"""The handlers of subscription requests. Each subscription to a resource is a call that passes the gate."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,78 +18,78 @@ from holdfast.mcp.proxy.results import result_value
 from holdfast.mcp.proxy.subscribers import Subscribers
 
 MAX_STREAMS = 64
-FORGET_SECONDS = 1.0
+UNSUBSCRIBE_SECONDS = 1.0
 
 
 class SubscriptionHandlers:
-    """The requests of both eras about changes."""
+    """The subscription requests of the legacy and the 2026-07 protocol."""
 
     def __init__(
         self,
-        road: CallHandler,
+        calls: CallHandler,
         *,
-        audience: Subscribers,
-        catalogue: ResourceCatalog,
+        subscribers: Subscribers,
+        catalog: ResourceCatalog,
         servers: Mapping[str, McpToolset],
     ) -> None:
-        self._road = road
-        self._audience = audience
-        self._catalogue = catalogue
+        self._calls = calls
+        self._subscribers = subscribers
+        self._catalog = catalog
         self._servers = servers
-        self._listen = ListenHandler(audience, max_subscriptions=MAX_STREAMS)
+        self._listen = ListenHandler(subscribers, max_subscriptions=MAX_STREAMS)
         self._streamed: Counter[str] = Counter()
-        """How many streams of the newer era want to hear of a resource."""
+        """How many open streams include a resource (2026-07 protocol)."""
 
     async def subscribe(
         self, context: Context, params: mcp_types.SubscribeRequestParams
     ) -> mcp_types.EmptyResult:
-        """Older era: tell this connection of a resource."""
+        """Legacy: notify this connection about a resource."""
         uri = str(params.uri)
-        server = await self._catalogue.server_of(uri)
-        result_value(await self._road.settle_elsewhere(f"{server}.{SUBSCRIBE}", {"uri": uri}))
-        self._audience.subscribe_to(context, uri)
+        server = await self._catalog.server_of(uri)
+        result_value(await self._calls.handle_without_elicitation(f"{server}.{SUBSCRIBE}", {"uri": uri}))
+        self._subscribers.subscribe_to(context, uri)
         return mcp_types.EmptyResult()
 
     async def unsubscribe(
         self, context: Context, params: mcp_types.UnsubscribeRequestParams
     ) -> mcp_types.EmptyResult:
-        """Older era: tell it no more. That takes nothing from anybody, so nobody is asked."""
-        self._audience.unsubscribe_from(context, str(params.uri))
-        await self._forget(str(params.uri))
+        """Legacy: stop notifying this connection. This needs no permission."""
+        self._subscribers.unsubscribe_from(context, str(params.uri))
+        await self._unsubscribe_unused(str(params.uri))
         return mcp_types.EmptyResult()
 
     async def listen(
         self, context: Context, params: mcp_types.SubscriptionsListenRequestParams
     ) -> mcp_types.SubscriptionsListenResult:
-        """Newer era: a stream of changes; a resource that the gate refuses is left out of what is agreed to."""
+        """2026-07: serve a stream of changes. A resource that the gate refuses is left out of what is honored."""
         wanted = params.notifications.resource_subscriptions or []
-        agreed = [uri for uri in wanted if await self._may_hear(uri)]
+        agreed = [uri for uri in wanted if await self._is_allowed(uri)]
         self._streamed.update(agreed)
         notifications = params.notifications.model_copy(update={"resource_subscriptions": agreed or None})
         try:
             return await self._listen(context, params.model_copy(update={"notifications": notifications}))
         finally:
             self._streamed.subtract(agreed)
-            # The stream ends by cancellation; the server below is told all the same, if it listens.
-            with anyio.move_on_after(FORGET_SECONDS, shield=True):
+            # The stream ends by cancellation, and the server must still be unsubscribed.
+            with anyio.move_on_after(UNSUBSCRIBE_SECONDS, shield=True):
                 for uri in agreed:
-                    await self._forget(uri)
+                    await self._unsubscribe_unused(uri)
 
-    async def _may_hear(self, uri: str) -> bool:
+    async def _is_allowed(self, uri: str) -> bool:
         try:
-            server = await self._catalogue.server_of(uri)
+            server = await self._catalog.server_of(uri)
         except MCPError:
             return False
-        answer = await self._road.settle_elsewhere(f"{server}.{SUBSCRIBE}", {"uri": uri})
+        answer = await self._calls.handle_without_elicitation(f"{server}.{SUBSCRIBE}", {"uri": uri})
         return isinstance(answer, Returned)
 
-    async def _forget(self, uri: str) -> None:
-        """Tell the server, where nobody is left who wants to hear of a resource."""
-        if self._streamed[uri] > 0 or self._audience.is_waited_for(uri):
+    async def _unsubscribe_unused(self, uri: str) -> None:
+        """Unsubscribe from a resource at its server if no client is left."""
+        if self._streamed[uri] > 0 or self._subscribers.is_subscribed(uri):
             return
         del self._streamed[uri]
         try:
-            server = await self._catalogue.server_of(uri)
+            server = await self._catalog.server_of(uri)
         except MCPError:
             return
-        await self._servers[server].forget_resource(uri)
+        await self._servers[server].unsubscribe(uri)

@@ -1,1 +1,1 @@
-"""What a server may be trusted with: pinned tool descriptions and argument roles."""
+"""Trust in MCP servers: pinned tool definitions and argument roles."""

@@ -1,8 +1,8 @@
-"""Annotations: what the arguments of a server's tools mean, as data.
+"""Tool annotations: the roles of the arguments of a server's tools, as data.
 
-For the well-known servers they ship in `roles/`; a person's own, confirmed with `holdfast mcp annotate`, come on top.
-Both are in the format of IronCurtain's tool-annotations.json, with `isReadOnly`, `isIdempotent` and `isDestructive`
-added.
+The roles for well-known servers ship in `roles/`. Those that a person confirms with `holdfast mcp annotate` override
+them. Both use the format of IronCurtain's tool-annotations.json, extended by `isReadOnly`, `isIdempotent` and
+`isDestructive`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.core import ArgumentRoles, Condition, ConditionalRoles, Json, Role, Tool, Value
 from holdfast.core.errors import InvalidConfig
-from holdfast.mcp.client.tool_definitions import Definition
+from holdfast.mcp.client.tool_definitions import ToolDefinition
 from holdfast.mcp.config.servers import ServerSpec
 
 _ROLES = Path(__file__).with_name("roles")
@@ -26,11 +26,11 @@ _PACKAGES = {
     "mcp-server-sqlite": "sqlite",
     "mcp-server-time": "time",
 }
-"""Packages whose tools we have read. The name of a package says more than the name an entry was given."""
+"""Packages whose roles ship. A package name identifies a server better than the name of its entry."""
 
 
 class ToolRoles(Value):
-    """The roles of one tool's arguments, and what is known of its effects."""
+    """The roles of one tool's arguments, and its known effects."""
 
     arguments: dict[str, ArgumentRoles]
     is_read_only: bool = False
@@ -59,36 +59,36 @@ class Annotations:
         )
 
     def merged(self, other: "Annotations") -> "Annotations":
-        """Both; where both speak of a tool, the other one."""
+        """The roles of both. For a tool in both, the other's roles apply."""
         servers = {*self._servers, *other._servers}
         return Annotations(
             {name: self._servers.get(name, {}) | other._servers.get(name, {}) for name in servers}
         )
 
     def server(self, name: str) -> Mapping[str, ToolRoles]:
-        """Everything known of one server's tools."""
+        """The roles of one server's tools."""
         return self._servers.get(name, {})
 
     def tools(self) -> Iterator[Tool]:
-        """Every tool, under the name of its server; what it takes is not known."""
+        """Every annotated tool, without its parameters, which are not known here."""
         for server, tools in self._servers.items():
             for name, roles in tools.items():
                 yield Tool(name=f"{server}.{name}", roles=roles.arguments)
 
-    def of(self, spec: ServerSpec, definition: Definition) -> ToolRoles | None:
-        """The roles of a tool; None where nobody has said what one of its arguments means."""
+    def of(self, spec: ServerSpec, definition: ToolDefinition) -> ToolRoles | None:
+        """The roles of a tool; None if any of its arguments has no roles."""
         for server in (spec.name, spec.roles, kind_of(spec)):
             roles = self._servers.get(server, {}).get(definition.name)
             if roles is not None:
-                # INVARIANT: an argument that the data does not know leaves the whole tool without roles, so that a
-                # server that grows a new parameter gets it judged by nobody and therefore denied.
+                # INVARIANT: one unknown argument leaves the whole tool without roles, and such a tool is denied. So a
+                # server cannot add a parameter that no rule judges.
                 return roles if _arguments_of(definition) <= roles.arguments.keys() else None
         return None
 
-    def apply(self, spec: ServerSpec, definition: Definition) -> Tool:
+    def apply(self, spec: ServerSpec, definition: ToolDefinition) -> Tool:
         """The tool as the gate sees it."""
         roles = self.of(spec, definition)
-        # A server's own hints count only where they make a verdict stricter.
+        # A server's hints count only if they make a verdict stricter.
         is_destructive = definition.is_destructive is True or bool(roles and roles.is_destructive)
         contradicts = is_destructive or definition.is_read_only is False
         return Tool(
@@ -113,7 +113,7 @@ class Annotations:
 
 @cache
 def known_roles() -> Annotations:
-    """What ships with Holdfast: filesystem, git, fetch, time, sqlite, github."""
+    """The shipped roles: filesystem, git, fetch, time, sqlite, github, and the built-in tools of Claude Code."""
     known = Annotations({})
     for path in sorted(_ROLES.glob("*.json")):
         known = known.merged(Annotations.load(path))
@@ -121,7 +121,7 @@ def known_roles() -> Annotations:
 
 
 def kind_of(spec: ServerSpec) -> str:
-    """Which well-known server an entry runs, by its program or package; empty where it is none."""
+    """The well-known server that an entry runs, by its program or package; empty if there is none."""
     for word in (spec.command, *spec.args):
         # `npx -y @scope/name@1.2`, `uvx mcp-server-git`, `python -m mcp_server_git`, `/opt/bin/mcp-server-time`
         for package, kind in _PACKAGES.items():
@@ -205,6 +205,6 @@ def _entry(server: str, name: str, roles: ToolRoles) -> dict[str, Json]:
     return entry | ({"isReadOnly": True} if roles.is_read_only else {})
 
 
-def _arguments_of(definition: Definition) -> set[str]:
+def _arguments_of(definition: ToolDefinition) -> set[str]:
     properties = definition.parameters.get("properties")
     return set(properties) if isinstance(properties, dict) else set()

@@ -1,7 +1,7 @@
-"""Pins: the tool definitions a person has accepted, so that a server cannot change them behind the person's back.
+"""Pins: the accepted tool definitions, so that a server cannot change them unnoticed.
 
-The first list a server gives is accepted as it is. From then on a tool that differs, or is new, is held: it is kept
-beside the accepted one, shown by `holdfast mcp diff`, and not offered until it is trusted.
+The first list of a server is accepted. After that, a changed or added tool is held: its new definition is stored next to
+the accepted one, shown by `holdfast mcp diff`, and not offered until a person trusts it.
 """
 
 import difflib
@@ -12,30 +12,30 @@ import msgspec
 
 from holdfast.core import Value, escape_invisible
 from holdfast.core.errors import InvalidConfig, InvalidInput
-from holdfast.mcp.client.tool_definitions import Definition
+from holdfast.mcp.client.tool_definitions import ToolDefinition
 from holdfast.store import replace_private
 
 FORMAT = 1
 
 
 class PinnedServer(Value):
-    """What is known of one server."""
+    """The pins of one server."""
 
     source: str
-    """Which program or address stood behind the name when it was trusted."""
-    tools: dict[str, Definition] = msgspec.field(default_factory=dict)
-    held: dict[str, Definition] = msgspec.field(default_factory=dict)
-    """The newest definitions that differ, or are new, and have not been seen."""
+    """The digest of the program or address when the server was trusted."""
+    tools: dict[str, ToolDefinition] = msgspec.field(default_factory=dict)
+    held: dict[str, ToolDefinition] = msgspec.field(default_factory=dict)
+    """The latest definitions of changed and added tools, not reviewed yet."""
     held_source: str = ""
     protocol: str = ""
     offers: tuple[str, ...] = ()
-    """What it has beside tools: `resources`, `prompts`."""
+    """What the server offers in addition to tools, such as `resources` and `prompts`."""
 
 
 class Comparison(Value):
-    """A server's list set against its pins."""
+    """A server's tool list compared with its pins."""
 
-    offered: tuple[Definition, ...] = ()
+    offered: tuple[ToolDefinition, ...] = ()
     changed: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Comparison(Value):
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing has to be shown to a person."""
+        """Whether there is nothing to review."""
         return not (self.changed or self.added or self.is_other_server)
 
 
@@ -53,34 +53,34 @@ class _Document(msgspec.Struct):
 
 
 class Pins:
-    """The accepted definitions of all servers, in a file only its owner can read; without a path, in memory."""
+    """The accepted definitions of all servers, in a private file, or in memory without a path."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._servers: dict[str, PinnedServer] = _load(path) if path else {}
 
     def server(self, name: str) -> PinnedServer | None:
-        """What is known of a server, None for one never seen."""
+        """The pins of a server; None if it is not known."""
         return self._servers.get(name)
 
     def names(self) -> tuple[str, ...]:
-        """Every server ever seen."""
+        """The names of all known servers."""
         return tuple(self._servers)
 
     def compare(
         self,
         name: str,
         source: str,
-        definitions: Iterable[Definition],
+        definitions: Iterable[ToolDefinition],
         *,
         protocol: str = "",
         offers: tuple[str, ...] = (),
     ) -> Comparison:
-        """What of this list may be offered. A server never seen is pinned as it is; a difference is held, on disk."""
+        """Which tools of this list may be offered. An unknown server is pinned; a difference is held and stored."""
         fresh = {each.name: each for each in definitions}
         known = self._servers.get(name)
         if known is None:
-            self._keep(name, PinnedServer(source=source, tools=fresh, protocol=protocol, offers=offers))
+            self._store(name, PinnedServer(source=source, tools=fresh, protocol=protocol, offers=offers))
             return Comparison(offered=tuple(fresh.values()))
         is_other = known.source != source
         changed = tuple(
@@ -96,7 +96,7 @@ class Pins:
             offers=offers,
         )
         if after != known:
-            self._keep(name, after)
+            self._store(name, after)
         return Comparison(
             offered=tuple(each for tool, each in fresh.items() if tool not in held),
             changed=changed,
@@ -106,16 +106,18 @@ class Pins:
         )
 
     def trust(self, name: str, tools: Iterable[str] | None = None) -> tuple[str, ...]:
-        """Accept held definitions, all of them unless named. Raises InvalidInput where one is not held."""
+        """Accept held definitions, by default all. Raises InvalidInput if one is not held."""
         known = self._servers.get(name)
         if known is None:
-            raise InvalidInput(f"no server {name!r} has been seen yet", hint="holdfast mcp list")
+            raise InvalidInput(f"the server {name!r} is not known", hint="holdfast mcp list")
         chosen = tuple(known.held) if tools is None else tuple(tools)
         if missing := [tool for tool in chosen if tool not in known.held]:
-            raise InvalidInput(f"{name}.{missing[0]} is not held", hint=f"holdfast mcp diff {name}")
+            raise InvalidInput(f"{name}.{missing[0]} has nothing to review", hint=f"holdfast mcp diff {name}")
         if known.held_source:
             if tools is not None:
-                raise InvalidInput(f"another program stands behind {name!r}; trust it whole or not at all")
+                raise InvalidInput(
+                    f"{name!r} is now a different program, so its tools can only be trusted together"
+                )
             after = msgspec.structs.replace(
                 known, source=known.held_source, tools=known.held, held={}, held_source=""
             )
@@ -125,23 +127,23 @@ class Pins:
                 tools=known.tools | {tool: known.held[tool] for tool in chosen},
                 held={tool: each for tool, each in known.held.items() if tool not in chosen},
             )
-        self._keep(name, after)
+        self._store(name, after)
         return chosen
 
     def forget(self, name: str) -> None:
-        """Drop a server; its next list is a first one."""
+        """Forget a server. Its next list is accepted as its first."""
         if name in self._servers:
             servers = {each: pinned for each, pinned in self._servers.items() if each != name}
             self._save(servers)
 
     def diff(self, name: str) -> str:
-        """The held definitions against the accepted ones, as a unified diff with nothing invisible in it."""
+        """A unified diff of held and accepted definitions, with invisible characters escaped."""
         known = self._servers.get(name)
         if known is None:
             return ""
         parts = []
         if known.held_source:
-            parts.append(f"another program or address stands behind {name!r} than when it was trusted\n")
+            parts.append(f"{name!r} is now a different program or address than when it was trusted\n")
         for tool, fresh in known.held.items():
             old = known.tools.get(tool)
             before = _lines(old) if old is not None else []
@@ -154,11 +156,11 @@ class Pins:
             )
         return "".join(parts)
 
-    def _keep(self, name: str, pinned: PinnedServer) -> None:
+    def _store(self, name: str, pinned: PinnedServer) -> None:
         self._save(self._servers | {name: pinned})
 
     def _save(self, servers: dict[str, PinnedServer]) -> None:
-        # Another process may have pinned other servers since: only what differs from what we read is ours to write.
+        # Another process may have pinned other servers in the meantime, so only our own changes are written.
         changed = {
             name for name in {*servers, *self._servers} if servers.get(name) != self._servers.get(name)
         }
@@ -182,14 +184,14 @@ def _load(path: Path) -> dict[str, PinnedServer]:
         return {}
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InvalidConfig(
-            f"{path}: the pinned tool definitions cannot be read: {error}",
-            hint="look at the file; if you remove it, every server's next list is accepted as its first",
+            f"{path}: cannot read the pinned tool definitions: {error}",
+            hint="fix the file; if you remove it, the next list of every server is accepted",
         ) from error
     if document.format != FORMAT:
         raise InvalidConfig(f"{path}: format {document.format} is newer than this program")
     return document.servers
 
 
-def _lines(definition: Definition) -> list[str]:
+def _lines(definition: ToolDefinition) -> list[str]:
     text = msgspec.json.format(msgspec.json.encode(definition), indent=2).decode()
     return [f"{line}\n" for line in escape_invisible(text).splitlines()]

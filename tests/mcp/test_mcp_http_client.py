@@ -1,4 +1,4 @@
-"""Servers reached over HTTP that mean harm: a body without end, and one that unpacks to more than it is."""
+"""Hostile servers over HTTP: endless bodies, compressed bodies, malformed responses."""
 
 import asyncio
 import gzip
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
-from tests.mcp.bench import Bench, Opener
+from tests.mcp.toolset_harness import OpenToolset, ToolsetHarness
 
 from holdfast.core.errors import ToolError
 from holdfast.mcp import ServerSpec
@@ -19,7 +19,7 @@ Answer = Callable[[asyncio.StreamWriter, Any], Awaitable[None]]
 
 @asynccontextmanager
 async def serving(answer_call: Answer) -> AsyncIterator[str]:
-    """An address where a server of the older era answers by hand, and calls as it is told to."""
+    """Serve a hand-written legacy server; `answer_call` answers its tool calls. Yields the address."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -33,7 +33,7 @@ async def serving(answer_call: Answer) -> AsyncIterator[str]:
     async def answer(writer: asyncio.StreamWriter, message: Any) -> None:
         match message.get("method"):
             case "initialize":
-                info = {"name": "far", "version": "1"}
+                info = {"name": "remote", "version": "1"}
                 reply: dict[str, object] = {"protocolVersion": "2025-11-25", "serverInfo": info}
                 reply["capabilities"] = {"tools": {}}
                 await respond(writer, message, reply)
@@ -54,7 +54,7 @@ async def serving(answer_call: Answer) -> AsyncIterator[str]:
 
 
 async def respond(writer: asyncio.StreamWriter, message: Any, result: object, *headers: str) -> None:
-    """A JSON body with a result."""
+    """Send a JSON body with a result."""
     body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
     await send(writer, body, *headers)
 
@@ -62,18 +62,18 @@ async def respond(writer: asyncio.StreamWriter, message: Any, result: object, *h
 async def send(
     writer: asyncio.StreamWriter, body: bytes, *headers: str, kind: str = "application/json"
 ) -> None:
-    """A whole response."""
+    """Send a complete response."""
     lines = ("HTTP/1.1 200 OK", f"Content-Type: {kind}", f"Content-Length: {len(body)}", *headers)
     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
     await writer.drain()
 
 
-def far(opened: Opener, address: str) -> Bench:
-    """The toolset of that server."""
-    return opened(ServerSpec(name="far", url=address, call_seconds=20.0))
+def open_remote(open_toolset: OpenToolset, address: str) -> ToolsetHarness:
+    """The toolset of the server at an address."""
+    return open_toolset(ServerSpec(name="remote", url=address, call_seconds=20.0))
 
 
-async def test_a_body_without_end_is_cut_off(opened: Opener) -> None:
+async def test_an_endless_body_is_cut_off(open_toolset: OpenToolset) -> None:
     sent = 0
 
     async def endless(writer: asyncio.StreamWriter, message: Any) -> None:
@@ -87,81 +87,91 @@ async def test_a_body_without_end_is_cut_off(opened: Opener) -> None:
             sent += 1
 
     async with serving(endless) as address:
-        bench = far(opened, address)
+        harness = open_remote(open_toolset, address)
         with pytest.raises(ToolError, match="more than 16 MiB"):
-            await bench.call("work")
-        await bench.toolset.close()
+            await harness.call("work")
+        await harness.toolset.close()
     assert sent < 40
 
 
-async def test_a_body_is_not_unpacked(opened: Opener) -> None:
+async def test_a_compressed_body_is_not_decompressed(open_toolset: OpenToolset) -> None:
     async def bomb(writer: asyncio.StreamWriter, message: Any) -> None:
         await send(writer, gzip.compress(MEBIBYTE * 20), "Content-Encoding: gzip")
 
     async with serving(bomb) as address:
-        bench = far(opened, address)
+        harness = open_remote(open_toolset, address)
         with pytest.raises(ToolError):
-            await bench.call("work")
-        await bench.toolset.close()
+            await harness.call("work")
+        await harness.toolset.close()
 
 
-async def test_an_ordinary_body_is_an_answer(opened: Opener) -> None:
+async def test_an_ordinary_body_is_accepted(open_toolset: OpenToolset) -> None:
     async def good(writer: asyncio.StreamWriter, message: Any) -> None:
         await respond(writer, message, {"content": [{"type": "text", "text": "well"}]})
 
     async with serving(good) as address:
-        bench = far(opened, address)
-        assert await bench.call("work") == "well"
-        await bench.toolset.close()
+        harness = open_remote(open_toolset, address)
+        assert await harness.call("work") == "well"
+        await harness.toolset.close()
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
-async def test_an_answer_of_crumbs_is_cut_off_and_the_next_is_taken(opened: Opener, kind: str) -> None:
-    crumb = {"type": "text", "text": "x", "annotations": {"audience": ["user"]}}
-    answers = iter([[crumb] * 20_000, [crumb]])
+async def test_a_response_with_too_many_objects_is_an_error_and_the_next_one_is_accepted(
+    open_toolset: OpenToolset, kind: str
+) -> None:
+    block = {"type": "text", "text": "x", "annotations": {"audience": ["user"]}}
+    answers = iter([[block] * 20_000, [block]])
 
-    async def crumble(writer: asyncio.StreamWriter, message: Any) -> None:
-        body = wire(message["id"], {"content": next(answers)})
+    async def send_blocks(writer: asyncio.StreamWriter, message: Any) -> None:
+        body = response(message["id"], {"content": next(answers)})
         if kind == "text/event-stream":
             body = b"data: " + body + b"\n\n"
         await send(writer, body, kind=kind)
 
-    async with serving(crumble) as address:
-        bench = far(opened, address)
-        with pytest.raises(ToolError, match="more than 20,000 parts"):
-            await bench.call("work")
-        assert await bench.call("work") == "x"
-        await bench.toolset.close()
+    async with serving(send_blocks) as address:
+        harness = open_remote(open_toolset, address)
+        with pytest.raises(ToolError, match="more than 20,000 objects"):
+            await harness.call("work")
+        assert await harness.call("work") == "x"
+        await harness.toolset.close()
 
 
-def wire(id: object, result: object) -> bytes:
-    """A JSON-RPC answer."""
+def response(id: object, result: object) -> bytes:
+    """A JSON-RPC response."""
     return json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode()
 
 
 @pytest.mark.parametrize(
     ("kind", "body", "reason"),
     [
-        ("application/json", wire(999, {"content": []}), "broke the protocol: .*answered another request"),
-        ("application/json", b'{"jsonrpc": "2.0", "id": 1, "resul', "broke the protocol: .*no whole answer"),
-        ("application/json", b'["not", "an", "answer"]', "broke the protocol: .*no whole answer"),
-        ("application/json", b"", "broke the protocol: .*no whole answer"),
+        (
+            "application/json",
+            response(999, {"content": []}),
+            "broke the protocol: .*answered a different request",
+        ),
+        (
+            "application/json",
+            b'{"jsonrpc": "2.0", "id": 1, "resul',
+            "broke the protocol: .*an incomplete response",
+        ),
+        ("application/json", b'["not", "an", "answer"]', "broke the protocol: .*an incomplete response"),
+        ("application/json", b"", "broke the protocol: .*an incomplete response"),
         ("text/html", b"<p>well</p>", "Unexpected content type: text/html"),
         ("text/event-stream", b'data: {"jsonrpc": "2.0", "id"\n\n', "broke the protocol: "),
         ("text/event-stream", b"", "closed the connection"),
     ],
 )
-async def test_a_garbled_answer_is_an_error_that_names_the_server(
-    opened: Opener, kind: str, body: bytes, reason: str
+async def test_a_malformed_response_is_an_error_that_names_the_server(
+    open_toolset: OpenToolset, kind: str, body: bytes, reason: str
 ) -> None:
-    async def garble(writer: asyncio.StreamWriter, message: Any) -> None:
+    async def malformed(writer: asyncio.StreamWriter, message: Any) -> None:
         head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write(head.encode() + body)
         await writer.drain()
 
-    async with serving(garble) as address:
-        bench = far(opened, address)
-        await bench.toolset.start()
-        with pytest.raises(ToolError, match=f"server 'far' .*{reason}"):
-            await bench.call("work")
-        await bench.toolset.close()
+    async with serving(malformed) as address:
+        harness = open_remote(open_toolset, address)
+        await harness.toolset.start()
+        with pytest.raises(ToolError, match=f"server 'remote' .*{reason}"):
+            await harness.call("work")
+        await harness.toolset.close()

@@ -1,4 +1,4 @@
-"""Runs a command as if the kernel had never heard of Landlock: `old_kernel.py COMMAND [ARGUMENT...]`."""
+"""Runs a command as if the kernel had no Landlock: `without_landlock.py COMMAND [ARGUMENT...]`."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Whatever a server puts on the wire: it is a message, or it is nothing."""
+"""Parsing of what a server sends: every line is a message, is ignored, or breaks the protocol."""
 
 import asyncio
 import json
@@ -11,8 +11,8 @@ from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from holdfast.core import FakeClock
 from holdfast.mcp.client.notifications import RateLimiter
-from holdfast.mcp.client.pending_requests import PendingRequests, ProtocolBroken
-from holdfast.mcp.client.stdio import parse
+from holdfast.mcp.client.pending_requests import PendingRequests, ProtocolViolation
+from holdfast.mcp.client.stdio import parse_line
 from holdfast.mcp.client.tool_definitions import read_definitions
 from holdfast.process.supervised import InvalidLine, read_lines
 
@@ -35,33 +35,33 @@ frames = st.fixed_dictionaries(
 
 
 @given(st.binary() | frames.map(lambda frame: json.dumps(frame).encode()))
-def test_a_line_is_a_message_or_nothing_or_breaks_the_protocol(line: bytes) -> None:
+def test_a_line_is_a_message_or_is_ignored_or_breaks_the_protocol(line: bytes) -> None:
     try:
-        message = parse(line, RateLimiter(FakeClock()), PendingRequests())
-    except ProtocolBroken:
+        message = parse_line(line, RateLimiter(FakeClock()), PendingRequests())
+    except ProtocolViolation:
         return
     assert message is None or isinstance(message, SessionMessage)
 
 
 @given(frames, st.binary(min_size=1, max_size=3))
-def test_no_answer_is_taken_while_nothing_is_open(frame: dict[str, object], rest: bytes) -> None:
+def test_no_response_is_accepted_while_no_request_is_open(frame: dict[str, object], rest: bytes) -> None:
     answer = {"jsonrpc": "2.0", "id": 1} | frame | {"result": {}}
     answer.pop("method", None)
-    with pytest.raises(ProtocolBroken):
-        parse(
+    with pytest.raises(ProtocolViolation):
+        parse_line(
             json.dumps(answer | {"jsonrpc": "2.0"}).encode() + rest.strip(),
             RateLimiter(FakeClock()),
             PendingRequests(),
         )
 
 
-def test_an_answer_that_comes_late_is_taken_once() -> None:
-    ledger = PendingRequests()
-    ledger.sent(JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/call"))
-    ledger.sent(JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled"))
-    ledger.heard(JSONRPCResponse(jsonrpc="2.0", id="7", result={}))
-    with pytest.raises(ProtocolBroken):
-        ledger.heard(JSONRPCResponse(jsonrpc="2.0", id=7, result={}))
+def test_a_late_response_is_accepted_once() -> None:
+    pending = PendingRequests()
+    pending.record_sent(JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/call"))
+    pending.record_sent(JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled"))
+    pending.record_received(JSONRPCResponse(jsonrpc="2.0", id="7", result={}))
+    with pytest.raises(ProtocolViolation):
+        pending.record_received(JSONRPCResponse(jsonrpc="2.0", id=7, result={}))
 
 
 @given(
@@ -73,7 +73,7 @@ def test_an_answer_that_comes_late_is_taken_once() -> None:
         max_size=6,
     )
 )
-def test_no_list_of_tools_breaks_the_reader_and_no_two_offered_look_alike(
+def test_no_list_of_tools_breaks_the_parser_and_no_two_offered_names_look_alike(
     tools: list[dict[str, object]],
 ) -> None:
     offered, refused = read_definitions(tools)  # type: ignore[arg-type]
@@ -81,32 +81,32 @@ def test_no_list_of_tools_breaks_the_reader_and_no_two_offered_look_alike(
     assert len({definition.name.casefold() for definition in offered}) == len(offered)
 
 
-def test_a_ration_fills_with_time_and_never_above_its_size() -> None:
+def test_the_rate_limiter_refills_over_time_up_to_its_burst() -> None:
     clock = FakeClock()
-    ration = RateLimiter(clock, burst=3, per_second=2.0)
-    assert [ration.take() for _ in range(5)] == [True, True, True, False, False]
+    limiter = RateLimiter(clock, burst=3, per_second=2.0)
+    assert [limiter.take() for _ in range(5)] == [True, True, True, False, False]
     clock.advance(1.0)
-    assert [ration.take() for _ in range(3)] == [True, True, False]
+    assert [limiter.take() for _ in range(3)] == [True, True, False]
     clock.advance(3600.0)
-    assert [ration.take() for _ in range(4)] == [True, True, True, False]
-    assert ration.dropped == 4
+    assert [limiter.take() for _ in range(4)] == [True, True, True, False]
+    assert limiter.dropped == 4
 
 
 @pytest.mark.parametrize(
     "pieces", [[b"x" * 11 + b"\n"], [b"x" * 10, b"x\n"], [b"x" * 11], [b"ok\n" + b"x" * 11 + b"\n"]]
 )
-async def test_a_line_that_is_too_long_ends_the_listening_however_it_comes(pieces: list[bytes]) -> None:
+async def test_a_line_that_is_too_long_ends_reading_however_it_is_split(pieces: list[bytes]) -> None:
     stream = asyncio.StreamReader()
     for piece in pieces:
         stream.feed_data(piece)
     stream.feed_eof()
-    heard: list[bytes] = []
+    record_received: list[bytes] = []
     with pytest.raises(InvalidLine, match="a message of more than"):
-        heard += [line async for line in read_lines(stream, most_bytes=10)]
-    assert b"x" * 11 not in heard
+        record_received += [line async for line in read_lines(stream, most_bytes=10)]
+    assert b"x" * 11 not in record_received
 
 
-async def test_a_line_of_the_greatest_length_is_heard() -> None:
+async def test_a_line_of_the_maximum_length_is_read() -> None:
     stream = asyncio.StreamReader()
     stream.feed_data(b"\n" + b"x" * 10 + b"\n \n")
     stream.feed_eof()

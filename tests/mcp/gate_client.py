@@ -1,4 +1,4 @@
-"""A real gate over a journal in memory, as the keeper of a proxy under test."""
+"""A real gate over an in-memory journal, as the gate client of a proxy under test."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,8 +10,8 @@ from holdfast.session import ExternalAgentSession
 from holdfast.store import Journal, MemoryStore
 
 
-class OpenKeeper(ExternalAgentSession):
-    """What `holdfast proxy` hands to its proxy, with its journal in sight."""
+class RecordedGateClient(ExternalAgentSession):
+    """The gate client that `holdfast proxy` uses, with its journal exposed."""
 
     def __init__(self, gate: Gate, journal: Journal) -> None:
         super().__init__(
@@ -20,10 +20,10 @@ class OpenKeeper(ExternalAgentSession):
         self.journal = journal
 
 
-async def keeper_for(
+async def open_gate_client(
     toolsets: Sequence[Toolset], verdicts: Mapping[str, Verdict], *, paths: Paths | None = None
-) -> OpenKeeper:
-    """A gate that says what it was told to, and allows the rest."""
+) -> RecordedGateClient:
+    """A gate with these verdicts, which allows every other operation."""
     clock = SystemClock()
     policy = FixedPolicy(default="allow", verdicts=verdicts)
     opened = SessionOpened(
@@ -43,4 +43,4 @@ async def keeper_for(
         clock=clock,
         settings=GateSettings(escalation_seconds=30.0),
     )
-    return OpenKeeper(gate, journal)
+    return RecordedGateClient(gate, journal)

@@ -1,4 +1,4 @@
-"""`mcp-servers.json`: what is understood, and what is said of what is not."""
+"""`mcp-servers.json`: what it accepts, and the errors for what it does not."""
 
 import contextlib
 from pathlib import Path
@@ -18,7 +18,7 @@ def test_the_common_form_is_read() -> None:
     assert spec == ServerSpec(name="filesystem", command="npx", args=tuple(ENTRY["args"]))
 
 
-def test_the_bare_form_is_read() -> None:
+def test_the_short_form_is_read() -> None:
     entry = {**ENTRY, "description": "files", "sandbox": {"network": False}}
     (spec,) = load_servers({"filesystem": entry})
     assert spec.description == "files"
@@ -29,7 +29,7 @@ def test_the_bare_form_is_read() -> None:
 
 def test_an_address_is_read() -> None:
     (spec,) = load_servers({"mcpServers": {"remote": {"type": "http", "url": "https://example.com/mcp"}}})
-    assert spec.transport == "http"
+    assert spec.transport.name == "http"
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
@@ -39,17 +39,17 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entries", "complaint"),
+    ("entries", "message"),
     [
-        ({"a.b": ENTRY}, "a server's name"),
-        ({"a__b": ENTRY}, "a server's name"),
-        ({"../x": ENTRY}, "a server's name"),
-        ({"": ENTRY}, "a server's name"),
-        ({"gіt": ENTRY}, "a server's name"),
-        ({"world": ENTRY}, "this name is ours"),
-        ({"Proxy": ENTRY}, "this name is ours"),
-        ({"git": ENTRY, "GIT": ENTRY}, "told apart by nothing"),
-        ({"a-b": ENTRY, "a_b": ENTRY}, "told apart by nothing"),
+        ({"a.b": ENTRY}, "a server name"),
+        ({"a__b": ENTRY}, "a server name"),
+        ({"../x": ENTRY}, "a server name"),
+        ({"": ENTRY}, "a server name"),
+        ({"gіt": ENTRY}, "a server name"),
+        ({"world": ENTRY}, "this name is reserved"),
+        ({"Proxy": ENTRY}, "this name is reserved"),
+        ({"git": ENTRY, "GIT": ENTRY}, "look the same"),
+        ({"a-b": ENTRY, "a_b": ENTRY}, "look the same"),
         ({"x": {}}, "either 'command'"),
         ({"x": {"command": "a", "url": "https://b"}}, "either 'command'"),
         ({"x": {"command": 5}}, "Expected `str`"),
@@ -57,31 +57,31 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ({"x": {**ENTRY, "comand": "y"}}, "unknown key 'comand'"),
         ({"x": {"type": "sse", "url": "https://b"}}, "SSE"),
         ({"x": {"url": "file:///etc/passwd"}}, "https://"),
-        ({"x": {"url": "http://example.com/mcp"}}, "this machine only"),
+        ({"x": {"url": "http://example.com/mcp"}}, "only for this machine"),
         ({"x": {"url": "https://me:secret@example.com"}}, "password"),
-        ({"x": {**ENTRY, "env": {"A": "${B}"}}}, r"uses \$\{B\} without an allowance"),
-        ({"x": {**ENTRY, "env": {"A=B": "c"}}}, "no name of a variable"),
+        ({"x": {**ENTRY, "env": {"A": "${B}"}}}, r"uses \$\{B\}, which 'variables' does not list"),
+        ({"x": {**ENTRY, "env": {"A=B": "c"}}}, "not a valid variable name"),
         ({"x": {**ENTRY, "startSeconds": 0}}, "startSeconds"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_reason(entries: dict[str, object], complaint: str) -> None:
-    with pytest.raises(InvalidConfig, match=complaint):
+def test_an_invalid_entry_is_refused_with_a_reason(entries: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidConfig, match=message):
         load_servers({"mcpServers": entries})
 
 
-def test_another_clients_switches_loosen_nothing() -> None:
+def test_settings_of_other_clients_have_no_effect() -> None:
     (spec,) = load_servers({"x": {**ENTRY, "autoApprove": ["*"], "alwaysAllow": ["rm"]}})
     assert len(spec.notes) == 2
 
 
-def test_a_file_that_is_not_json_is_named(tmp_path: Path) -> None:
+def test_the_error_for_invalid_json_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mcp-servers.json"
     path.write_text("{")
     with pytest.raises(InvalidConfig, match=r"mcp-servers\.json"):
         load_servers(path)
 
 
-def test_secrets_that_a_server_is_handed_are_known_and_plain_settings_are_not() -> None:
+def test_the_secrets_of_a_server_are_recognized_and_plain_settings_are_not() -> None:
     spec = ServerSpec(
         name="x",
         url="https://example.com",
@@ -102,6 +102,6 @@ def test_secrets_that_a_server_is_handed_are_known_and_plain_settings_are_not() 
         max_leaves=20,
     )
 )
-def test_no_document_breaks_the_reader(document: object) -> None:
+def test_no_document_breaks_the_parser(document: object) -> None:
     with contextlib.suppress(InvalidConfig):
         load_servers({"mcpServers": document})

@@ -1,11 +1,11 @@
-"""The guide to Claude Code: every command in it is run, in its order, in one project."""
+"""The guides: every command of the Claude Code guide runs, in order, in one project."""
 
 import json
 import re
 import shlex
 from pathlib import Path
 
-from tests.mcp.place import Place
+from tests.mcp.project import Project
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "use-with-claude-code.md").read_text()
 
@@ -17,37 +17,39 @@ def commands() -> list[str]:
 
 
 def test_every_command_of_the_guide_does_what_it_says(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+    project = Project(tmp_path)
     codes: dict[str, int] = {}
-    written = place.folder / ".mcp.json"
+    written = project.folder / ".mcp.json"
     for line in commands():
         stdin, words = "", shlex.split(line)
         if words[0] == "claude":
-            continue  # the program itself is tried in test_mcp_claude_code
+            continue  # test_mcp_claude_code runs the real program
         if words[0] == "echo":
             stdin, words = words[1], words[words.index("|") + 1 :]
         assert words.pop(0) == "holdfast"
-        codes[line] = place.run(*words, stdin=stdin).returncode
+        codes[line] = project.run(*words, stdin=stdin).returncode
         if line == "holdfast install claude":
             assert "proxy" in written.read_text()
-    assert [line for line, code in codes.items() if code] == ["holdfast approve"]  # nothing waits here
-    assert list(place.folder.iterdir()) == []  # what it wrote is gone again
+    assert [line for line, code in codes.items() if code] == [
+        "holdfast approve"
+    ]  # nothing waits for approval
+    assert list(project.folder.iterdir()) == []  # --remove deleted everything
 
 
-def test_what_the_guide_says_of_each_tool_is_what_the_policy_says(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+def test_the_policy_decides_each_tool_as_the_guide_says(tmp_path: Path) -> None:
+    project = Project(tmp_path)
     said = {
-        "Read": ({"file_path": str(place.folder / "a.txt")}, "allow"),
+        "Read": ({"file_path": str(project.folder / "a.txt")}, "allow"),
         "Grep": ({"pattern": "x"}, "allow"),
         "Glob": ({"pattern": "*.py"}, "allow"),
-        "Write": ({"file_path": str(place.folder / "a.txt"), "content": "x"}, "ask"),
-        "Edit": ({"file_path": str(place.folder / "a.txt"), "old_string": "a", "new_string": "b"}, "ask"),
+        "Write": ({"file_path": str(project.folder / "a.txt"), "content": "x"}, "ask"),
+        "Edit": ({"file_path": str(project.folder / "a.txt"), "old_string": "a", "new_string": "b"}, "ask"),
         "Bash": ({"command": "ls"}, "ask"),
         "mcp__elsewhere__read": ({}, "deny"),
     }
     for tool, (given, decision) in said.items():
-        asked = {"session_id": "s", "cwd": str(place.folder), "tool_name": tool, "tool_input": given}
-        done = place.run("hook", "claude", stdin=json.dumps(asked))
+        asked = {"session_id": "s", "cwd": str(project.folder), "tool_name": tool, "tool_input": given}
+        done = project.run("hook", "claude", stdin=json.dumps(asked))
         answer = json.loads(done.stdout)["hookSpecificOutput"]
         assert (tool, answer["permissionDecision"]) == (tool, decision)
 

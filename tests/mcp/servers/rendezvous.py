@@ -1,4 +1,4 @@
-"""A server that answers nobody before another one has begun: `meeting.py OWN_MARK OTHER_MARK`."""
+"""A server that starts to answer only after another one was started: `rendezvous.py OWN_MARK OTHER_MARK`."""
 
 import sys
 import time
@@ -7,12 +7,12 @@ from pathlib import Path
 from mcp.server.mcpserver import MCPServer
 
 own, other = Path(sys.argv[1]), Path(sys.argv[2])
-server = MCPServer("meeting")
+server = MCPServer("rendezvous")
 
 
 @server.tool(structured_output=False)
 def meet() -> str:
-    """Say that both are there."""
+    """Confirm that both servers run."""
     return "met"
 
 

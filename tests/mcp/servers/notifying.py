@@ -1,4 +1,4 @@
-"""A server that tells unasked: changed resources, changed lists, its log. With `--old` it knows only the older era."""
+"""A server that sends notifications: changed resources, changed lists, log messages. With `--legacy`, only the legacy protocol."""
 
 import contextlib
 import sys
@@ -13,14 +13,14 @@ from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated, ToolsListChanged
 from mcp.shared.message import SessionMessage
 
-IS_OLD = "--old" in sys.argv
+IS_LEGACY = "--legacy" in sys.argv
 URI = "note://board"
-OLD_LEVELS = ["debug", "info", "notice", "warning", "error"]
+LOG_LEVELS = ["debug", "info", "notice", "warning", "error"]
 
 bus = InMemorySubscriptionBus()
 subscribed: set[str] = set()
 level = ["debug"]
-tools = ["touch", "say", "grow", "wants"]
+tools = ["change_resource", "log", "add_tool", "subscriptions"]
 
 
 async def list_tools(context: Context, params: object) -> mcp_types.ListToolsResult:
@@ -31,30 +31,31 @@ async def list_tools(context: Context, params: object) -> mcp_types.ListToolsRes
 async def call_tool(context: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
     given = params.arguments or {}
     match params.name:
-        case "touch" if IS_OLD:
+        case "change_resource" if IS_LEGACY:
             for uri in subscribed:
                 await context.session.send_resource_updated(uri)
-        case "touch":
+        case "change_resource":
             await bus.publish(ResourceUpdated(URI))
-        case "grow" if IS_OLD:
-            tools.append("grown")
+        case "add_tool" if IS_LEGACY:
+            tools.append("added")
             await context.session.send_notification(mcp_types.ToolListChangedNotification())
-        case "grow":
-            tools.append("grown")
+        case "add_tool":
+            tools.append("added")
             await bus.publish(ToolsListChanged())
-        case "say" if not IS_OLD or OLD_LEVELS.index(given["level"]) >= OLD_LEVELS.index(level[0]):
-            said = mcp_types.LoggingMessageNotificationParams(
-                level=given["level"], data=given["text"], logger="desk"
+        case "log" if not IS_LEGACY or LOG_LEVELS.index(given["level"]) >= LOG_LEVELS.index(level[0]):
+            message = mcp_types.LoggingMessageNotificationParams(
+                level=given["level"], data=given["text"], logger="main"
             )
             wanted = (context.meta or {}).get("io.modelcontextprotocol/logLevel")
-            if IS_OLD or wanted is not None:
+            if IS_LEGACY or wanted is not None:
                 await context.session.send_notification(
-                    mcp_types.LoggingMessageNotification(params=said), related_request_id=context.request_id
+                    mcp_types.LoggingMessageNotification(params=message),
+                    related_request_id=context.request_id,
                 )
         case _:
             pass
-    wishes = ",".join(sorted(subscribed)) or "nothing"
-    return mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text=wishes)])
+    wanted_resources = ",".join(sorted(subscribed)) or "nothing"
+    return mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text=wanted_resources)])
 
 
 async def list_resources(context: Context, params: object) -> mcp_types.ListResourcesResult:
@@ -92,8 +93,8 @@ async def set_level(context: Context, params: mcp_types.SetLevelRequestParams) -
     return mcp_types.EmptyResult()
 
 
-class Listens(ListenHandler):
-    """Keeps in mind what it was asked for."""
+class RecordingListenHandler(ListenHandler):
+    """Remembers the subscriptions of its open streams."""
 
     async def __call__(self, ctx: Context, params: mcp_types.SubscriptionsListenRequestParams) -> Any:
         wanted = params.notifications.resource_subscriptions or []
@@ -106,32 +107,34 @@ class Listens(ListenHandler):
 
 @contextlib.asynccontextmanager
 async def streams() -> AsyncIterator[Any]:
-    """Standard input and output; an old server has never heard of `server/discover`."""
+    """Standard input and output. A legacy server does not know `server/discover`."""
     async with stdio_server() as (incoming, outgoing):
-        if not IS_OLD:
+        if not IS_LEGACY:
             yield incoming, outgoing
             return
         known, filtered = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
-        async def sift() -> None:
+        async def reject_discover() -> None:
             async with known:
                 async for item in incoming:
                     message = item.message if isinstance(item, SessionMessage) else None
                     if isinstance(message, mcp_types.JSONRPCRequest) and message.method == "server/discover":
-                        error = mcp_types.ErrorData(code=mcp_types.METHOD_NOT_FOUND, message="what?")
+                        error = mcp_types.ErrorData(
+                            code=mcp_types.METHOD_NOT_FOUND, message="Method not found"
+                        )
                         answer = mcp_types.JSONRPCError(jsonrpc="2.0", id=message.id, error=error)
                         await outgoing.send(SessionMessage(answer))
                     else:
                         await known.send(item)
 
         async with anyio.create_task_group() as group:
-            group.start_soon(sift)
+            group.start_soon(reject_discover)
             yield filtered, outgoing
 
 
 async def main() -> None:
     server: Server[Any] = Server(
-        "talkative",
+        "notifying",
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
@@ -140,9 +143,9 @@ async def main() -> None:
         on_completion=complete,
         on_subscribe_resource=subscribe,
         on_unsubscribe_resource=unsubscribe,
-        on_subscriptions_listen=None if IS_OLD else Listens(bus),
+        on_subscriptions_listen=None if IS_LEGACY else RecordingListenHandler(bus),
     )
-    if IS_OLD:
+    if IS_LEGACY:
         server.add_request_handler("logging/setLevel", mcp_types.SetLevelRequestParams, set_level)
     async with streams() as (incoming, outgoing):
         changes = NotificationOptions(tools_changed=True)

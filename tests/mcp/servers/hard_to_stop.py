@@ -1,4 +1,4 @@
-"""Servers that hold on to life: one ignores signals and the end of its input, one has a child, one forks away."""
+"""Servers that are hard to stop: one ignores signals and the end of its input, one has a child, one daemonizes."""
 
 import json
 import os
@@ -11,43 +11,43 @@ from pathlib import Path
 kind, folder = sys.argv[1], Path(sys.argv[2])
 
 
-def note(name: str) -> None:
-    """Leave our pid where the test looks."""
+def write_pid(name: str) -> None:
+    """Write our pid to a file for the test."""
     draft = folder / f"{name}.draft"
     draft.write_text(str(os.getpid()))
     draft.rename(folder / f"{name}.pid")
 
 
-def shut_ears() -> None:
+def ignore_signals() -> None:
     """Ignore every signal that can be ignored."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
 
-def fork(name: str, *, away: bool) -> None:
-    """Leave a child behind; one that goes away is nobody's child and in a session of its own."""
+def fork(name: str, *, is_daemon: bool) -> None:
+    """Start a child. A daemon has no parent among us and its own session."""
     if os.fork():
         return
-    if away:
+    if is_daemon:
         os.setsid()
         if os.fork():
             os._exit(0)
     for stream in (0, 1, 2):
         os.dup2(os.open(os.devnull, os.O_RDWR), stream)
-    shut_ears()
-    note(name)
+    ignore_signals()
+    write_pid(name)
     time.sleep(60)
     os._exit(0)
 
 
 if kind == "stubborn":
-    shut_ears()
+    ignore_signals()
     threading.Thread(target=time.sleep, args=(60,)).start()
 if kind in ("forking", "daemon"):
-    fork(f"child-of-{kind}", away=kind == "daemon")
+    fork(f"child-of-{kind}", is_daemon=kind == "daemon")
     while not (folder / f"child-of-{kind}.pid").exists():
         time.sleep(0.001)
-note(kind)
+write_pid(kind)
 ANSWERS = {
     "initialize": {
         "protocolVersion": "2025-11-25",
