@@ -4,27 +4,28 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from tests.guests.engines import ECHO, KEY
 from tests.guests.test_guest_contract import Echo
-from tests.guests.wasi.conftest import cache, workspace  # noqa: F401  (fixtures)
 
 from holdfast.core import EscalationId, Parked, Returned
 from holdfast.core.errors import SnapshotRefused
-from holdfast.guests import AutoEngine, Guest, Run, RunRequest, python_engine
-from holdfast.guests.wasi import wasi_engine
+from holdfast.guests import AutoEngine, Guest, Run, RunRequest
+from holdfast.guests.python.engine import PythonEngine
+from holdfast.guests.wasi import WorkerPool, wasi_engine
 
 # The first test of the WASI engine on a machine builds its component.
 pytestmark = pytest.mark.timeout(300)
 GENERATOR = "def count():\n    yield from range(3)\nlist(count())"
 
 
-@pytest.fixture
-async def engine(cache: Path, workspace: Path) -> AsyncIterator[AutoEngine]:  # noqa: F811
-    made = AutoEngine(
-        python=python_engine(key=KEY), wasi=wasi_engine(key=KEY, cache=cache, workspace=workspace)
-    )
-    yield made
-    await made.close()
+@pytest_asyncio.fixture(loop_scope="module")
+async def engine(
+    cache: Path, workspace: Path, workers: WorkerPool, shared_python: PythonEngine
+) -> AsyncIterator[AutoEngine]:
+    wasi = wasi_engine(key=KEY, cache=cache, workspace=workspace, workers=workers)
+    yield AutoEngine(python=shared_python, wasi=wasi)
+    await wasi.close()
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ async def test_large_data_moves_along_too_and_what_does_not_is_named(guest: Gues
     ended = await run(guest, f"{GENERATOR}\n[small, len(rows), rows[-1], len(other)]")
     assert ended.value == [7, 60000, ["row", 59999, '"'], 1000000]
     assert ended.printed == (
-        "[this code runs in wasi from now on; define again what did not come along: f, huge, json, odd]\n"
+        "[this code runs in wasi from now on; define again what was not carried over: f, huge, json, odd]\n"
     )
     assert (await run(guest, "small")).printed == ""
 
@@ -120,7 +121,7 @@ async def test_a_run_that_moved_and_waited_still_tells_what_stayed_behind_and_wh
     parked = await guest.run(request, waits)
     assert parked.snapshot is not None
     ended = await guest.resume(parked.snapshot, Returned(value="yes"), request, Echo())
-    line = "[this code runs in wasi from now on; define again what did not come along: f]\n"
+    line = "[this code runs in wasi from now on; define again what was not carried over: f]\n"
     assert (parked.printed, ended.printed) == (line, f"{line}yes\n")
     assert (ended.engine, ended.engine_reason) == ("wasi", parked.engine_reason)
     assert (await run(guest, "1")).printed == ""

@@ -157,11 +157,11 @@ def test_the_sandboxes_are_tried_for_real(run: Run, tmp_path: Path) -> None:
 def install_component(home: Home) -> None:
     """Put the component that the tests have built into a home, under the home's own proof."""
     home.prepare()
-    found = component.open_proven(component_cache(), component.component_name(), KEY)
+    found = component.open_verified(component_cache(), component.component_name(), KEY)
     assert found is not None, "python -m tests.warming builds it"
     name = component.component_name()
     with open(found, "rb") as source, component.image_path(home.cache, name).open("wb") as target:
         shutil.copyfileobj(source, target)
     image = os.open(component.image_path(home.cache, name), os.O_RDONLY)
-    component.proof_path(home.cache, name).write_bytes(component.proof_of(image, name, home.key()))
+    component.hmac_path(home.cache, name).write_bytes(component.compute_hmac(image, name, home.key()))
     os.close(image)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from tests.guests.engines import ECHO, ENGINES, Candidate, Programs
 
 from holdfast.core import Answer, EscalationId, JsonObject, Parked, Refused, Returned
@@ -29,7 +30,7 @@ class Echo:
         return self._answers.pop(0) if self._answers else Returned(value=arguments["text"])
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=ENGINES, scope="module")
 def candidate(request: pytest.FixtureRequest) -> Candidate:
     return ENGINES[request.param]
 
@@ -39,14 +40,14 @@ def programs(candidate: Candidate) -> Programs:
     return candidate.programs
 
 
-@pytest.fixture
-async def engine(candidate: Candidate, tmp_path: Path) -> AsyncIterator[Engine]:
-    made = candidate.make(tmp_path)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engine(candidate: Candidate, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Engine]:
+    made = candidate.make(tmp_path_factory.mktemp("engine"))
     yield made
     await made.close()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def guest(engine: Engine) -> AsyncIterator[Guest]:
     made = engine.guest()
     yield made
@@ -256,7 +257,9 @@ async def test_a_snapshot_of_another_kind_is_refused(guest: Guest, programs: Pro
         await guest.restore(b"anything")
 
 
-async def test_closing_twice_is_fine(engine: Engine, guest: Guest, programs: Programs) -> None:
+async def test_closing_twice_is_fine(candidate: Candidate, programs: Programs, tmp_path: Path) -> None:
+    engine = candidate.make(tmp_path)
+    guest = engine.guest()
     await run(guest, programs.two)
     await guest.close()
     await guest.close()

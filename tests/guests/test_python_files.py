@@ -3,19 +3,20 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.guests.engines import KEY
+import pytest_asyncio
 from tests.guests.world_calls import WorldCalls
 
 from holdfast.core import Answer, EscalationId, JsonObject, Parked, Refused, Returned
-from holdfast.guests import Guest, Run, RunRequest, python_engine
+from holdfast.guests import Guest, Run, RunRequest
+from holdfast.guests.python.engine import PythonEngine
 from holdfast.world import MemoryWorld
 
 
-@pytest.fixture
-async def guest() -> AsyncIterator[Guest]:
-    engine = python_engine(key=KEY)
-    yield engine.guest()
-    await engine.close()
+@pytest_asyncio.fixture(loop_scope="module")
+async def guest(shared_python: PythonEngine) -> AsyncIterator[Guest]:
+    made = shared_python.guest()
+    yield made
+    await made.close()
 
 
 @pytest.fixture

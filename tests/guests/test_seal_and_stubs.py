@@ -30,32 +30,32 @@ SCHEMAS = st.recursive(
 
 @given(st.binary(max_size=200), st.text(max_size=20))
 def test_a_seal_opens_what_it_closed(data: bytes, engine: str) -> None:
-    seal = SnapshotSigner(KEY)
-    assert seal.open(engine, seal.close(engine, data)) == data
+    signer = SnapshotSigner(KEY)
+    assert signer.verify(engine, signer.sign(engine, data)) == data
 
 
 @given(st.binary(max_size=50), st.data())
 def test_a_seal_opens_nothing_that_was_changed(data: bytes, draw: st.DataObject) -> None:
-    seal = SnapshotSigner(KEY)
-    sealed = bytearray(seal.close("python/1", data))
+    signer = SnapshotSigner(KEY)
+    sealed = bytearray(signer.sign("python/1", data))
     place = draw.draw(st.integers(0, len(sealed) - 1))
     sealed[place] ^= draw.draw(st.integers(1, 255))
     with pytest.raises(SnapshotRefused):
-        seal.open("python/1", bytes(sealed))
+        signer.verify("python/1", bytes(sealed))
 
 
 @given(st.binary(max_size=100))
 def test_a_seal_opens_nothing_it_did_not_close(data: bytes) -> None:
     with pytest.raises(SnapshotRefused):
-        SnapshotSigner(KEY).open("python/1", data)
+        SnapshotSigner(KEY).verify("python/1", data)
 
 
 def test_a_seal_is_for_one_engine_and_one_key() -> None:
-    sealed = SnapshotSigner(KEY).close("python/1", b"x")
+    sealed = SnapshotSigner(KEY).sign("python/1", b"x")
     with pytest.raises(SnapshotRefused, match="belongs to 'python/1'"):
-        SnapshotSigner(KEY).open("python/2", sealed)
+        SnapshotSigner(KEY).verify("python/2", sealed)
     with pytest.raises(SnapshotRefused, match="not made here"):
-        SnapshotSigner(b"another key of the same length ...").open("python/1", sealed)
+        SnapshotSigner(b"another key of the same length ...").verify("python/1", sealed)
 
 
 def test_a_short_key_is_no_key() -> None:

@@ -18,12 +18,12 @@ def proven(folder: Path, content: bytes = b"native code") -> Path:
     image = component.image_path(folder, "c")
     image.write_bytes(content)
     with image.open("rb") as file:
-        component.proof_path(folder, "c").write_bytes(component.proof_of(file.fileno(), "c", KEY))
+        component.hmac_path(folder, "c").write_bytes(component.compute_hmac(file.fileno(), "c", KEY))
     return image
 
 
 def opens(folder: Path, name: str = "c", key: bytes = KEY) -> bool:
-    descriptor = component.open_proven(folder, name, key)
+    descriptor = component.open_verified(folder, name, key)
     if descriptor is not None:
         os.close(descriptor)
     return descriptor is not None
@@ -43,7 +43,7 @@ def test_a_component_with_one_changed_bit_is_not_opened(tmp_path: Path) -> None:
 def test_a_component_of_another_key_or_name_is_not_opened(tmp_path: Path) -> None:
     proven(tmp_path)
     assert not opens(tmp_path, key=b"another key that is long enough")
-    for path in (component.image_path, component.proof_path):
+    for path in (component.image_path, component.hmac_path):
         path(tmp_path, "c").rename(path(tmp_path, "d"))
     assert not opens(tmp_path, name="d")
 
@@ -53,13 +53,13 @@ def test_a_component_without_a_proof_or_behind_a_symlink_is_not_opened(tmp_path:
     image.rename(tmp_path / "elsewhere")
     image.symlink_to(tmp_path / "elsewhere")
     assert not opens(tmp_path)
-    component.proof_path(tmp_path, "c").unlink()
+    component.hmac_path(tmp_path, "c").unlink()
     assert not opens(tmp_path)
 
 
 def test_what_was_proven_is_what_is_read_also_after_a_swap(tmp_path: Path) -> None:
     image = proven(tmp_path)
-    descriptor = component.open_proven(tmp_path, "c", KEY)
+    descriptor = component.open_verified(tmp_path, "c", KEY)
     assert descriptor is not None
     (tmp_path / "evil").write_bytes(b"evil code")
     (tmp_path / "evil").replace(image)
@@ -69,7 +69,7 @@ def test_what_was_proven_is_what_is_read_also_after_a_swap(tmp_path: Path) -> No
 
 def test_the_component_belongs_to_its_owner_alone(cache: Path) -> None:
     assert component.is_built(cache=cache)
-    for path in (component.image_path, component.proof_path):
+    for path in (component.image_path, component.hmac_path):
         assert path(cache, component.component_name()).stat().st_mode & 0o777 == 0o600
 
 
@@ -86,7 +86,7 @@ async def test_what_is_not_built_or_not_ours_is_not_run_and_not_built_in_passing
     with pytest.raises(EngineNotBuilt):
         await run(engine.guest(), "1")
     component.image_path(tmp_path, component.component_name()).write_bytes(b"evil")
-    component.proof_path(tmp_path, component.component_name()).write_bytes(b"0" * 64)
+    component.hmac_path(tmp_path, component.component_name()).write_bytes(b"0" * 64)
     with pytest.raises(EngineNotBuilt):
         await run(engine.guest(), "1")
     assert component.image_path(tmp_path, component.component_name()).read_bytes() == b"evil"
@@ -116,7 +116,7 @@ def test_only_the_newest_components_are_kept(tmp_path: Path) -> None:
             path = tmp_path / f"python-{age}{suffix}"
             path.touch()
             os.utime(path, (1000 - age, 1000 - age))
-    build_main._forget_old(tmp_path)
+    build_main._remove_old(tmp_path)
     assert sorted(path.name for path in tmp_path.glob("*.cwasm")) == [
         f"python-{age}.cwasm" for age in range(3)
     ]
@@ -127,14 +127,14 @@ def test_what_a_killed_builder_left_goes_when_the_next_one_begins(tmp_path: Path
     (tmp_path / "build-left" / "app").mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "build-link").symlink_to(tmp_path / "elsewhere")
-    with component.opened_workshop(tmp_path, on_wait=pytest.fail) as place:
+    with component.build_folder(tmp_path, on_wait=pytest.fail) as place:
         assert set(tmp_path.glob("build-*")) == {place, tmp_path / "build-link"}
     assert (tmp_path / "elsewhere").exists()
 
 
 def test_the_place_of_a_builder_at_work_is_not_swept(tmp_path: Path) -> None:
-    with component.opened_workshop(tmp_path, on_wait=pytest.fail) as place:
-        component.sweep(tmp_path)
+    with component.build_folder(tmp_path, on_wait=pytest.fail) as place:
+        component.remove_leftovers(tmp_path)
         assert place.exists()
 
 
@@ -144,7 +144,7 @@ async def test_a_builder_that_is_killed_is_told_as_that_and_leaves_nothing(
     program = "import os, sys; os.mkdir(sys.argv[1] + '/build-1'); sys.stderr.write('warning'); sys.stderr.flush(); os.kill(os.getpid(), 9)"
     monkeypatch.setattr(component, "_BUILDER", program)
     with pytest.raises(GuestError, match="ended by SIGKILL"):
-        await component.opened(key=KEY, cache=tmp_path, progress=pytest.fail)
+        await component.open_or_build(key=KEY, cache=tmp_path, progress=pytest.fail)
     assert [path.name for path in tmp_path.iterdir()] == ["build.lock"]
 
 

@@ -179,7 +179,7 @@ async def test_a_guest_that_forges_a_call_is_lost_and_nothing_is_called(guest: G
 
     ended = await run(guest, f"import wit_world\nwit_world.call_host({wish!r})", note)
     assert (ended.status, made) == ("lost", [])
-    assert "a call that is none" in ended.error
+    assert "a malformed call" in ended.error
 
 
 async def test_a_guest_that_forges_its_variables_goes_on_with_those_it_had(guest: Guest) -> None:

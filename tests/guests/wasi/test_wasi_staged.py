@@ -140,9 +140,9 @@ def test_a_view_shows_what_is_staged_over_the_base_and_follows_it(tmp_path: Path
         "n/e/w": "new",
         "d": "a file now",
     }
-    assert view.content_before("x") == digest_bytes(b"staged")
+    assert view.digest_before("x") == digest_bytes(b"staged")
     staged.clear()
-    assert view.content_before("x") == CHANGED_MEANWHILE
+    assert view.digest_before("x") == CHANGED_MEANWHILE
     assert sorted(view.refresh()) == ["d/in", "x"]
     assert (folder / "x").read_text() == "base"
     assert not (folder / "n").exists()
