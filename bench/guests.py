@@ -284,7 +284,9 @@ async def _opened_component() -> int:
     """A descriptor of the compiled component, built where it is missing."""
     from holdfast.guests.wasi import component
 
-    return await component.open_or_build(key=KEY, cache=_CACHE, progress=lambda told: print(told, file=sys.stderr))
+    return await component.open_or_build(
+        key=KEY, cache=_CACHE, progress=lambda told: print(told, file=sys.stderr)
+    )
 
 
 def _component_now() -> int:

@@ -10,10 +10,10 @@ from tests.guests.wasi.watched import F, Watch, f, watched
 from tests.guests.world_calls import WorldCalls
 
 from holdfast.core import Answer, JsonObject
-from holdfast.guests import GuestLimits, Run, RunRequest, python_engine
+from holdfast.guests import Engine, GuestLimits, Run, RunRequest, python_engine
 from holdfast.world import FolderWorld, Quota
 
-LIMITS = GuestLimits(seconds=1, wall_seconds=2, memory_bytes=128 << 20, calls=1000)
+LIMITS = GuestLimits(seconds=0.5, wall_seconds=2, memory_bytes=128 << 20, calls=1000)
 DATA = Path(__file__).parent / "data"
 
 Ending = Literal["refused", "stopped by an error", "harmless", "limit", "process ended"]
@@ -46,20 +46,24 @@ class Calls:
         return await (f if operation == "f" else self._files)(operation, arguments)
 
 
-async def attack(folder: Path, code: str) -> tuple[Watch, Run]:
-    """Run one attack beside a guest that goes on answering, in an engine of its own."""
+async def attack(folder: Path, code: str, engine: Engine | None = None) -> tuple[Watch, Run]:
+    """Run one attack next to a guest that must keep answering, in this engine or in its own."""
+    if engine is None:
+        engine = python_engine(key=KEY, max_workers=4)
+        try:
+            return await attack(folder, code, engine)
+        finally:
+            await engine.close()
     workspace = folder / "workspace"
     workspace.mkdir()
-    engine = python_engine(key=KEY, max_workers=4)
-    try:
-        async with watched(workspace, engine.guest(), crowd=30) as watch:
-            guest = engine.guest()
-            request = RunRequest(code=_aimed(code, watch), tools=(F,), limits=LIMITS)
-            ended = await guest.run(request, Calls(workspace))
-            for other in (guest, engine.guest()):
-                assert (await other.run(RunRequest(code="1 + 1"), Calls(workspace))).value == 2
-    finally:
-        await engine.close()
+    bystander, guest, fresh = engine.guest(), engine.guest(), engine.guest()
+    async with watched(workspace, bystander, crowd=30) as watch:
+        request = RunRequest(code=_aimed(code, watch), tools=(F,), limits=LIMITS)
+        ended = await guest.run(request, Calls(workspace))
+        for other in (guest, fresh):
+            assert (await other.run(RunRequest(code="1 + 1"), Calls(workspace))).value == 2
+    for each in (bystander, guest, fresh):
+        await each.close()
     return watch, ended
 
 

@@ -68,18 +68,34 @@ def test_a_session_keeps_its_variables_and_its_files(typed: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "code"), [("python", "while True: pass"), ("lisp", "(let loop () (loop))")]
+    ("language", "limit", "code", "error"),
+    [
+        ("python", "seconds = 0.2", "while True: pass", "0.2 s"),
+        ("lisp", "steps = 5000", "(let loop () (loop))", "5000 steps"),
+    ],
 )
 def test_limits_of_the_configuration_hold_and_are_explained(
-    run: Run, typed: Run, tmp_path: Path, language: str, code: str
+    run: Run, typed: Run, tmp_path: Path, language: str, limit: str, code: str, error: str
 ) -> None:
     (tmp_path / "holdfast").mkdir(mode=0o700)
-    (tmp_path / "holdfast" / "config.toml").write_text("[code]\nsteps = 5000\n")
+    (tmp_path / "holdfast" / "config.toml").write_text(f"[code]\n{limit}\n")
     done = typed("exec", "--lang", language, code)
     assert done.code == exit_codes.ERROR
-    assert "5000 steps" in done.err
+    assert error in done.err
     assert "holdfast explain guest-limit" in done.err
     assert "`[code]`" in run("explain", "guest-limit").out
+
+
+def test_python_refuses_a_step_limit_and_says_what_to_do(typed: Run, tmp_path: Path) -> None:
+    (tmp_path / "holdfast").mkdir(mode=0o700)
+    config = tmp_path / "holdfast" / "config.toml"
+    config.write_text("[code]\nsteps = 5000\n")
+    done = typed("exec", "--lang", "python", "print('ran')")
+    assert (done.code, done.out) == (exit_codes.ERROR, "")
+    assert "cannot count steps" in done.err
+    assert "Remove `steps` from `[code]` in config.toml" in done.err
+    config.write_text("[code]\n")
+    assert typed("exec", "--lang", "python", "print('ran')").out == "ran\n"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,14 @@
 """Hostile Python on a watched host: it gets nothing, harms nothing, and the other sessions go on."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
+from tests.guests.engines import KEY
 from tests.guests.hostile import attack, attacks, disguised
+
+from holdfast.guests import Engine, python_engine
 
 ATTACKS = attacks()
 SHORT = (
@@ -22,32 +27,43 @@ MAX_GROWN_BYTES = 640 << 20
 """A call's arguments are on their way through the host as the interpreter sent them: a few times the guest's memory."""
 
 
-async def survive(folder: Path, code: str) -> None:
-    watch, ended = await attack(folder, code)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engine() -> AsyncIterator[Engine]:
+    made = python_engine(key=KEY, max_workers=4)
+    yield made
+    await made.close()
+
+
+async def survive(folder: Path, code: str, engine: Engine) -> None:
+    watch, ended = await attack(folder, code, engine)
     assert watch.escapes(ended) == []
     assert watch.longest_gap < MAX_GAP_SECONDS
     assert watch.grown_bytes < MAX_GROWN_BYTES
 
 
 @pytest.mark.parametrize("name", SHORT)
-async def test_an_attack_gets_nothing_and_others_go_on(tmp_path: Path, name: str) -> None:
-    await survive(tmp_path, ATTACKS[name])
+async def test_an_attack_gets_nothing_and_others_go_on(tmp_path: Path, name: str, engine: Engine) -> None:
+    await survive(tmp_path, ATTACKS[name], engine)
 
 
 @pytest.mark.parametrize(
     "name", ["attribute_walk", "builtins_getattr_import", "fork", "mount_dev", "nfkc_import"]
 )
-async def test_an_attack_that_no_check_has_seen_gets_nothing(tmp_path: Path, name: str) -> None:
-    await survive(tmp_path, disguised(ATTACKS[name]))
+async def test_an_attack_that_no_check_has_seen_gets_nothing(
+    tmp_path: Path, name: str, engine: Engine
+) -> None:
+    await survive(tmp_path, disguised(ATTACKS[name]), engine)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(ATTACKS))
-async def test_each_attack_gets_nothing_and_others_go_on(tmp_path: Path, name: str) -> None:
-    await survive(tmp_path, ATTACKS[name])
+async def test_each_attack_gets_nothing_and_others_go_on(tmp_path: Path, name: str, engine: Engine) -> None:
+    await survive(tmp_path, ATTACKS[name], engine)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(ATTACKS))
-async def test_each_attack_that_no_check_has_seen_gets_nothing(tmp_path: Path, name: str) -> None:
-    await survive(tmp_path, disguised(ATTACKS[name]))
+async def test_each_attack_that_no_check_has_seen_gets_nothing(
+    tmp_path: Path, name: str, engine: Engine
+) -> None:
+    await survive(tmp_path, disguised(ATTACKS[name]), engine)

@@ -21,7 +21,11 @@ LIMITS = {
     ),
     "sleep": (GuestLimits(wall_seconds=1), "import time\ntime.sleep(60)", "sleep longer than its 1 s"),
     "memory": (GuestLimits(memory_bytes=32 << 20), "x = 'a' * (64 << 20)", "more than 32 MB of memory"),
-    "output": (GuestLimits(output_bytes=1000, seconds=0.3), "while True: print('flood')", "printed more than 1000 bytes"),
+    "output": (
+        GuestLimits(output_bytes=1000, seconds=0.3),
+        "while True: print('flood')",
+        "printed more than 1000 bytes",
+    ),
     "suspensions": (GuestLimits(calls=3), "while True: echo.say(text='a')", "more than 3 calls"),
 }
 

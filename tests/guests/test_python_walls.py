@@ -44,7 +44,7 @@ async def test_an_interpreter_that_cannot_be_confined_runs_nothing(
 ) -> None:
     monkeypatch.setenv("MONTY_BIN", str(tmp_path / "none"))
     engine = python_engine(key=KEY)
-    with pytest.raises(GuestError, match="does not start"):
+    with pytest.raises(GuestError, match="did not start"):
         await run(engine.guest(), "1 + 1")
     await engine.close()
 

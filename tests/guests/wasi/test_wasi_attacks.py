@@ -21,9 +21,8 @@ MAX_GAP_SECONDS = 1.0
 MAX_GROWN_BYTES = 96 << 20
 
 
-async def survive(cache: Path, workspace: Path, code: str, *, crowd: int) -> None:
-    """Run an attack beside a guest that must go on answering, and see that nothing got out."""
-    workers = WorkerPool(key=KEY, cache=cache)
+async def survive(cache: Path, workers: WorkerPool, workspace: Path, code: str, *, crowd: int) -> None:
+    """Run an attack next to a guest that must keep answering, and check that nothing got out."""
     quiet_place = workspace.parent / "quiet"
     quiet_place.mkdir()
     target = wasi_engine(key=KEY, cache=cache, workspace=workspace, workers=workers)
@@ -41,15 +40,18 @@ async def survive(cache: Path, workspace: Path, code: str, *, crowd: int) -> Non
     assert (await run(fresh, "1 + 1")).value == 2
     await target.close()
     await bystander.close()
-    await workers.close()
 
 
 @pytest.mark.parametrize("name", SHORT)
-async def test_an_attack_gets_nothing_and_others_go_on(cache: Path, workspace: Path, name: str) -> None:
-    await survive(cache, workspace, ATTACKS[name], crowd=30)
+async def test_an_attack_gets_nothing_and_others_go_on(
+    cache: Path, workers: WorkerPool, workspace: Path, name: str
+) -> None:
+    await survive(cache, workers, workspace, ATTACKS[name], crowd=30)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(ATTACKS))
-async def test_each_attack_gets_nothing_and_others_go_on(cache: Path, workspace: Path, name: str) -> None:
-    await survive(cache, workspace, ATTACKS[name], crowd=30_000 if name == "readdir_huge" else 30)
+async def test_each_attack_gets_nothing_and_others_go_on(
+    cache: Path, workers: WorkerPool, workspace: Path, name: str
+) -> None:
+    await survive(cache, workers, workspace, ATTACKS[name], crowd=30_000 if name == "readdir_huge" else 30)

@@ -6,21 +6,24 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from tests.guests.wasi.running import KEY, run
 
 from holdfast.core import Answer, JsonObject, Returned, digest_bytes
 from holdfast.guests import Guest
-from holdfast.guests.wasi import wasi_engine
+from holdfast.guests.wasi import WorkerPool, wasi_engine
 from holdfast.guests.wasi.workspace_copy import CHANGED_MEANWHILE, StagedView
 
 
-@pytest.fixture
-async def staged(cache: Path, workspace: Path, tmp_path: Path) -> AsyncIterator[Guest]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def staged(cache: Path, workspace: Path, tmp_path: Path, workers: WorkerPool) -> AsyncIterator[Guest]:
     """A guest on a staged view of the workspace."""
     (workspace / "a").mkdir()
     (workspace / "a" / "note").write_text("old")
     (workspace / "gone").write_text("gone")
-    engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, staged_view=tmp_path / "view")
+    engine = wasi_engine(
+        key=KEY, cache=cache, workspace=workspace, staged_view=tmp_path / "view", workers=workers
+    )
     yield engine.guest()
     await engine.close()
 
