@@ -37,7 +37,7 @@ async def run(guest: Guest, code: str, echo: Echo | None = None) -> Run:
     return await guest.run(RunRequest(code=code, tools=(ECHO,)), echo or Echo())
 
 
-async def test_supported_code_runs_in_the_quick_engine(guest: Guest) -> None:
+async def test_supported_code_runs_in_the_fast_engine(guest: Guest) -> None:
     ended = await run(guest, "1 + 1")
     assert (ended.value, ended.engine) == (2, "python")
 
@@ -60,14 +60,14 @@ async def test_calls_before_the_unsupported_line_are_made_once(guest: Guest) -> 
     assert echo.calls == [("echo.say", {"text": "a"})]
 
 
-async def test_plain_data_moves_along_and_stays(guest: Guest) -> None:
+async def test_plain_data_is_carried_over_and_stays(guest: Guest) -> None:
     await run(guest, "x = {'a': [1, None]}\nname = 'n'\ndef f():\n    return 1\nodd = {1, 2}")
     assert (await run(guest, f"{GENERATOR}\n[x, name]")).value == [{"a": [1, None]}, "n"]
     ended = await run(guest, "x['a'].append(2)\nx")
     assert (ended.value, ended.engine) == ({"a": [1, None, 2]}, "wasi")
 
 
-async def test_large_data_moves_along_too_and_what_does_not_is_named(guest: Guest) -> None:
+async def test_large_data_is_carried_over_and_what_is_not_is_named(guest: Guest) -> None:
     await run(guest, "small = 7\nrows = [['row', i, '\"'] for i in range(60000)]\nother = 'x' * 1000000")
     await run(
         guest, "import json\nhuge = ['x' * 1000000] * 3\nodd = float('nan')\ndef f():\n    return len(rows)"
@@ -86,7 +86,7 @@ async def test_code_that_is_wrong_goes_back_to_its_author(guest: Guest, code: st
     assert (ended.status, ended.engine) == ("refused", "python")
 
 
-async def test_an_error_at_run_time_is_no_reason_to_move(guest: Guest) -> None:
+async def test_an_error_at_run_time_does_not_switch_the_engine(guest: Guest) -> None:
     ended = await run(guest, "raise NotImplementedError('the monty syntax parser does not support this')")
     assert (ended.engine, ended.status) == ("python", "error")
 
@@ -103,7 +103,7 @@ async def test_the_state_remembers_which_engine_it_is_in(engine: AutoEngine, gue
         await other.restore(b"9 anything")
 
 
-async def test_a_parked_run_goes_on_where_it_began(guest: Guest) -> None:
+async def test_a_parked_run_resumes_in_the_engine_where_it_started(guest: Guest) -> None:
     waits = Echo(Parked(escalation=EscalationId("e-1")))
     request = RunRequest(code="echo.say(text='a') + '!'", tools=(ECHO,))
     parked = await guest.run(request, waits)
@@ -112,7 +112,7 @@ async def test_a_parked_run_goes_on_where_it_began(guest: Guest) -> None:
     assert (ended.value, ended.engine) == ("yes!", "python")
 
 
-async def test_a_run_that_moved_and_waited_still_tells_what_stayed_behind_and_why_it_moved(
+async def test_a_run_that_switched_and_waited_still_reports_what_was_omitted_and_why(
     guest: Guest,
 ) -> None:
     await run(guest, "def f():\n    return 1")

@@ -36,7 +36,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, run: Run) -> Run:
         ("lisp", '(print "hello") (world/write "a.txt" "x") (* 6 7)'),
     ],
 )
-def test_code_is_a_turn_with_policy_budget_proposals_and_record(typed: Run, language: str, code: str) -> None:
+def test_code_is_a_turn_with_policy_budget_proposals_and_audit(typed: Run, language: str, code: str) -> None:
     done = typed("exec", "--lang", language, "-p", "project", "--json", code)
     assert done.code == 0, done.err
     told = json.loads(done.out)
@@ -55,7 +55,7 @@ def test_what_is_printed_is_data_and_the_value_comes_last(run: Run, tmp_path: Pa
     assert (done.code, done.out) == (0, "hello\n[1,2]\n")
 
 
-def test_code_may_begin_with_a_byte_order_mark(run: Run, typed: Run, tmp_path: Path) -> None:
+def test_code_may_start_with_a_byte_order_mark(run: Run, typed: Run, tmp_path: Path) -> None:
     (tmp_path / "marked.py").write_text("6 * 7", encoding="utf-8-sig")
     assert run("exec", "marked.py").out == "42\n"
     assert typed("exec", "\ufeff6 * 7")[1] == "42\n"
@@ -105,7 +105,7 @@ def test_python_refuses_a_step_limit_and_says_what_to_do(typed: Run, tmp_path: P
         ("lisp", '(define kept 40) (print "before") (world/write "a.txt" "x") (+ kept 2)'),
     ],
 )
-def test_code_that_waited_goes_on_without_a_model_in_the_sandbox_it_began_in(
+def test_code_that_waited_resumes_without_a_model_in_the_sandbox_where_it_started(
     run: Run, typed: Run, language: str, code: str
 ) -> None:
     waits = typed("exec", "--lang", language, "-p", "ask-always", "--json", code)
@@ -132,7 +132,7 @@ def test_what_was_printed_before_a_wait_is_written_at_once_and_once(run: Run, ty
     assert run("exec", "--session", session["id"]).out == "before\nafter\n"
 
 
-def test_where_nothing_waits_there_is_nothing_to_go_on_with(run: Run, typed: Run) -> None:
+def test_exec_without_code_is_an_error_if_nothing_waits(run: Run, typed: Run) -> None:
     session = json.loads(typed("exec", "--json", "1").out)["session"]
     assert "(session-not-ready)" in run("exec", "--session", session).err
     assert "(invalid-input)" in run("exec").err
@@ -158,7 +158,7 @@ def test_real_cpython_runs_as_a_turn_too(typed: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_the_sandboxes_are_tried_for_real(run: Run, tmp_path: Path) -> None:
+def test_the_sandbox_command_tests_each_sandbox(run: Run, tmp_path: Path) -> None:
     before = run("sandbox")
     assert before.code == 0, before.err
     assert "not built yet: holdfast sandbox build" in before.out

@@ -67,7 +67,7 @@ async def test_a_run_ends_with_its_value(guest: Guest, programs: Programs) -> No
     assert (ended.status, ended.value, ended.error) == ("ok", 2, "")
 
 
-async def test_what_is_printed_comes_back(guest: Guest, programs: Programs) -> None:
+async def test_printed_text_is_returned(guest: Guest, programs: Programs) -> None:
     assert (await run(guest, programs.prints)).printed == "hello\n"
 
 
@@ -90,7 +90,7 @@ async def test_a_call_reaches_the_host_and_its_value_the_guest(guest: Guest, pro
     assert echo.calls == [("echo.say", {"text": "first"})]
 
 
-async def test_a_refusal_can_be_caught_and_tells_why(guest: Guest, programs: Programs) -> None:
+async def test_a_refusal_can_be_caught_and_has_its_reason(guest: Guest, programs: Programs) -> None:
     ended = await run(guest, programs.catches, Echo(Refused(reason="not today", rule="r")))
     assert ended.status == "ok"
     assert "not today" in str(ended.value)
@@ -102,13 +102,13 @@ async def test_a_refusal_that_is_not_caught_ends_the_run(guest: Guest, programs:
     assert "not today" in ended.error
 
 
-async def test_an_error_of_the_code_is_told_honestly(guest: Guest, programs: Programs) -> None:
+async def test_an_error_of_the_code_is_reported(guest: Guest, programs: Programs) -> None:
     ended = await run(guest, programs.fails)
     assert ended.status == "error"
     assert "boom" in ended.error
 
 
-async def test_what_is_no_code_is_refused_before_anything_runs(guest: Guest, programs: Programs) -> None:
+async def test_invalid_code_is_refused_before_anything_runs(guest: Guest, programs: Programs) -> None:
     echo = Echo()
     ended = await run(guest, programs.unreadable, echo)
     assert ended.status == "refused"
@@ -116,7 +116,7 @@ async def test_what_is_no_code_is_refused_before_anything_runs(guest: Guest, pro
     assert echo.calls == []
 
 
-async def test_a_guest_goes_on_after_an_error_and_a_refusal(guest: Guest, programs: Programs) -> None:
+async def test_a_guest_works_after_an_error_and_a_refusal(guest: Guest, programs: Programs) -> None:
     await run(guest, programs.sets)
     await run(guest, programs.fails)
     await run(guest, programs.unreadable)
@@ -131,7 +131,7 @@ async def test_code_that_never_ends_is_stopped_and_variables_stay(guest: Guest, 
     assert (await run(guest, programs.reads)).value == 41
 
 
-async def test_the_number_of_calls_is_bounded_exactly(guest: Guest, programs: Programs) -> None:
+async def test_the_number_of_calls_is_limited_exactly(guest: Guest, programs: Programs) -> None:
     echo = Echo()
     assert (await run(guest, programs.says_twice, echo, GuestLimits(calls=2))).status == "ok"
     stopped = await run(guest, programs.says_twice, echo, GuestLimits(calls=1))
@@ -139,14 +139,14 @@ async def test_the_number_of_calls_is_bounded_exactly(guest: Guest, programs: Pr
     assert len(echo.calls) == 3
 
 
-async def test_output_is_bounded_and_what_fits_is_kept(guest: Guest, programs: Programs) -> None:
+async def test_output_is_limited_and_what_fits_is_kept(guest: Guest, programs: Programs) -> None:
     ended = await run(guest, programs.floods, limits=GuestLimits(output_bytes=1000))
     assert ended.status == "limit"
     assert ended.printed == "x" * 1000
     assert "1000" in ended.error
 
 
-async def test_cancelling_stops_the_code_and_the_guest_goes_on(guest: Guest, programs: Programs) -> None:
+async def test_cancelling_stops_the_code_and_the_guest_still_works(guest: Guest, programs: Programs) -> None:
     await run(guest, programs.sets)
     waits, goes_on = asyncio.Event(), asyncio.Event()
 
@@ -163,7 +163,7 @@ async def test_cancelling_stops_the_code_and_the_guest_goes_on(guest: Guest, pro
     assert (await run(guest, programs.reads)).value == 41
 
 
-async def test_the_state_goes_to_another_guest(engine: Engine, guest: Guest, programs: Programs) -> None:
+async def test_another_guest_can_load_the_state(engine: Engine, guest: Guest, programs: Programs) -> None:
     assert await guest.snapshot() == b""
     await run(guest, programs.sets)
     state = await guest.snapshot()
@@ -189,7 +189,7 @@ async def test_a_waiting_call_parks_the_run(guest: Guest, programs: Programs) ->
     assert ended.printed == "before\n"
 
 
-async def test_a_parked_run_goes_on_in_another_engine(
+async def test_a_parked_run_resumes_in_another_engine(
     candidate: Candidate, guest: Guest, programs: Programs, tmp_path: Path
 ) -> None:
     if not guest.capabilities.has_snapshot:
@@ -205,7 +205,7 @@ async def test_a_parked_run_goes_on_in_another_engine(
     await engine.close()
 
 
-async def test_what_was_printed_before_a_wait_is_told_after_it_once(guest: Guest, programs: Programs) -> None:
+async def test_text_printed_before_a_wait_is_returned_after_it_once(guest: Guest, programs: Programs) -> None:
     request = asked(programs.keeps_then_says)
     parked = await guest.run(request, Echo(WAITS))
     assert parked.snapshot is not None
@@ -257,7 +257,7 @@ async def test_a_snapshot_of_another_kind_is_refused(guest: Guest, programs: Pro
         await guest.restore(b"anything")
 
 
-async def test_closing_twice_is_fine(candidate: Candidate, programs: Programs, tmp_path: Path) -> None:
+async def test_closing_twice_has_no_effect(candidate: Candidate, programs: Programs, tmp_path: Path) -> None:
     engine = candidate.make(tmp_path)
     guest = engine.guest()
     await run(guest, programs.two)

@@ -11,7 +11,7 @@ from holdfast.guests import python_engine
 from holdfast.testing import memory_session
 
 
-async def test_a_worker_that_dies_is_an_error_of_its_turn_and_the_session_goes_on() -> None:
+async def test_a_worker_that_dies_is_an_error_of_its_turn_and_the_session_continues() -> None:
     def kill(_: JsonObject) -> str:
         for pid in worker_pids():
             os.kill(pid, signal.SIGKILL)

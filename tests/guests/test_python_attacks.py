@@ -42,28 +42,28 @@ async def survive(folder: Path, code: str, engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("name", SHORT)
-async def test_an_attack_gets_nothing_and_others_go_on(tmp_path: Path, name: str, engine: Engine) -> None:
+async def test_an_attack_gets_nothing_and_other_sessions_continue(
+    tmp_path: Path, name: str, engine: Engine
+) -> None:
     await survive(tmp_path, ATTACKS[name], engine)
 
 
 @pytest.mark.parametrize(
     "name", ["attribute_walk", "builtins_getattr_import", "fork", "mount_dev", "nfkc_import"]
 )
-async def test_an_attack_that_no_check_has_seen_gets_nothing(
-    tmp_path: Path, name: str, engine: Engine
-) -> None:
+async def test_an_unchecked_attack_gets_nothing(tmp_path: Path, name: str, engine: Engine) -> None:
     await survive(tmp_path, disguised(ATTACKS[name]), engine)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(ATTACKS))
-async def test_each_attack_gets_nothing_and_others_go_on(tmp_path: Path, name: str, engine: Engine) -> None:
+async def test_each_attack_gets_nothing_and_other_sessions_continue(
+    tmp_path: Path, name: str, engine: Engine
+) -> None:
     await survive(tmp_path, ATTACKS[name], engine)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(ATTACKS))
-async def test_each_attack_that_no_check_has_seen_gets_nothing(
-    tmp_path: Path, name: str, engine: Engine
-) -> None:
+async def test_each_unchecked_attack_gets_nothing(tmp_path: Path, name: str, engine: Engine) -> None:
     await survive(tmp_path, disguised(ATTACKS[name]), engine)

@@ -43,7 +43,7 @@ async def survive(cache: Path, workers: WorkerPool, workspace: Path, code: str, 
 
 
 @pytest.mark.parametrize("name", SHORT)
-async def test_an_attack_gets_nothing_and_others_go_on(
+async def test_an_attack_gets_nothing_and_other_sessions_continue(
     cache: Path, workers: WorkerPool, workspace: Path, name: str
 ) -> None:
     await survive(cache, workers, workspace, ATTACKS[name], crowd=30)
@@ -51,7 +51,7 @@ async def test_an_attack_gets_nothing_and_others_go_on(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(ATTACKS))
-async def test_each_attack_gets_nothing_and_others_go_on(
+async def test_each_attack_gets_nothing_and_other_sessions_continue(
     cache: Path, workers: WorkerPool, workspace: Path, name: str
 ) -> None:
     await survive(cache, workers, workspace, ATTACKS[name], crowd=30_000 if name == "readdir_huge" else 30)

@@ -29,7 +29,7 @@ def opens(folder: Path, name: str = "c", key: bytes = KEY) -> bool:
     return descriptor is not None
 
 
-def test_a_component_of_ours_is_opened(tmp_path: Path) -> None:
+def test_a_verified_component_is_opened(tmp_path: Path) -> None:
     proven(tmp_path)
     assert opens(tmp_path)
 
@@ -48,7 +48,7 @@ def test_a_component_of_another_key_or_name_is_not_opened(tmp_path: Path) -> Non
     assert not opens(tmp_path, name="d")
 
 
-def test_a_component_without_a_proof_or_behind_a_symlink_is_not_opened(tmp_path: Path) -> None:
+def test_a_component_without_an_hmac_or_behind_a_symlink_is_not_opened(tmp_path: Path) -> None:
     image = proven(tmp_path)
     image.rename(tmp_path / "elsewhere")
     image.symlink_to(tmp_path / "elsewhere")
@@ -57,7 +57,7 @@ def test_a_component_without_a_proof_or_behind_a_symlink_is_not_opened(tmp_path:
     assert not opens(tmp_path)
 
 
-def test_what_was_proven_is_what_is_read_also_after_a_swap(tmp_path: Path) -> None:
+def test_the_verified_content_is_read_also_after_a_swap(tmp_path: Path) -> None:
     image = proven(tmp_path)
     descriptor = component.open_verified(tmp_path, "c", KEY)
     assert descriptor is not None
@@ -67,13 +67,13 @@ def test_what_was_proven_is_what_is_read_also_after_a_swap(tmp_path: Path) -> No
     os.close(descriptor)
 
 
-def test_the_component_belongs_to_its_owner_alone(cache: Path) -> None:
+def test_only_the_owner_can_read_the_component(cache: Path) -> None:
     assert component.is_built(cache=cache)
     for path in (component.image_path, component.hmac_path):
         assert path(cache, component.component_name()).stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_built_component_is_used_as_it_is(cache: Path, workspace: Path) -> None:
+async def test_a_built_component_is_not_built_again(cache: Path, workspace: Path) -> None:
     told: list[str] = []
     engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, progress=told.append)
     assert (await run(engine.guest(), "1")).value == 1
@@ -81,7 +81,7 @@ async def test_a_built_component_is_used_as_it_is(cache: Path, workspace: Path) 
     await engine.close()
 
 
-async def test_what_is_not_built_or_not_ours_is_not_run_and_not_built_in_passing(tmp_path: Path) -> None:
+async def test_a_run_neither_uses_an_unverified_component_nor_builds_one(tmp_path: Path) -> None:
     engine = wasi_engine(key=KEY, cache=tmp_path, workspace=tmp_path)
     with pytest.raises(EngineNotBuilt):
         await run(engine.guest(), "1")
@@ -104,7 +104,7 @@ def test_without_the_extra_the_engine_is_missing_and_says_what_to_do(
     assert "holdfast doctor" in missing.value.hint
 
 
-def test_the_door_loads_no_engine() -> None:
+def test_importing_wasi_loads_no_engine() -> None:
     program = "import sys, holdfast.guests.wasi\nprint([m for m in ('wasmtime', 'componentize_py') if m in sys.modules])"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
@@ -123,7 +123,7 @@ def test_only_the_newest_components_are_kept(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 6
 
 
-def test_what_a_killed_builder_left_goes_when_the_next_one_begins(tmp_path: Path) -> None:
+def test_the_next_build_removes_the_folder_of_a_killed_builder(tmp_path: Path) -> None:
     (tmp_path / "build-left" / "app").mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "build-link").symlink_to(tmp_path / "elsewhere")
@@ -132,13 +132,13 @@ def test_what_a_killed_builder_left_goes_when_the_next_one_begins(tmp_path: Path
     assert (tmp_path / "elsewhere").exists()
 
 
-def test_the_place_of_a_builder_at_work_is_not_swept(tmp_path: Path) -> None:
+def test_the_folder_of_a_running_builder_is_not_removed(tmp_path: Path) -> None:
     with component.build_folder(tmp_path, on_wait=pytest.fail) as place:
         component.remove_leftovers(tmp_path)
         assert place.exists()
 
 
-async def test_a_builder_that_is_killed_is_told_as_that_and_leaves_nothing(
+async def test_a_killed_builder_is_reported_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = "import os, sys; os.mkdir(sys.argv[1] + '/build-1'); sys.stderr.write('warning'); sys.stderr.flush(); os.kill(os.getpid(), 9)"
@@ -162,7 +162,7 @@ async def test_two_processes_build_one_component(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(900)
-async def test_a_damaged_component_is_built_anew_and_a_cancelled_build_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_damaged_component_is_rebuilt_and_a_cancelled_build_leaves_nothing(tmp_path: Path) -> None:
     begun = asyncio.Event()
     workers = WorkerPool(key=KEY, cache=tmp_path, progress=lambda _: begun.set())
     building = asyncio.create_task(workers.prepare())

@@ -33,7 +33,7 @@ async def test_a_worker_has_no_environment_no_privileges_and_three_descriptors(
     await engine.close()
 
 
-def test_the_capabilities_say_which_walls_stand() -> None:
+def test_the_capabilities_name_the_confinement() -> None:
     notes = " ".join(python_engine(key=KEY).capabilities.notes)
     assert ("landlock version" in notes) == (landlock.version() > 0)
     assert ("seccomp allow-list" in notes) == seccomp_profiles.is_known_here()
@@ -49,7 +49,7 @@ async def test_an_interpreter_that_cannot_be_confined_runs_nothing(
     await engine.close()
 
 
-def test_the_launcher_works_where_python_lies_in_a_folder_with_a_space(
+def test_the_launcher_works_if_the_path_of_python_has_a_space(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     python = tmp_path / "my projects" / "python"

@@ -36,7 +36,7 @@ CALLS = ["world.write", "person.ask", "person.ask", "world.read"]
 @pytest.mark.parametrize(
     ("engine", "code"), [(python_engine, ASKS), (lisp_engine, ASKS_IN_LISP)], ids=["python", "lisp"]
 )
-async def test_code_goes_on_in_mid_line_with_what_the_person_said(engine: Any, code: str) -> None:
+async def test_code_resumes_in_mid_line_with_the_answer(engine: Any, code: str) -> None:
     async with memory_session(engine=engine(key=KEY), policy=FixedPolicy(default="allow")) as session:
         assert isinstance(await session.execute(code), Needs)
         for words in ("blue", "green"):
@@ -59,7 +59,7 @@ async def test_code_that_waits_holds_no_process() -> None:
     assert worker_pids() == []
 
 
-async def test_a_no_is_an_error_that_the_code_can_catch() -> None:
+async def test_a_denial_is_an_error_that_the_code_can_catch() -> None:
     code = "try:\n    answer = person.ask(question='May I?')\nexcept PermissionError as error:\n    answer = str(error)\nanswer"
     async with memory_session(engine=python_engine(key=KEY), policy=FixedPolicy(default="allow")) as session:
         assert isinstance(await session.execute(code), Needs)

@@ -59,7 +59,7 @@ async def test_closing_the_engine_leaves_no_process(cache: Path, workspace: Path
     assert not Path(f"/proc/{child}").exists()
 
 
-async def test_workers_die_with_a_host_that_is_killed(cache: Path, workspace: Path) -> None:
+async def test_workers_end_when_their_host_is_killed(cache: Path, workspace: Path) -> None:
     program = (
         "import asyncio, os, sys\nfrom pathlib import Path\nfrom holdfast.guests import RunRequest\n"
         "from holdfast.guests.wasi import wasi_engine\n"
@@ -105,7 +105,7 @@ async def test_many_guests_are_started_at_once(cache: Path, workspace: Path) -> 
     await workers.close()
 
 
-def test_the_capabilities_say_which_walls_stand(engine: Engine) -> None:
+def test_the_capabilities_name_the_confinement(engine: Engine) -> None:
     notes = " ".join(engine.capabilities.notes)
     assert ("landlock version" in notes) == (landlock.version() > 0)
     assert ("seccomp allow-list" in notes) == seccomp_profiles.is_known_here()
