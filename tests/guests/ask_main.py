@@ -1,4 +1,4 @@
-"""One process of a session whose code asks its person: does one step and ends.
+"""One process of a session whose code asks its person: takes one step and ends.
 
 python -m tests.guests.ask_main HOME SANDBOX start CODE      start a session whose code waits
 python -m tests.guests.ask_main HOME SANDBOX answer WORDS    answer its first question, and run on
@@ -23,7 +23,7 @@ SESSION = "asking"
 
 
 async def take_step(home: Path, sandbox: str, step: str, words: str) -> dict[str, Any]:
-    """Do the step in a runtime of its own, and describe the session after it."""
+    """Take the step in a new runtime, and describe the session after it."""
     runtime = await Runtime.start(home=home, engines=Engines(key=KEY, cache=component_cache()))
     try:
         session = await runtime.sandbox(SESSION, sandbox=sandbox, policy="project")  # type: ignore[arg-type]

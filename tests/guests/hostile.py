@@ -1,4 +1,4 @@
-"""Hostile code against Python guests: a furnished, watched host, files on a real folder, and how each attack ended."""
+"""Runs hostile code in Python guests on a monitored host, with files in a real folder, and classifies how it ended."""
 
 import json
 from collections.abc import Iterator
@@ -27,17 +27,17 @@ _ENDINGS: dict[str, Ending] = {
 
 
 def attacks() -> dict[str, str]:
-    """Every attack by name: the collected ones, and the gadgets and bombs that are about Python."""
+    """Every attack by name: the collected ones, and those that are specific to Python."""
     return dict(_read("guest-attacks.json")) | dict(_read("python-gadgets.json"))
 
 
 def disguised(code: str) -> str:
-    """The same attack as text for `exec`, which no check before the run looks into."""
+    """The same attack as text for `exec`, which the check before the run does not see."""
     return f"exec({code!r})"
 
 
-class Calls:
-    """Answers the attacks' own tool, and does what the rest wants with the files of the workspace."""
+class AttackCalls:
+    """Answers the tool of the attacks, and performs file operations in the workspace."""
 
     def __init__(self, workspace: Path) -> None:
         self._files = WorldCalls(FolderWorld(workspace, quota=Quota(bytes=32 << 20, files=5000)))
@@ -58,21 +58,21 @@ async def attack(folder: Path, code: str, engine: Engine | None = None) -> tuple
     workspace.mkdir()
     bystander, guest, fresh = engine.guest(), engine.guest(), engine.guest()
     async with watched(workspace, bystander, crowd=30) as watch:
-        request = RunRequest(code=_aimed(code, watch), tools=(F,), limits=LIMITS)
-        ended = await guest.run(request, Calls(workspace))
+        request = RunRequest(code=_fill_in(code, watch), tools=(F,), limits=LIMITS)
+        ended = await guest.run(request, AttackCalls(workspace))
         for other in (guest, fresh):
-            assert (await other.run(RunRequest(code="1 + 1"), Calls(workspace))).value == 2
+            assert (await other.run(RunRequest(code="1 + 1"), AttackCalls(workspace))).value == 2
     for each in (bystander, guest, fresh):
         await each.close()
     return watch, ended
 
 
 def ending(run: Run) -> Ending:
-    """How an attack ended, in a word."""
+    """How an attack ended, in a word or two."""
     return _ENDINGS[run.status]
 
 
-def _aimed(code: str, watch: Watch) -> str:
+def _fill_in(code: str, watch: Watch) -> str:
     aimed = (
         code.replace("{OUT}", str(watch.outside))
         .replace("{TAG}", watch.tag)
@@ -83,5 +83,5 @@ def _aimed(code: str, watch: Watch) -> str:
 
 def _read(name: str) -> Iterator[tuple[str, str]]:
     for attack_name, code in json.loads((DATA / name).read_text()).items():
-        # Some are too long to write down; they are an expression of strings and numbers of our own.
+        # Some are too long to write down. The file has a trusted expression for them instead.
         yield attack_name, code if isinstance(code, str) else eval(code["source_is"], {"__builtins__": {}})

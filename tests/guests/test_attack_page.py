@@ -1,4 +1,4 @@
-"""The page of attacks tells of every attack, and of no escape; SECURITY.md says the same in short."""
+"""The page of attacks lists every attack and no escape, and SECURITY.md has its totals."""
 
 import pytest
 from tests.guests.attack_table import PAGE, PYTHONS, SECURITY, Table, summary
@@ -9,7 +9,7 @@ ENGINES = (*PYTHONS, "lisp")
 
 
 def table() -> Table:
-    """How each attack ended, read back from the page."""
+    """How each attack ended, according to the page."""
     found: Table = {engine: {} for engine in ENGINES}
     heads: list[str] = []
     for line in PAGE.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""Code that the quick engine does not support runs in the complete one, and nothing runs twice."""
+"""Code that the fast engine does not support runs in the complete one, and nothing runs twice."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

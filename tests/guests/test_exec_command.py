@@ -15,12 +15,12 @@ import holdfast.guests.wasi.component as component
 from holdfast.cli import exit_codes
 from holdfast.store import Home
 
-__all__ = ["run"]  # a fixture: it stands here to be found
+__all__ = ["run"]  # a fixture that pytest finds by its name here
 
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch, run: Run) -> Run:
-    """Runs a command whose last word is what is typed into it."""
+    """Runs a command with its last word as standard input."""
 
     def command(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.StringIO(words[-1]))
@@ -39,14 +39,18 @@ def typed(monkeypatch: pytest.MonkeyPatch, run: Run) -> Run:
 def test_code_is_a_turn_with_policy_budget_proposals_and_audit(typed: Run, language: str, code: str) -> None:
     done = typed("exec", "--lang", language, "-p", "project", "--json", code)
     assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert told["outcome"]["value"] == 42
-    assert told["printed"] == "hello\n"
-    assert [(entry["operation"], entry["decision"]["verdict"]) for entry in told["audit"]] == [
+    result = json.loads(done.out)
+    assert result["outcome"]["value"] == 42
+    assert result["printed"] == "hello\n"
+    assert [(entry["operation"], entry["decision"]["verdict"]) for entry in result["audit"]] == [
         ("world.write", "stage")
     ]
-    assert [proposal["path"] for proposal in told["proposals"]] == ["a.txt"]
-    assert (told["spent"]["calls"], told["spent"]["iterations"], told["spent"].get("tokens")) == (1, 1, None)
+    assert [proposal["path"] for proposal in result["proposals"]] == ["a.txt"]
+    assert (result["spent"]["calls"], result["spent"]["iterations"], result["spent"].get("tokens")) == (
+        1,
+        1,
+        None,
+    )
 
 
 def test_what_is_printed_is_data_and_the_value_comes_last(run: Run, tmp_path: Path) -> None:
@@ -117,9 +121,9 @@ def test_code_that_waited_resumes_without_a_model_in_the_sandbox_where_it_starte
     assert f"holdfast exec --session {session}" in run("approve").err
     done = run("exec", "--session", session, "--json")
     assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert (told["outcome"]["value"], told["printed"]) == (42, "before\n")
-    assert [entry["operation"] for entry in told["audit"]] == ["world.write"]
+    result = json.loads(done.out)
+    assert (result["outcome"]["value"], result["printed"]) == (42, "before\n")
+    assert [entry["operation"] for entry in result["audit"]] == ["world.write"]
 
 
 def test_what_was_printed_before_a_wait_is_written_at_once_and_once(run: Run, typed: Run) -> None:
@@ -151,10 +155,10 @@ def test_real_cpython_runs_as_a_turn_too(typed: Run, tmp_path: Path) -> None:
     code = "import sqlite3\nopen('a.txt', 'w').write('x')\nsum(n for n in (40, 2))"
     done = typed("exec", "--lang", "wasi", "-p", "project", "--json", code)
     assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert told["outcome"]["value"] == 42
-    assert [proposal["path"] for proposal in told["proposals"]] == ["a.txt"]
-    assert [entry["operation"] for entry in told["audit"]] == ["world.write"]
+    result = json.loads(done.out)
+    assert result["outcome"]["value"] == 42
+    assert [proposal["path"] for proposal in result["proposals"]] == ["a.txt"]
+    assert [entry["operation"] for entry in result["audit"]] == ["world.write"]
 
 
 @pytest.mark.timeout(900)
@@ -171,12 +175,12 @@ def test_the_sandbox_command_tests_each_sandbox(run: Run, tmp_path: Path) -> Non
 
 
 def install_component(home: Home) -> None:
-    """Put the component that the tests have built into a home, under the home's own proof."""
+    """Copy the component that the tests have built into a data directory, with an HMAC of its key."""
     home.prepare()
-    found = component.open_verified(component_cache(), component.component_name(), KEY)
-    assert found is not None, "python -m tests.warming builds it"
+    verified = component.open_verified(component_cache(), component.component_name(), KEY)
+    assert verified is not None, "python -m tests.warming builds it"
     name = component.component_name()
-    with open(found, "rb") as source, component.image_path(home.cache, name).open("wb") as target:
+    with open(verified, "rb") as source, component.image_path(home.cache, name).open("wb") as target:
         shutil.copyfileobj(source, target)
     image = os.open(component.image_path(home.cache, name), os.O_RDONLY)
     component.hmac_path(home.cache, name).write_bytes(component.compute_hmac(image, name, home.key()))

@@ -1,4 +1,4 @@
-"""What every engine promises, the scripted twin included."""
+"""The contract that every engine keeps, including the scripted one."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ WAITS = Parked(escalation=EscalationId("e-1"))
 
 
 class Echo:
-    """Answers calls and remembers them; `answers` come first, then the text itself."""
+    """Records calls and answers them with `answers`, then with their own text."""
 
     def __init__(self, *answers: Answer) -> None:
         self.calls: list[tuple[str, JsonObject]] = []
@@ -54,12 +54,12 @@ async def guest(engine: Engine) -> AsyncIterator[Guest]:
     await made.close()
 
 
-def asked(code: str, limits: GuestLimits = LIMITS) -> RunRequest:
+def request_for(code: str, limits: GuestLimits = LIMITS) -> RunRequest:
     return RunRequest(code=code, tools=(ECHO,), limits=limits)
 
 
 async def run(guest: Guest, code: str, on_call: OnCall | None = None, limits: GuestLimits = LIMITS) -> Run:
-    return await guest.run(asked(code, limits), on_call or Echo())
+    return await guest.run(request_for(code, limits), on_call or Echo())
 
 
 async def test_a_run_ends_with_its_value(guest: Guest, programs: Programs) -> None:
@@ -148,11 +148,11 @@ async def test_output_is_limited_and_what_fits_is_kept(guest: Guest, programs: P
 
 async def test_cancelling_stops_the_code_and_the_guest_still_works(guest: Guest, programs: Programs) -> None:
     await run(guest, programs.sets)
-    waits, goes_on = asyncio.Event(), asyncio.Event()
+    waits, released = asyncio.Event(), asyncio.Event()
 
     async def on_call(_operation: str, _arguments: JsonObject) -> Answer:
         waits.set()
-        await goes_on.wait()
+        await released.wait()
         raise AssertionError("the run was cancelled")
 
     task = asyncio.create_task(run(guest, programs.says, on_call))
@@ -193,12 +193,14 @@ async def test_a_parked_run_resumes_in_another_engine(
     candidate: Candidate, guest: Guest, programs: Programs, tmp_path: Path
 ) -> None:
     if not guest.capabilities.has_snapshot:
-        pytest.skip("goes on by replay")
+        pytest.skip("resumes by replay")
     parked = await run(guest, programs.keeps_then_says, Echo(WAITS))
     assert parked.snapshot is not None
     engine = candidate.make(tmp_path)
     other, echo = engine.guest(), Echo()
-    ended = await other.resume(parked.snapshot, Returned(value="yes"), asked(programs.keeps_then_says), echo)
+    ended = await other.resume(
+        parked.snapshot, Returned(value="yes"), request_for(programs.keeps_then_says), echo
+    )
     assert (ended.status, ended.value, ended.printed) == ("ok", "yes", "before\nafter\n")
     assert echo.calls == []
     assert (await run(other, programs.reads)).value == 41
@@ -206,7 +208,7 @@ async def test_a_parked_run_resumes_in_another_engine(
 
 
 async def test_text_printed_before_a_wait_is_returned_after_it_once(guest: Guest, programs: Programs) -> None:
-    request = asked(programs.keeps_then_says)
+    request = request_for(programs.keeps_then_says)
     parked = await guest.run(request, Echo(WAITS))
     assert parked.snapshot is not None
     ended = await guest.resume(parked.snapshot, Returned(value="yes"), request, Echo())
@@ -215,8 +217,8 @@ async def test_text_printed_before_a_wait_is_returned_after_it_once(guest: Guest
 
 async def test_a_parked_run_may_park_again(guest: Guest, programs: Programs) -> None:
     if not guest.capabilities.has_snapshot:
-        pytest.skip("goes on by replay")
-    request = asked(programs.says_twice)
+        pytest.skip("resumes by replay")
+    request = request_for(programs.says_twice)
     first = await guest.run(request, Echo(WAITS))
     assert first.snapshot is not None
     still = await guest.resume(first.snapshot, WAITS, request, Echo())
@@ -230,8 +232,8 @@ async def test_a_parked_run_may_park_again(guest: Guest, programs: Programs) -> 
 
 async def test_a_refusal_may_come_after_the_wait(guest: Guest, programs: Programs) -> None:
     if not guest.capabilities.has_snapshot:
-        pytest.skip("goes on by replay")
-    request = asked(programs.catches)
+        pytest.skip("resumes by replay")
+    request = request_for(programs.catches)
     parked = await guest.run(request, Echo(WAITS))
     assert parked.snapshot is not None
     ended = await guest.resume(parked.snapshot, Refused(reason="not today", rule="r"), request, Echo())
@@ -240,8 +242,8 @@ async def test_a_refusal_may_come_after_the_wait(guest: Guest, programs: Program
 
 async def test_calls_before_a_wait_count_after_it(guest: Guest, programs: Programs) -> None:
     if not guest.capabilities.has_snapshot:
-        pytest.skip("goes on by replay")
-    request = asked(programs.says_twice, GuestLimits(calls=1))
+        pytest.skip("resumes by replay")
+    request = request_for(programs.says_twice, GuestLimits(calls=1))
     parked = await guest.run(request, Echo(WAITS))
     assert parked.snapshot is not None
     ended = await guest.resume(parked.snapshot, Returned(value="one"), request, Echo())
@@ -252,7 +254,7 @@ async def test_a_snapshot_of_another_kind_is_refused(guest: Guest, programs: Pro
     await run(guest, programs.sets)
     state = await guest.snapshot()
     with pytest.raises(SnapshotRefused):
-        await guest.resume(state, Returned(), asked(programs.says), Echo())
+        await guest.resume(state, Returned(), request_for(programs.says), Echo())
     with pytest.raises(SnapshotRefused):
         await guest.restore(b"anything")
 

@@ -1,4 +1,4 @@
-"""Hostile Python on a watched host: it gets nothing, harms nothing, and the other sessions go on."""
+"""Hostile Python on a monitored host gets nothing, harms nothing, and the other sessions continue."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -20,11 +20,11 @@ SHORT = (
     "read_huge_file", "recursion_function", "recursion_repr", "regex_nested", "socket_connect", "subclasses_walk",
     "symlink_folder_write", "symlink_read", "symlink_rename_out", "tool_walk", "trailing_slash_symlink", "write_outside",
 )  # fmt: skip
-"""One of each kind; the few that run to their limit take a second each."""
+"""One of each kind; the few that run to their limit take half a second each."""
 MAX_GAP_SECONDS = 1.0
-"""Of the event loop. Generous, because other tests run beside this one; a host that hangs is silent for longer."""
+"""The longest pause of the event loop. Generous, because other tests run at the same time; a host that hangs pauses for longer."""
 MAX_GROWN_BYTES = 640 << 20
-"""A call's arguments are on their way through the host as the interpreter sent them: a few times the guest's memory."""
+"""The arguments of a call pass through the host before they are measured: a few times the memory of the guest."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

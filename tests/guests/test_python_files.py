@@ -1,4 +1,4 @@
-"""Files in Python code: natural to write, and each touch of one is a call."""
+"""File operations of Python code work as on a disk, and each of them is a call."""
 
 from collections.abc import AsyncIterator
 

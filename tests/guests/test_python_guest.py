@@ -1,4 +1,4 @@
-"""Python guests: what code may say, how it is checked, how it repeats, where it ends."""
+"""Python guests: what code may contain, how it is checked, repeated and limited."""
 
 import asyncio
 import os
@@ -64,7 +64,7 @@ async def run(guest: Guest, code: str, echo: Echo | None = None, *tools: Tool, *
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "expected"),
     [
         ("echo.say(text=3)", "Expected `str`, found `Literal[3]`"),
         ("echo.say()", "required parameter `text`"),
@@ -81,11 +81,11 @@ async def run(guest: Guest, code: str, echo: Echo | None = None, *tools: Tool, *
         ("from __future__ import annotations", "line 1"),
     ],
 )
-async def test_code_that_cannot_work_is_refused_with_advice(guest: Guest, code: str, told: str) -> None:
+async def test_code_that_cannot_work_is_refused_with_advice(guest: Guest, code: str, expected: str) -> None:
     echo = Echo()
     ended = await run(guest, code, echo)
     assert ended.status == "refused"
-    assert told in ended.error
+    assert expected in ended.error
     assert echo.calls == []
 
 
@@ -253,7 +253,7 @@ async def test_a_worker_that_dies_loses_the_run_and_keeps_the_variables(guest: G
     async def kill(_operation: str, _arguments: JsonObject) -> Answer:
         for pid in worker_pids():
             os.kill(pid, signal.SIGKILL)
-        return Returned(value="never seen")
+        return Returned(value="unused")
 
     request = RunRequest(code="x = 2\necho.say('a')", tools=(ECHO,))
     ended = await guest.run(request, kill)
@@ -285,7 +285,7 @@ async def test_cancelling_code_that_spins_ends_its_process(own_engine: Engine) -
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    while not before - set(worker_pids()):  # noqa: ASYNC110 - the kernel ends it, and tells nobody here
+    while not before - set(worker_pids()):  # noqa: ASYNC110 - the kernel ends it without an event
         await asyncio.sleep(0.01)
     assert (await run(guest, "x")).value == 1
 
@@ -351,8 +351,8 @@ async def test_an_answer_that_python_cannot_take_is_an_error_in_the_guest(guest:
 
 def test_importing_guests_loads_no_engine() -> None:
     code = "import sys, holdfast.guests; print([name for name in ('pydantic_monty', 'wasmtime') if name in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
+    expected = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert expected.stdout.strip() == "[]"
 
 
 async def test_a_closed_engine_runs_nothing() -> None:
@@ -440,7 +440,7 @@ async def test_text_that_arguments_repeat_is_not_copied(guest: Guest, call: str)
     echo = Echo()
     ended = await run(
         guest, f"exec({SHARED + call!r})", echo
-    )  # as text: the check would stop it for its types
+    )  # as text, because the check would refuse its types
     assert "must be plain data: more than 16777216 characters" in ended.error
     assert echo.calls == []
 

@@ -1,4 +1,4 @@
-"""Each bound of a run of Python has its own words, ends the run, and leaves the variables as they were."""
+"""Each limit of a Python run has its own error, ends the run, and leaves the variables as they were."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from holdfast.guests.python.state import decode_state, encode_record
 from holdfast.guests.wasi import WorkerPool, wasi_engine
 
 LIMITS = {
-    "time of its own": (GuestLimits(seconds=0.2), "while True: pass", "ran longer than 0.2 s"),
+    "computing time": (GuestLimits(seconds=0.2), "while True: pass", "ran longer than 0.2 s"),
     "wall time": (
         GuestLimits(wall_seconds=0.3, seconds=9),
         "import time\nwhile True: time.time()",
@@ -26,18 +26,18 @@ LIMITS = {
         "while True: print('flood')",
         "printed more than 1000 bytes",
     ),
-    "suspensions": (GuestLimits(calls=3), "while True: echo.say(text='a')", "more than 3 calls"),
+    "calls": (GuestLimits(calls=3), "while True: echo.say(text='a')", "more than 3 calls"),
 }
 
 
 @pytest.mark.parametrize("limit", LIMITS)
 async def test_each_limit_has_its_own_clear_error(limit: str, shared_python: PythonEngine) -> None:
-    limits, code, told = LIMITS[limit]
+    limits, code, expected = LIMITS[limit]
     guest = shared_python.guest()
     await guest.run(RunRequest(code="kept = 1", limits=limits), Echo())
     ended = await guest.run(RunRequest(code=f"kept = 2\n{code}", tools=(ECHO,), limits=limits), Echo())
     assert ended.status == "limit"
-    assert told in ended.error
+    assert expected in ended.error
     assert [other for other, (_, _, words) in LIMITS.items() if words in ended.error] == [limit]
     assert (await guest.run(RunRequest(code="kept", limits=limits), Echo())).value == 1
     await guest.close()

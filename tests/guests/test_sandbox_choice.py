@@ -1,4 +1,4 @@
-"""Which engine runs code is the choice of the person, within that of the policy; a project may narrow it."""
+"""The person chooses the engine among those that the policy allows; a project may narrow the choice."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ ALLOW = "rules:\n  - {name: all, allow: '*'}\n"
 
 
 def written(folder: Path, sandboxes: str) -> str:
-    """A policy that lets code run in these sandboxes."""
+    """A policy that allows these sandboxes."""
     path = folder / "chosen.yaml"
     path.write_text(f"policy: chosen\nsandboxes: {sandboxes}\n{ALLOW}")
     return str(path)
@@ -30,7 +30,7 @@ async def engine_of(runtime: Runtime, policy: str, **choices: str) -> str:
 
 async def test_the_person_chooses_among_the_sandboxes_of_the_policy(runtime: Runtime, tmp_path: Path) -> None:
     policy = written(tmp_path, "[lisp, python]")
-    assert await engine_of(runtime, policy) == "python", "the setting, where the policy lets it"
+    assert await engine_of(runtime, policy) == "python", "the setting, if the policy allows it"
     assert await engine_of(runtime, policy, sandbox="lisp") == "lisp"
 
 

@@ -1,4 +1,4 @@
-"""The self-test passes where an engine is sound, and says what it saw where it is not."""
+"""The self-test passes for a working engine, and reports what happened for a broken one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Proposal mode in a whole session: real CPython sees what is staged, and what it changes becomes proposals."""
+"""Staging in a whole session: CPython sees what is staged, and its changes become proposals."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(900)  # the first of them may have to build the
 
 STAGING = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.delete": "stage"})
 NEEDS_CPYTHON = "def lines(path):\n    yield from open(path)\n"
-"""Generators are what Monty does not have: code with one goes to CPython."""
+"""Monty does not have generators, so code with one runs in CPython."""
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ async def test_a_file_created_before_a_wait_and_deleted_after_it_makes_no_call(
     session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
     code = (
         "import os\nopen('draft.txt', 'w').write('x')\nos.remove('src/gone.txt')\n"
-        "person.ask(question='Go on?')\nos.remove('draft.txt')"
+        "person.ask(question='Continue?')\nos.remove('draft.txt')"
     )
     assert isinstance(await session.execute(code), Needs)
     [waits] = session.escalations()
@@ -106,7 +106,7 @@ async def test_the_changes_of_a_cancelled_run_are_not_submitted_by_the_next(
     runtime: Runtime, workspace: Path
 ) -> None:
     session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
-    code = "import os\nopen('draft.txt', 'w').write('x')\nos.remove('src/gone.txt')\nperson.ask(question='Go on?')"
+    code = "import os\nopen('draft.txt', 'w').write('x')\nos.remove('src/gone.txt')\nperson.ask(question='Continue?')"
     assert isinstance(await session.execute(code), Needs)
     await session.cancel()
     assert isinstance(await session.execute("open('src/gone.txt').read()"), Ok)

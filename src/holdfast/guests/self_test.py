@@ -108,7 +108,7 @@ _TITLES = {
     "sets": "sets a variable",
     "reads": "restores variables from a snapshot",
     "calls": "passes calls to the host and returns their values",
-    "environment": "sees no environment variables",
-    "outside": "reads nothing outside the workspace",
+    "environment": "sees no environment",
+    "outside": "reads nothing outside",
     "spins": "stops code that never ends",
 }

@@ -1,4 +1,4 @@
-"""The compiled component on disk: proven before it is loaded, built once, and never loaded by the host itself."""
+"""The compiled component on disk is verified before it is loaded, built once, and never loaded by the host itself."""
 
 import asyncio
 import os
@@ -13,8 +13,8 @@ from holdfast.core.errors import EngineMissing, EngineNotBuilt, GuestError
 from holdfast.guests.wasi import WorkerPool, build_main, component, wasi_engine
 
 
-def proven(folder: Path, content: bytes = b"native code") -> Path:
-    """A component that passes the proof."""
+def write_component(folder: Path, content: bytes = b"native code") -> Path:
+    """A component with a valid HMAC."""
     image = component.image_path(folder, "c")
     image.write_bytes(content)
     with image.open("rb") as file:
@@ -30,18 +30,18 @@ def opens(folder: Path, name: str = "c", key: bytes = KEY) -> bool:
 
 
 def test_a_verified_component_is_opened(tmp_path: Path) -> None:
-    proven(tmp_path)
+    write_component(tmp_path)
     assert opens(tmp_path)
 
 
 def test_a_component_with_one_changed_bit_is_not_opened(tmp_path: Path) -> None:
-    image = proven(tmp_path)
+    image = write_component(tmp_path)
     image.write_bytes(b"native codf")
     assert not opens(tmp_path)
 
 
 def test_a_component_of_another_key_or_name_is_not_opened(tmp_path: Path) -> None:
-    proven(tmp_path)
+    write_component(tmp_path)
     assert not opens(tmp_path, key=b"another key that is long enough")
     for path in (component.image_path, component.hmac_path):
         path(tmp_path, "c").rename(path(tmp_path, "d"))
@@ -49,7 +49,7 @@ def test_a_component_of_another_key_or_name_is_not_opened(tmp_path: Path) -> Non
 
 
 def test_a_component_without_an_hmac_or_behind_a_symlink_is_not_opened(tmp_path: Path) -> None:
-    image = proven(tmp_path)
+    image = write_component(tmp_path)
     image.rename(tmp_path / "elsewhere")
     image.symlink_to(tmp_path / "elsewhere")
     assert not opens(tmp_path)
@@ -58,7 +58,7 @@ def test_a_component_without_an_hmac_or_behind_a_symlink_is_not_opened(tmp_path:
 
 
 def test_the_verified_content_is_read_also_after_a_swap(tmp_path: Path) -> None:
-    image = proven(tmp_path)
+    image = write_component(tmp_path)
     descriptor = component.open_verified(tmp_path, "c", KEY)
     assert descriptor is not None
     (tmp_path / "evil").write_bytes(b"evil code")
@@ -74,10 +74,10 @@ def test_only_the_owner_can_read_the_component(cache: Path) -> None:
 
 
 async def test_a_built_component_is_not_built_again(cache: Path, workspace: Path) -> None:
-    told: list[str] = []
-    engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, progress=told.append)
+    output: list[str] = []
+    engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, progress=output.append)
     assert (await run(engine.guest(), "1")).value == 1
-    assert told == []
+    assert output == []
     await engine.close()
 
 
@@ -106,8 +106,8 @@ def test_without_the_extra_the_engine_is_missing_and_says_what_to_do(
 
 def test_importing_wasi_loads_no_engine() -> None:
     program = "import sys, holdfast.guests.wasi\nprint([m for m in ('wasmtime', 'componentize_py') if m in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert output.stdout.strip() == "[]"
 
 
 def test_only_the_newest_components_are_kept(tmp_path: Path) -> None:
@@ -127,15 +127,15 @@ def test_the_next_build_removes_the_folder_of_a_killed_builder(tmp_path: Path) -
     (tmp_path / "build-left" / "app").mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "build-link").symlink_to(tmp_path / "elsewhere")
-    with component.build_folder(tmp_path, on_wait=pytest.fail) as place:
-        assert set(tmp_path.glob("build-*")) == {place, tmp_path / "build-link"}
+    with component.build_folder(tmp_path, on_wait=pytest.fail) as folder:
+        assert set(tmp_path.glob("build-*")) == {folder, tmp_path / "build-link"}
     assert (tmp_path / "elsewhere").exists()
 
 
 def test_the_folder_of_a_running_builder_is_not_removed(tmp_path: Path) -> None:
-    with component.build_folder(tmp_path, on_wait=pytest.fail) as place:
+    with component.build_folder(tmp_path, on_wait=pytest.fail) as folder:
         component.remove_leftovers(tmp_path)
-        assert place.exists()
+        assert folder.exists()
 
 
 async def test_a_killed_builder_is_reported_and_leaves_nothing(
@@ -151,10 +151,10 @@ async def test_a_killed_builder_is_reported_and_leaves_nothing(
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 async def test_two_processes_build_one_component(tmp_path: Path) -> None:
-    told: list[str] = []
-    both = [WorkerPool(key=KEY, cache=tmp_path, progress=told.append) for _ in range(2)]
+    output: list[str] = []
+    both = [WorkerPool(key=KEY, cache=tmp_path, progress=output.append) for _ in range(2)]
     await asyncio.gather(*(workers.prepare() for workers in both))
-    assert [line for line in told if "ready" in line] == ["the sandbox is ready"]
+    assert [line for line in output if "ready" in line] == ["the sandbox is ready"]
     for workers in both:
         await workers.close()
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".cwasm", ".hmac", ".lock"]
@@ -163,10 +163,10 @@ async def test_two_processes_build_one_component(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 async def test_a_damaged_component_is_rebuilt_and_a_cancelled_build_leaves_nothing(tmp_path: Path) -> None:
-    begun = asyncio.Event()
-    workers = WorkerPool(key=KEY, cache=tmp_path, progress=lambda _: begun.set())
+    started = asyncio.Event()
+    workers = WorkerPool(key=KEY, cache=tmp_path, progress=lambda _: started.set())
     building = asyncio.create_task(workers.prepare())
-    await begun.wait()
+    await started.wait()
     building.cancel()
     with pytest.raises(asyncio.CancelledError):
         await building

@@ -1,4 +1,4 @@
-"""The process below WebAssembly: what a worker has, what it inherits, and that it does not outlive its host."""
+"""The worker process below WebAssembly: what it has, what it inherits, and that it ends with its host."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""One workspace and nothing else: the cases of path and session isolation, each refused in the guest."""
+"""A guest can access its workspace and nothing else: every path that leads out is refused."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Bounds of a run: each ends it with its own words, and the session goes on."""
+"""Each limit of a run ends it with its own error, and the session continues."""
 
 import asyncio
 import os
@@ -66,7 +66,7 @@ async def test_too_much_memory_is_a_memory_error_that_the_session_survives(guest
 
 async def test_code_may_catch_its_memory_error(guest: Guest) -> None:
     assert (
-        await run(guest, "try:\n    bytearray(10 ** 9)\nexcept MemoryError:\n    told = 'caught'\ntold")
+        await run(guest, "try:\n    bytearray(10 ** 9)\nexcept MemoryError:\n    seen = 'caught'\nseen")
     ).value == "caught"
 
 
@@ -162,9 +162,9 @@ async def test_a_run_is_stopped_at_its_disk_limit(cache: Path, workspace: Path) 
     await engine.close()
 
 
-@pytest.mark.parametrize("claim", ["5", "{}", "{'status': 'great'}", "{'status': 'ok', 'error': 7}"])
-async def test_a_guest_that_forges_its_reply_is_lost(guest: Guest, claim: str) -> None:
-    await run(guest, f"x = 1\nimport guest.entry\nguest.entry._run = lambda told: {claim}")
+@pytest.mark.parametrize("reply", ["5", "{}", "{'status': 'great'}", "{'status': 'ok', 'error': 7}"])
+async def test_a_guest_that_forges_its_reply_is_lost(guest: Guest, reply: str) -> None:
+    await run(guest, f"x = 1\nimport guest.entry\nguest.entry._run = lambda body: {reply}")
     assert (await run(guest, "1")).status == "lost"
     assert (await run(guest, "x")).value == 1
 
@@ -186,7 +186,7 @@ async def test_a_guest_that_forges_a_call_is_lost_and_nothing_is_called(guest: G
 
 async def test_a_guest_that_forges_its_variables_keeps_the_earlier_ones(guest: Guest) -> None:
     await run(guest, "x = 1")
-    forged = "import guest.entry as e, json\nreal = json.dumps\njson.dumps = lambda told, **k: real(told) if 'status' in told else 'no'\nx = 2"
+    forged = "import guest.entry as e, json\nreal = json.dumps\njson.dumps = lambda body, **k: real(body) if 'status' in body else 'no'\nx = 2"
     assert (await run(guest, forged)).status == "ok"
     assert (await run(guest, "x")).value == 1
 

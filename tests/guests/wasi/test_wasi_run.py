@@ -1,4 +1,4 @@
-"""What code in the WASI guest can do: values, output, tools, files, variables, waiting for a person."""
+"""What code in the WASI guest can do: values, output, tools, files, variables, waiting for an approval."""
 
 import asyncio
 from pathlib import Path
@@ -45,11 +45,11 @@ base.executemany('insert into t values (?)', [(n,) for n in numbers()])
 try:
     raise Trouble('here')
 except Trouble as trouble:
-    told = str(trouble)
+    caught = str(trouble)
 async def later():
     await asyncio.sleep(0)
     return 'later'
-[base.execute('select sum(n) from t').fetchone()[0], five, told, statistics.mean([1, 3]), await later()]
+[base.execute('select sum(n) from t').fetchone()[0], five, caught, statistics.mean([1, 3]), await later()]
 """
     ended = await run(guest, code)
     assert ended.error == ""

@@ -1,4 +1,4 @@
-"""Proposal mode: the guest works on a copy, the workspace stays as it is, and the changes can become proposals."""
+"""Staging: the guest works on a copy, the workspace does not change, and the changes can become proposals."""
 
 import os
 import shutil
@@ -72,7 +72,7 @@ async def test_a_file_that_changed_in_the_workspace_meanwhile_cannot_be_committe
     staged: Guest, workspace: Path
 ) -> None:
     async def meanwhile(operation: str, arguments: JsonObject) -> Answer:
-        (workspace / "a" / "note").write_text("somebody else's")
+        (workspace / "a" / "note").write_text("changed by another program")
         return Returned()
 
     ended = await run(staged, "open('a/note', 'a').write('mine')\ndesk.ask()", meanwhile)

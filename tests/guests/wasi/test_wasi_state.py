@@ -1,4 +1,4 @@
-"""Variables as a sealed value: what comes back in another process, what does not, and what is refused."""
+"""Signed variables: what another process can load, what it cannot, and what is refused."""
 
 from pathlib import Path
 
@@ -52,7 +52,7 @@ ring = []; ring.append(ring)
 
 
 async def moved(engine: Engine, code: str) -> Guest:
-    """A guest in another process that took up what the code left."""
+    """A guest in another process with the variables that the code left."""
     first = engine.guest()
     ended = await run(first, code)
     assert ended.status == "ok", ended.error

@@ -157,7 +157,7 @@ class Execution:
         return Run(status="parked", printed=self._progress.printed)
 
     def _failed_run(self, error: LimitReached | WorkerLost | monty.MontyError) -> Run:
-        """How the run ended: at a limit, with its worker, by an exception of its own, or refused before it started."""
+        """How the run ended: at a limit, with its worker, by an exception of the code, or refused before it started."""
         limits, printed = self._limits, self._output.text
         text, limit, loss = "", None, ""
         match error:

@@ -19,7 +19,13 @@ from holdfast.core import Answer, Change, Refused
 from holdfast.core.errors import GuestError, SnapshotRefused
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
 from holdfast.guests.signed_snapshot import SnapshotSigner
-from holdfast.guests.wasi.request import Completed, RequestResult, Stopped, Waiting, WorkerRequest
+from holdfast.guests.wasi.request import (
+    RequestCompleted,
+    RequestParked,
+    RequestResult,
+    RequestStopped,
+    WorkerRequest,
+)
 from holdfast.guests.wasi.worker_pool import Worker, WorkerPool
 from holdfast.guests.wasi.workspace_copy import StagedView
 
@@ -76,7 +82,7 @@ class WasiGuest:
             await self._finish_saving()
             self._files = await asyncio.to_thread(self._refresh_folder)
             worker = await self._ready_worker(request.limits)
-            if isinstance(worker, Stopped):
+            if isinstance(worker, RequestStopped):
                 return await self._to_run(worker, None)
             worker_request = WorkerRequest(worker, request.limits, disk_bytes=self._disk_bytes)
             self._memory_bytes = request.limits.memory_bytes
@@ -106,7 +112,7 @@ class WasiGuest:
         async with self._exclusive():
             await self._end_worker()
             self._state = content
-            if content and isinstance(stopped := await self._ready_worker(GuestLimits()), Stopped):
+            if content and isinstance(stopped := await self._ready_worker(GuestLimits()), RequestStopped):
                 self._state = b""
                 raise SnapshotRefused(
                     f"the variables of this session cannot be loaded: {stopped.reason}",
@@ -151,15 +157,15 @@ class WasiGuest:
             return
         result = await saving.wait(_refuse_all)
         try:
-            assert isinstance(result, Completed | Stopped)
-            if isinstance(result, Stopped):
-                raise messages.Malformed(result.reason)
+            assert isinstance(result, RequestCompleted | RequestStopped)
+            if isinstance(result, RequestStopped):
+                raise messages.MalformedReply(result.reason)
             messages.parse_variables(content := result.response.encode())
             self._state = content
-        except messages.Malformed:
+        except messages.MalformedReply:
             await self._end_worker()  # the session continues with the variables that were saved before
 
-    async def _ready_worker(self, limits: GuestLimits) -> Worker | Stopped:
+    async def _ready_worker(self, limits: GuestLimits) -> Worker | RequestStopped:
         """The worker with the variables loaded, or why there is none."""
         await self._finish_saving()
         if self._worker is not None and not self._worker.is_gone:
@@ -186,30 +192,30 @@ class WasiGuest:
             saved = messages.parse_variables(self._state)
             await loading.send(messages.load(saved, memory_bytes=limits.memory_bytes))
             result = await loading.wait(_refuse_all)
-            if isinstance(result, Stopped):
+            if isinstance(result, RequestStopped):
                 return result
         return worker
 
     async def _to_run(self, result: RequestResult, request: WorkerRequest | None) -> Run:
         """The `Run` of the contract for the result of a request; no request if the worker did not start."""
         reply = None
-        if isinstance(result, Completed):
+        if isinstance(result, RequestCompleted):
             try:
                 reply = messages.parse_run(result.response)
-            except messages.Malformed as malformed:
-                result = Stopped(is_limit=False, reason=str(malformed))
+            except messages.MalformedReply as malformed:
+                result = RequestStopped(is_limit=False, reason=str(malformed))
         printed = request.printed if request else ""
         steps = request.steps if request else 0
-        if isinstance(result, Stopped):
+        if isinstance(result, RequestStopped):
             await self._end_worker()
         changes = await self._scan_changes()
         match result:
-            case Waiting():
+            case RequestParked():
                 assert request is not None
                 token = secrets.token_bytes(16)
                 self._parked = token, request
                 return Run(status="parked", printed=printed, snapshot=token, changes=changes)
-            case Stopped():
+            case RequestStopped():
                 status: Literal["limit", "lost"] = "limit" if result.is_limit else "lost"
                 return Run(
                     status=status,
@@ -218,7 +224,7 @@ class WasiGuest:
                     changes=changes,
                     steps=steps,
                 )
-            case Completed():
+            case RequestCompleted():
                 assert request is not None
                 assert reply is not None
                 if self._keeps_variables:

@@ -38,17 +38,17 @@ class SavedVariables(Value):
 Reply = TypeVar("Reply", RunReply, SavedVariables)
 
 
-class Malformed(Exception):
+class MalformedReply(Exception):
     """A reply does not have the required shape."""
 
 
 def parse_run(response: str) -> RunReply:
-    """The reply to a run. Raises Malformed."""
+    """The reply to a run. Raises MalformedReply."""
     return _decode(response.encode(), RunReply)
 
 
 def parse_variables(response: bytes) -> SavedVariables:
-    """The reply to a request to save. Raises Malformed."""
+    """The reply to a request to save. Raises MalformedReply."""
     return _decode(response, SavedVariables)
 
 
@@ -108,4 +108,4 @@ def _decode(content: bytes, kind: type[Reply]) -> Reply:
     try:
         return msgspec.json.decode(content, type=kind)
     except (ValueError, RecursionError) as problem:  # not JSON, or not UTF-8
-        raise Malformed(f"the guest sent a malformed reply: {problem}") from None
+        raise MalformedReply(f"the guest sent a malformed reply: {problem}") from None

@@ -12,26 +12,26 @@ from holdfast.guests.contract import GuestLimits, OnCall
 from holdfast.guests.wasi.worker_pool import Worker
 
 
-class Completed(Value):
+class RequestCompleted(Value):
     """The guest answered the request itself."""
 
     response: str
 
 
-class Stopped(Value):
+class RequestStopped(Value):
     """The guest was stopped; its memory is gone."""
 
     is_limit: bool
     reason: str
 
 
-class Waiting(Value):
+class RequestParked(Value):
     """A call of the guest waits for an approval."""
 
     escalation: EscalationId
 
 
-RequestResult = Completed | Stopped | Waiting
+RequestResult = RequestCompleted | RequestStopped | RequestParked
 
 
 class _CallRequest(Value):
@@ -79,11 +79,11 @@ class WorkerRequest:
     async def resume(self, answer: Answer, on_call: OnCall) -> RequestResult:
         """Answer the call that waits, and continue."""
         if isinstance(answer, Parked):
-            return Waiting(escalation=answer.escalation)
+            return RequestParked(escalation=answer.escalation)
         await self.worker.send(frames.Answered(answer=_encode_answer(answer)))
         return await self.wait(on_call)
 
-    def stopped_by(self, trap: frames.Trapped) -> Stopped:
+    def stopped_by(self, trap: frames.Trapped) -> RequestStopped:
         """What the reason of the engine means for the author of the code."""
         return _trapped(trap.reason, self.limits)
 
@@ -110,7 +110,7 @@ class WorkerRequest:
                 frame = await self._next_frame()
             except TimeoutError:
                 self.worker.kill()
-                return Stopped(
+                return RequestStopped(
                     is_limit=True,
                     reason=f"the run took longer than {self.limits.wall_seconds:g} s and was stopped",
                 )
@@ -123,14 +123,14 @@ class WorkerRequest:
                     call = _parse_call(frame.request)
                     if call is None:
                         self.worker.kill()
-                        return Stopped(is_limit=False, reason="the guest sent a malformed call")
+                        return RequestStopped(is_limit=False, reason="the guest sent a malformed call")
                     answer = await self._answer(call, on_call)
                     if isinstance(answer, Parked):
-                        return Waiting(escalation=answer.escalation)
+                        return RequestParked(escalation=answer.escalation)
                     await self.worker.send(frames.Answered(answer=_encode_answer(answer)))
                 case frames.Finished():
                     self.steps = frame.steps
-                    return Completed(response=frame.response)
+                    return RequestCompleted(response=frame.response)
                 case frames.Trapped():
                     self.steps = frame.steps
                     return self.stopped_by(frame)
@@ -161,20 +161,20 @@ class WorkerRequest:
         self._output_bytes_left -= len(piece)
         self._output.append(piece.decode(errors="ignore"))
 
-    async def _lost(self, reason: str) -> Stopped:
+    async def _lost(self, reason: str) -> RequestStopped:
         """The process has ended; its exit status says why."""
         status = await self.worker.end()
         if self._is_over_disk:
-            return Stopped(
+            return RequestStopped(
                 is_limit=True,
                 reason=f"the code wrote more than {self._disk_bytes} bytes to files and was stopped",
             )
         if status == -signal.SIGPROF:
-            return Stopped(
+            return RequestStopped(
                 is_limit=True, reason=f"the code ran longer than {self.limits.seconds:g} s and was stopped"
             )
         name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        return Stopped(is_limit=False, reason=f"the sandbox process died ({name}; {reason})")
+        return RequestStopped(is_limit=False, reason=f"the sandbox process died ({name}; {reason})")
 
 
 def _parse_call(request: str) -> _CallRequest | None:
@@ -192,18 +192,20 @@ def _encode_answer(answer: Answer | _Limit) -> str:
     return content.decode()
 
 
-def _trapped(reason: str, limits: GuestLimits) -> Stopped:
+def _trapped(reason: str, limits: GuestLimits) -> RequestStopped:
     if "all fuel consumed" in reason:
-        return Stopped(is_limit=True, reason=f"the code took more than {limits.steps} steps and was stopped")
+        return RequestStopped(
+            is_limit=True, reason=f"the code took more than {limits.steps} steps and was stopped"
+        )
     if "call stack exhausted" in reason:
-        return Stopped(
+        return RequestStopped(
             is_limit=True, reason="the code nests deeper than the interpreter's stack and was stopped"
         )
     if "memory" in reason and "limit" in reason:
-        return Stopped(
+        return RequestStopped(
             is_limit=True,
             reason=f"a memory limit of {limits.memory_bytes} bytes is below what the interpreter needs",
         )
     if reason == frames.EXITED:
-        return Stopped(is_limit=False, reason="the code ended its own interpreter (os._exit)")
-    return Stopped(is_limit=False, reason=f"the interpreter stopped: {reason}")
+        return RequestStopped(is_limit=False, reason="the code ended its own interpreter (os._exit)")
+    return RequestStopped(is_limit=False, reason=f"the interpreter stopped: {reason}")
