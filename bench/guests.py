@@ -284,13 +284,15 @@ async def _opened_component() -> int:
     """A descriptor of the compiled component, built where it is missing."""
     from holdfast.guests.wasi import component
 
-    return await component.opened(key=KEY, cache=_CACHE, progress=lambda told: print(told, file=sys.stderr))
+    return await component.open_or_build(
+        key=KEY, cache=_CACHE, progress=lambda told: print(told, file=sys.stderr)
+    )
 
 
 def _component_now() -> int:
     from holdfast.guests.wasi import component
 
-    found = component.open_proven(_CACHE, component.component_name(), KEY)
+    found = component.open_verified(_CACHE, component.component_name(), KEY)
     assert found is not None
     return found
 

@@ -61,7 +61,7 @@ STRUCTS: dict[str, Any] = {
     "session.tally": summary.SummaryState,
     "archive manifest.json": archive_format.Manifest,
     "archive events.jsonl": archive_format._Head,
-    "python state": python_state.State,
+    "python state": python_state.PythonState,
     "python parked run": python_state.ParkedRun,
     "model wire": translate.ProviderPayload,
     "script of a model": list[str | models.Reply],

@@ -1,4 +1,4 @@
-"""Writes docs/security/attacks.md and the table in SECURITY.md: every attack, against every engine, and how it ended.
+"""Writes docs/security/attacks.md and the table in SECURITY.md: how every attack on every engine ended.
 
 python -m tests.guests.attack_table
 """
@@ -41,7 +41,7 @@ Table = dict[str, dict[str, str]]
 
 
 async def main() -> None:
-    """Run everything and write both."""
+    """Run every attack and write both files."""
     table: Table = {engine: {} for engine in (*PYTHONS, "lisp")}
     for name, code in sorted(attacks().items()):
         for engine in PYTHONS:
@@ -53,7 +53,7 @@ async def main() -> None:
 
 
 def summary(table: Table) -> str:
-    """A line an engine: how many attacks ended how."""
+    """One line for each engine: how many attacks ended how."""
     lines = [f"| engine | attacks | {' | '.join(ENDINGS)} |", "|---" * (len(ENDINGS) + 2) + "|"]
     for engine, rows in table.items():
         counted = Counter(rows.values())
@@ -61,9 +61,9 @@ def summary(table: Table) -> str:
     return "\n".join([*lines, "", ""])
 
 
-def with_summary(text: str, told: str) -> str:
+def with_summary(text: str, table: str) -> str:
     """The text with its table of attacks replaced."""
-    return re.sub(r"\| engine \| attacks .*?\n\n", lambda _: told, text, flags=re.DOTALL)
+    return re.sub(r"\| engine \| attacks .*?\n\n", lambda _: table, text, flags=re.DOTALL)
 
 
 def _python_table(table: Table) -> str:
@@ -90,12 +90,12 @@ async def _unchecked(folder: Path, code: str) -> tuple[watched.Watch, Run]:
 
 
 async def _on_wasi(folder: Path, code: str) -> tuple[watched.Watch, Run]:
-    workspace, quiet_place = folder / "workspace", folder / "quiet"
+    workspace, quiet_folder = folder / "workspace", folder / "quiet"
     workspace.mkdir()
-    quiet_place.mkdir()
+    quiet_folder.mkdir()
     workers = WorkerPool(key=KEY, cache=component_cache())
     target = wasi_engine(key=KEY, cache=component_cache(), workspace=workspace, workers=workers)
-    bystander = wasi_engine(key=KEY, cache=component_cache(), workspace=quiet_place, workers=workers)
+    bystander = wasi_engine(key=KEY, cache=component_cache(), workspace=quiet_folder, workers=workers)
     try:
         async with watched.watched(workspace, bystander.guest(), crowd=30) as watch:
             return watch, await watched.attack(target, watch, code)

@@ -1,4 +1,4 @@
-"""Every engine that has to keep the contract, with the same small programs in its own language."""
+"""Every engine that must keep the contract, with the same small programs in its language."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ ECHO = Tool(
 
 @dataclass(frozen=True, kw_only=True)
 class Programs:
-    """What a contract test needs to say, in one language."""
+    """The programs of the contract tests in one language."""
 
     two: str
     """Its value is 2."""
     sets: str
-    """Sets x to 41; defines x in a way that a later run sees."""
+    """Sets x to 41, so that a later run sees it."""
     reads: str
-    """Its value is what x was set to."""
+    """Its value is that of x."""
     prints: str
     """Prints hello."""
     says: str
@@ -37,13 +37,13 @@ class Programs:
     says_twice: str
     """Calls echo.say with `first`, then with `second`; the value is the second answer."""
     catches: str
-    """Calls echo.say with `first`; a refusal becomes a value that tells the reason."""
+    """Calls echo.say with `first`; a refusal becomes a value that contains the reason."""
     keeps_then_says: str
     """Sets x to 41, prints before, calls echo.say with `first`, prints after; the value is the answer."""
     fails: str
-    """Ends in an error that says boom."""
+    """Ends with the error boom."""
     unreadable: str
-    """Is no code at all."""
+    """Does not parse."""
     spins: str
     """Never ends."""
     floods: str
@@ -125,7 +125,7 @@ def _wasi(folder: Path) -> Engine:
 
 
 def component_cache() -> Path:
-    """Where the WASI component lies between test runs; building it takes half a minute once."""
+    """Where the WASI component is kept between test runs; building it takes half a minute once."""
     return cache_folder("wasi")
 
 

@@ -1,4 +1,4 @@
-"""Hostile code against Python guests: a furnished, watched host, files on a real folder, and how each attack ended."""
+"""Runs hostile code in Python guests on a monitored host, with files in a real folder, and classifies how it ended."""
 
 import json
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from tests.guests.wasi.watched import F, Watch, f, watched
 from tests.guests.world_calls import WorldCalls
 
 from holdfast.core import Answer, JsonObject
-from holdfast.guests import GuestLimits, Run, RunRequest, python_engine
+from holdfast.guests import Engine, GuestLimits, Run, RunRequest, python_engine
 from holdfast.world import FolderWorld, Quota
 
-LIMITS = GuestLimits(seconds=1, wall_seconds=2, memory_bytes=128 << 20, calls=1000)
+LIMITS = GuestLimits(seconds=0.5, wall_seconds=2, memory_bytes=128 << 20, calls=1000)
 DATA = Path(__file__).parent / "data"
 
 Ending = Literal["refused", "stopped by an error", "harmless", "limit", "process ended"]
@@ -27,17 +27,17 @@ _ENDINGS: dict[str, Ending] = {
 
 
 def attacks() -> dict[str, str]:
-    """Every attack by name: the collected ones, and the gadgets and bombs that are about Python."""
+    """Every attack by name: the collected ones, and those that are specific to Python."""
     return dict(_read("guest-attacks.json")) | dict(_read("python-gadgets.json"))
 
 
 def disguised(code: str) -> str:
-    """The same attack as text for `exec`, which no check before the run looks into."""
+    """The same attack as text for `exec`, which the check before the run does not see."""
     return f"exec({code!r})"
 
 
-class Calls:
-    """Answers the attacks' own tool, and does what the rest wants with the files of the workspace."""
+class AttackCalls:
+    """Answers the tool of the attacks, and performs file operations in the workspace."""
 
     def __init__(self, workspace: Path) -> None:
         self._files = WorldCalls(FolderWorld(workspace, quota=Quota(bytes=32 << 20, files=5000)))
@@ -46,29 +46,33 @@ class Calls:
         return await (f if operation == "f" else self._files)(operation, arguments)
 
 
-async def attack(folder: Path, code: str) -> tuple[Watch, Run]:
-    """Run one attack beside a guest that goes on answering, in an engine of its own."""
+async def attack(folder: Path, code: str, engine: Engine | None = None) -> tuple[Watch, Run]:
+    """Run one attack next to a guest that must keep answering, in this engine or in its own."""
+    if engine is None:
+        engine = python_engine(key=KEY, max_workers=4)
+        try:
+            return await attack(folder, code, engine)
+        finally:
+            await engine.close()
     workspace = folder / "workspace"
     workspace.mkdir()
-    engine = python_engine(key=KEY, max_workers=4)
-    try:
-        async with watched(workspace, engine.guest(), crowd=30) as watch:
-            guest = engine.guest()
-            request = RunRequest(code=_aimed(code, watch), tools=(F,), limits=LIMITS)
-            ended = await guest.run(request, Calls(workspace))
-            for other in (guest, engine.guest()):
-                assert (await other.run(RunRequest(code="1 + 1"), Calls(workspace))).value == 2
-    finally:
-        await engine.close()
+    bystander, guest, fresh = engine.guest(), engine.guest(), engine.guest()
+    async with watched(workspace, bystander, crowd=30) as watch:
+        request = RunRequest(code=_fill_in(code, watch), tools=(F,), limits=LIMITS)
+        ended = await guest.run(request, AttackCalls(workspace))
+        for other in (guest, fresh):
+            assert (await other.run(RunRequest(code="1 + 1"), AttackCalls(workspace))).value == 2
+    for each in (bystander, guest, fresh):
+        await each.close()
     return watch, ended
 
 
 def ending(run: Run) -> Ending:
-    """How an attack ended, in a word."""
+    """How an attack ended, in a word or two."""
     return _ENDINGS[run.status]
 
 
-def _aimed(code: str, watch: Watch) -> str:
+def _fill_in(code: str, watch: Watch) -> str:
     aimed = (
         code.replace("{OUT}", str(watch.outside))
         .replace("{TAG}", watch.tag)
@@ -79,5 +83,5 @@ def _aimed(code: str, watch: Watch) -> str:
 
 def _read(name: str) -> Iterator[tuple[str, str]]:
     for attack_name, code in json.loads((DATA / name).read_text()).items():
-        # Some are too long to write down; they are an expression of strings and numbers of our own.
+        # Some are too long to write down. The file has a trusted expression for them instead.
         yield attack_name, code if isinstance(code, str) else eval(code["source_is"], {"__builtins__": {}})

@@ -1,4 +1,4 @@
-"""The page of attacks tells of every attack, and of no escape; SECURITY.md says the same in short."""
+"""The page of attacks lists every attack and no escape, and SECURITY.md has its totals."""
 
 import pytest
 from tests.guests.attack_table import PAGE, PYTHONS, SECURITY, Table, summary
@@ -9,7 +9,7 @@ ENGINES = (*PYTHONS, "lisp")
 
 
 def table() -> Table:
-    """How each attack ended, read back from the page."""
+    """How each attack ended, according to the page."""
     found: Table = {engine: {} for engine in ENGINES}
     heads: list[str] = []
     for line in PAGE.read_text().splitlines():
@@ -22,7 +22,7 @@ def table() -> Table:
     return found
 
 
-def test_the_page_tells_of_every_attack_in_every_engine() -> None:
+def test_the_page_lists_every_attack_in_every_engine() -> None:
     read = table()
     for engine in PYTHONS:
         assert sorted(read[engine]) == sorted(attacks())
@@ -30,11 +30,11 @@ def test_the_page_tells_of_every_attack_in_every_engine() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_page_tells_of_no_escape(engine: str) -> None:
+def test_the_page_lists_no_escape(engine: str) -> None:
     assert [name for name, ended in table()[engine].items() if ended == "ESCAPE"] == []
 
 
-def test_the_page_and_the_security_policy_count_what_the_page_tells() -> None:
+def test_the_page_and_the_security_policy_have_the_totals_of_the_table() -> None:
     counted = summary(table()).strip()
     assert counted in PAGE.read_text()
     assert counted in SECURITY.read_text()

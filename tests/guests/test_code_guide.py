@@ -1,4 +1,4 @@
-"""The guide to running code: every command on it is typed and shows what is printed, and its program runs."""
+"""The guide to running code: each of its commands prints what the guide shows, and its program runs."""
 
 import os
 import re
@@ -23,8 +23,8 @@ def test_the_guide_can_be_followed(tmp_path: Path) -> None:
 
 def test_the_program_of_the_guide_runs(tmp_path: Path) -> None:
     [program] = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    surroundings = os.environ | {"HOME": str(tmp_path), "HOLDFAST_HOME": str(tmp_path / "home")}
-    told = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=surroundings
+    environment = os.environ | {"HOME": str(tmp_path), "HOLDFAST_HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
     )
-    assert told.stdout == "Ok(value=45)\n"
+    assert done.stdout == "Ok(value=45)\n"

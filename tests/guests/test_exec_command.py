@@ -15,12 +15,12 @@ import holdfast.guests.wasi.component as component
 from holdfast.cli import exit_codes
 from holdfast.store import Home
 
-__all__ = ["run"]  # a fixture: it stands here to be found
+__all__ = ["run"]  # a fixture that pytest finds by its name here
 
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch, run: Run) -> Run:
-    """Runs a command whose last word is what is typed into it."""
+    """Runs a command with its last word as standard input."""
 
     def command(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.StringIO(words[-1]))
@@ -36,17 +36,21 @@ def typed(monkeypatch: pytest.MonkeyPatch, run: Run) -> Run:
         ("lisp", '(print "hello") (world/write "a.txt" "x") (* 6 7)'),
     ],
 )
-def test_code_is_a_turn_with_policy_budget_proposals_and_record(typed: Run, language: str, code: str) -> None:
+def test_code_is_a_turn_with_policy_budget_proposals_and_audit(typed: Run, language: str, code: str) -> None:
     done = typed("exec", "--lang", language, "-p", "project", "--json", code)
     assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert told["outcome"]["value"] == 42
-    assert told["printed"] == "hello\n"
-    assert [(entry["operation"], entry["decision"]["verdict"]) for entry in told["audit"]] == [
+    result = json.loads(done.out)
+    assert result["outcome"]["value"] == 42
+    assert result["printed"] == "hello\n"
+    assert [(entry["operation"], entry["decision"]["verdict"]) for entry in result["audit"]] == [
         ("world.write", "stage")
     ]
-    assert [proposal["path"] for proposal in told["proposals"]] == ["a.txt"]
-    assert (told["spent"]["calls"], told["spent"]["iterations"], told["spent"].get("tokens")) == (1, 1, None)
+    assert [proposal["path"] for proposal in result["proposals"]] == ["a.txt"]
+    assert (result["spent"]["calls"], result["spent"]["iterations"], result["spent"].get("tokens")) == (
+        1,
+        1,
+        None,
+    )
 
 
 def test_what_is_printed_is_data_and_the_value_comes_last(run: Run, tmp_path: Path) -> None:
@@ -55,7 +59,7 @@ def test_what_is_printed_is_data_and_the_value_comes_last(run: Run, tmp_path: Pa
     assert (done.code, done.out) == (0, "hello\n[1,2]\n")
 
 
-def test_code_may_begin_with_a_byte_order_mark(run: Run, typed: Run, tmp_path: Path) -> None:
+def test_code_may_start_with_a_byte_order_mark(run: Run, typed: Run, tmp_path: Path) -> None:
     (tmp_path / "marked.py").write_text("6 * 7", encoding="utf-8-sig")
     assert run("exec", "marked.py").out == "42\n"
     assert typed("exec", "\ufeff6 * 7")[1] == "42\n"
@@ -68,18 +72,34 @@ def test_a_session_keeps_its_variables_and_its_files(typed: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "code"), [("python", "while True: pass"), ("lisp", "(let loop () (loop))")]
+    ("language", "limit", "code", "error"),
+    [
+        ("python", "seconds = 0.2", "while True: pass", "0.2 s"),
+        ("lisp", "steps = 5000", "(let loop () (loop))", "5000 steps"),
+    ],
 )
 def test_limits_of_the_configuration_hold_and_are_explained(
-    run: Run, typed: Run, tmp_path: Path, language: str, code: str
+    run: Run, typed: Run, tmp_path: Path, language: str, limit: str, code: str, error: str
 ) -> None:
     (tmp_path / "holdfast").mkdir(mode=0o700)
-    (tmp_path / "holdfast" / "config.toml").write_text("[code]\nsteps = 5000\n")
+    (tmp_path / "holdfast" / "config.toml").write_text(f"[code]\n{limit}\n")
     done = typed("exec", "--lang", language, code)
     assert done.code == exit_codes.ERROR
-    assert "5000 steps" in done.err
+    assert error in done.err
     assert "holdfast explain guest-limit" in done.err
     assert "`[code]`" in run("explain", "guest-limit").out
+
+
+def test_python_refuses_a_step_limit_and_says_what_to_do(typed: Run, tmp_path: Path) -> None:
+    (tmp_path / "holdfast").mkdir(mode=0o700)
+    config = tmp_path / "holdfast" / "config.toml"
+    config.write_text("[code]\nsteps = 5000\n")
+    done = typed("exec", "--lang", "python", "print('ran')")
+    assert (done.code, done.out) == (exit_codes.ERROR, "")
+    assert "cannot count steps" in done.err
+    assert "Remove `steps` from `[code]` in config.toml" in done.err
+    config.write_text("[code]\n")
+    assert typed("exec", "--lang", "python", "print('ran')").out == "ran\n"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +109,7 @@ def test_limits_of_the_configuration_hold_and_are_explained(
         ("lisp", '(define kept 40) (print "before") (world/write "a.txt" "x") (+ kept 2)'),
     ],
 )
-def test_code_that_waited_goes_on_without_a_model_in_the_sandbox_it_began_in(
+def test_code_that_waited_resumes_without_a_model_in_the_sandbox_where_it_started(
     run: Run, typed: Run, language: str, code: str
 ) -> None:
     waits = typed("exec", "--lang", language, "-p", "ask-always", "--json", code)
@@ -101,9 +121,9 @@ def test_code_that_waited_goes_on_without_a_model_in_the_sandbox_it_began_in(
     assert f"holdfast exec --session {session}" in run("approve").err
     done = run("exec", "--session", session, "--json")
     assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert (told["outcome"]["value"], told["printed"]) == (42, "before\n")
-    assert [entry["operation"] for entry in told["audit"]] == ["world.write"]
+    result = json.loads(done.out)
+    assert (result["outcome"]["value"], result["printed"]) == (42, "before\n")
+    assert [entry["operation"] for entry in result["audit"]] == ["world.write"]
 
 
 def test_what_was_printed_before_a_wait_is_written_at_once_and_once(run: Run, typed: Run) -> None:
@@ -116,7 +136,7 @@ def test_what_was_printed_before_a_wait_is_written_at_once_and_once(run: Run, ty
     assert run("exec", "--session", session["id"]).out == "before\nafter\n"
 
 
-def test_where_nothing_waits_there_is_nothing_to_go_on_with(run: Run, typed: Run) -> None:
+def test_exec_without_code_is_an_error_if_nothing_waits(run: Run, typed: Run) -> None:
     session = json.loads(typed("exec", "--json", "1").out)["session"]
     assert "(session-not-ready)" in run("exec", "--session", session).err
     assert "(invalid-input)" in run("exec").err
@@ -135,14 +155,14 @@ def test_real_cpython_runs_as_a_turn_too(typed: Run, tmp_path: Path) -> None:
     code = "import sqlite3\nopen('a.txt', 'w').write('x')\nsum(n for n in (40, 2))"
     done = typed("exec", "--lang", "wasi", "-p", "project", "--json", code)
     assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert told["outcome"]["value"] == 42
-    assert [proposal["path"] for proposal in told["proposals"]] == ["a.txt"]
-    assert [entry["operation"] for entry in told["audit"]] == ["world.write"]
+    result = json.loads(done.out)
+    assert result["outcome"]["value"] == 42
+    assert [proposal["path"] for proposal in result["proposals"]] == ["a.txt"]
+    assert [entry["operation"] for entry in result["audit"]] == ["world.write"]
 
 
 @pytest.mark.timeout(900)
-def test_the_sandboxes_are_tried_for_real(run: Run, tmp_path: Path) -> None:
+def test_the_sandbox_command_tests_each_sandbox(run: Run, tmp_path: Path) -> None:
     before = run("sandbox")
     assert before.code == 0, before.err
     assert "not built yet: holdfast sandbox build" in before.out
@@ -155,13 +175,13 @@ def test_the_sandboxes_are_tried_for_real(run: Run, tmp_path: Path) -> None:
 
 
 def install_component(home: Home) -> None:
-    """Put the component that the tests have built into a home, under the home's own proof."""
+    """Copy the component that the tests have built into a data directory, with an HMAC of its key."""
     home.prepare()
-    found = component.open_proven(component_cache(), component.component_name(), KEY)
-    assert found is not None, "python -m tests.prepare builds it"
+    verified = component.open_verified(component_cache(), component.component_name(), KEY)
+    assert verified is not None, "python -m tests.prepare builds it"
     name = component.component_name()
-    with open(found, "rb") as source, component.image_path(home.cache, name).open("wb") as target:
+    with open(verified, "rb") as source, component.image_path(home.cache, name).open("wb") as target:
         shutil.copyfileobj(source, target)
     image = os.open(component.image_path(home.cache, name), os.O_RDONLY)
-    component.proof_path(home.cache, name).write_bytes(component.proof_of(image, name, home.key()))
+    component.hmac_path(home.cache, name).write_bytes(component.compute_hmac(image, name, home.key()))
     os.close(image)

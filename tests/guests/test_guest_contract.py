@@ -1,10 +1,11 @@
-"""What every engine promises, the scripted twin included."""
+"""The contract that every engine keeps, including the scripted one."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from tests.guests.engines import ECHO, ENGINES, Candidate, Programs
 
 from holdfast.core import Answer, EscalationId, JsonObject, Parked, Refused, Returned
@@ -18,7 +19,7 @@ WAITS = Parked(escalation=EscalationId("e-1"))
 
 
 class Echo:
-    """Answers calls and remembers them; `answers` come first, then the text itself."""
+    """Records calls and answers them with `answers`, then with their own text."""
 
     def __init__(self, *answers: Answer) -> None:
         self.calls: list[tuple[str, JsonObject]] = []
@@ -29,7 +30,7 @@ class Echo:
         return self._answers.pop(0) if self._answers else Returned(value=arguments["text"])
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=ENGINES, scope="module")
 def candidate(request: pytest.FixtureRequest) -> Candidate:
     return ENGINES[request.param]
 
@@ -39,26 +40,26 @@ def programs(candidate: Candidate) -> Programs:
     return candidate.programs
 
 
-@pytest.fixture
-async def engine(candidate: Candidate, tmp_path: Path) -> AsyncIterator[Engine]:
-    made = candidate.make(tmp_path)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engine(candidate: Candidate, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Engine]:
+    made = candidate.make(tmp_path_factory.mktemp("engine"))
     yield made
     await made.close()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def guest(engine: Engine) -> AsyncIterator[Guest]:
     made = engine.guest()
     yield made
     await made.close()
 
 
-def asked(code: str, limits: GuestLimits = LIMITS) -> RunRequest:
+def request_for(code: str, limits: GuestLimits = LIMITS) -> RunRequest:
     return RunRequest(code=code, tools=(ECHO,), limits=limits)
 
 
 async def run(guest: Guest, code: str, on_call: OnCall | None = None, limits: GuestLimits = LIMITS) -> Run:
-    return await guest.run(asked(code, limits), on_call or Echo())
+    return await guest.run(request_for(code, limits), on_call or Echo())
 
 
 async def test_a_run_ends_with_its_value(guest: Guest, programs: Programs) -> None:
@@ -66,7 +67,7 @@ async def test_a_run_ends_with_its_value(guest: Guest, programs: Programs) -> No
     assert (ended.status, ended.value, ended.error) == ("ok", 2, "")
 
 
-async def test_what_is_printed_comes_back(guest: Guest, programs: Programs) -> None:
+async def test_printed_text_is_returned(guest: Guest, programs: Programs) -> None:
     assert (await run(guest, programs.prints)).printed == "hello\n"
 
 
@@ -89,7 +90,7 @@ async def test_a_call_reaches_the_host_and_its_value_the_guest(guest: Guest, pro
     assert echo.calls == [("echo.say", {"text": "first"})]
 
 
-async def test_a_refusal_can_be_caught_and_tells_why(guest: Guest, programs: Programs) -> None:
+async def test_a_refusal_can_be_caught_and_has_its_reason(guest: Guest, programs: Programs) -> None:
     ended = await run(guest, programs.catches, Echo(Refused(reason="not today", rule="r")))
     assert ended.status == "ok"
     assert "not today" in str(ended.value)
@@ -101,13 +102,13 @@ async def test_a_refusal_that_is_not_caught_ends_the_run(guest: Guest, programs:
     assert "not today" in ended.error
 
 
-async def test_an_error_of_the_code_is_told_honestly(guest: Guest, programs: Programs) -> None:
+async def test_an_error_of_the_code_is_reported(guest: Guest, programs: Programs) -> None:
     ended = await run(guest, programs.fails)
     assert ended.status == "error"
     assert "boom" in ended.error
 
 
-async def test_what_is_no_code_is_refused_before_anything_runs(guest: Guest, programs: Programs) -> None:
+async def test_invalid_code_is_refused_before_anything_runs(guest: Guest, programs: Programs) -> None:
     echo = Echo()
     ended = await run(guest, programs.unreadable, echo)
     assert ended.status == "refused"
@@ -115,7 +116,7 @@ async def test_what_is_no_code_is_refused_before_anything_runs(guest: Guest, pro
     assert echo.calls == []
 
 
-async def test_a_guest_goes_on_after_an_error_and_a_refusal(guest: Guest, programs: Programs) -> None:
+async def test_a_guest_works_after_an_error_and_a_refusal(guest: Guest, programs: Programs) -> None:
     await run(guest, programs.sets)
     await run(guest, programs.fails)
     await run(guest, programs.unreadable)
@@ -130,7 +131,7 @@ async def test_code_that_never_ends_is_stopped_and_variables_stay(guest: Guest, 
     assert (await run(guest, programs.reads)).value == 41
 
 
-async def test_the_number_of_calls_is_bounded_exactly(guest: Guest, programs: Programs) -> None:
+async def test_the_number_of_calls_is_limited_exactly(guest: Guest, programs: Programs) -> None:
     echo = Echo()
     assert (await run(guest, programs.says_twice, echo, GuestLimits(calls=2))).status == "ok"
     stopped = await run(guest, programs.says_twice, echo, GuestLimits(calls=1))
@@ -138,20 +139,20 @@ async def test_the_number_of_calls_is_bounded_exactly(guest: Guest, programs: Pr
     assert len(echo.calls) == 3
 
 
-async def test_output_is_bounded_and_what_fits_is_kept(guest: Guest, programs: Programs) -> None:
+async def test_output_is_limited_and_what_fits_is_kept(guest: Guest, programs: Programs) -> None:
     ended = await run(guest, programs.floods, limits=GuestLimits(output_bytes=1000))
     assert ended.status == "limit"
     assert ended.printed == "x" * 1000
     assert "1000" in ended.error
 
 
-async def test_cancelling_stops_the_code_and_the_guest_goes_on(guest: Guest, programs: Programs) -> None:
+async def test_cancelling_stops_the_code_and_the_guest_still_works(guest: Guest, programs: Programs) -> None:
     await run(guest, programs.sets)
-    waits, goes_on = asyncio.Event(), asyncio.Event()
+    waits, released = asyncio.Event(), asyncio.Event()
 
     async def on_call(_operation: str, _arguments: JsonObject) -> Answer:
         waits.set()
-        await goes_on.wait()
+        await released.wait()
         raise AssertionError("the run was cancelled")
 
     task = asyncio.create_task(run(guest, programs.says, on_call))
@@ -162,7 +163,7 @@ async def test_cancelling_stops_the_code_and_the_guest_goes_on(guest: Guest, pro
     assert (await run(guest, programs.reads)).value == 41
 
 
-async def test_the_state_goes_to_another_guest(engine: Engine, guest: Guest, programs: Programs) -> None:
+async def test_another_guest_can_load_the_state(engine: Engine, guest: Guest, programs: Programs) -> None:
     assert await guest.snapshot() == b""
     await run(guest, programs.sets)
     state = await guest.snapshot()
@@ -188,24 +189,26 @@ async def test_a_waiting_call_parks_the_run(guest: Guest, programs: Programs) ->
     assert ended.printed == "before\n"
 
 
-async def test_a_parked_run_goes_on_in_another_engine(
+async def test_a_parked_run_resumes_in_another_engine(
     candidate: Candidate, guest: Guest, programs: Programs, tmp_path: Path
 ) -> None:
     if not guest.capabilities.has_snapshot:
-        pytest.skip("goes on by replay")
+        pytest.skip("resumes by replay")
     parked = await run(guest, programs.keeps_then_says, Echo(WAITS))
     assert parked.snapshot is not None
     engine = candidate.make(tmp_path)
     other, echo = engine.guest(), Echo()
-    ended = await other.resume(parked.snapshot, Returned(value="yes"), asked(programs.keeps_then_says), echo)
+    ended = await other.resume(
+        parked.snapshot, Returned(value="yes"), request_for(programs.keeps_then_says), echo
+    )
     assert (ended.status, ended.value, ended.printed) == ("ok", "yes", "before\nafter\n")
     assert echo.calls == []
     assert (await run(other, programs.reads)).value == 41
     await engine.close()
 
 
-async def test_what_was_printed_before_a_wait_is_told_after_it_once(guest: Guest, programs: Programs) -> None:
-    request = asked(programs.keeps_then_says)
+async def test_text_printed_before_a_wait_is_returned_after_it_once(guest: Guest, programs: Programs) -> None:
+    request = request_for(programs.keeps_then_says)
     parked = await guest.run(request, Echo(WAITS))
     assert parked.snapshot is not None
     ended = await guest.resume(parked.snapshot, Returned(value="yes"), request, Echo())
@@ -214,8 +217,8 @@ async def test_what_was_printed_before_a_wait_is_told_after_it_once(guest: Guest
 
 async def test_a_parked_run_may_park_again(guest: Guest, programs: Programs) -> None:
     if not guest.capabilities.has_snapshot:
-        pytest.skip("goes on by replay")
-    request = asked(programs.says_twice)
+        pytest.skip("resumes by replay")
+    request = request_for(programs.says_twice)
     first = await guest.run(request, Echo(WAITS))
     assert first.snapshot is not None
     still = await guest.resume(first.snapshot, WAITS, request, Echo())
@@ -229,8 +232,8 @@ async def test_a_parked_run_may_park_again(guest: Guest, programs: Programs) -> 
 
 async def test_a_refusal_may_come_after_the_wait(guest: Guest, programs: Programs) -> None:
     if not guest.capabilities.has_snapshot:
-        pytest.skip("goes on by replay")
-    request = asked(programs.catches)
+        pytest.skip("resumes by replay")
+    request = request_for(programs.catches)
     parked = await guest.run(request, Echo(WAITS))
     assert parked.snapshot is not None
     ended = await guest.resume(parked.snapshot, Refused(reason="not today", rule="r"), request, Echo())
@@ -239,8 +242,8 @@ async def test_a_refusal_may_come_after_the_wait(guest: Guest, programs: Program
 
 async def test_calls_before_a_wait_count_after_it(guest: Guest, programs: Programs) -> None:
     if not guest.capabilities.has_snapshot:
-        pytest.skip("goes on by replay")
-    request = asked(programs.says_twice, GuestLimits(calls=1))
+        pytest.skip("resumes by replay")
+    request = request_for(programs.says_twice, GuestLimits(calls=1))
     parked = await guest.run(request, Echo(WAITS))
     assert parked.snapshot is not None
     ended = await guest.resume(parked.snapshot, Returned(value="one"), request, Echo())
@@ -251,12 +254,14 @@ async def test_a_snapshot_of_another_kind_is_refused(guest: Guest, programs: Pro
     await run(guest, programs.sets)
     state = await guest.snapshot()
     with pytest.raises(SnapshotRefused):
-        await guest.resume(state, Returned(), asked(programs.says), Echo())
+        await guest.resume(state, Returned(), request_for(programs.says), Echo())
     with pytest.raises(SnapshotRefused):
         await guest.restore(b"anything")
 
 
-async def test_closing_twice_is_fine(engine: Engine, guest: Guest, programs: Programs) -> None:
+async def test_closing_twice_has_no_effect(candidate: Candidate, programs: Programs, tmp_path: Path) -> None:
+    engine = candidate.make(tmp_path)
+    guest = engine.guest()
     await run(guest, programs.two)
     await guest.close()
     await guest.close()

@@ -1,4 +1,4 @@
-"""A sandbox's process that dies in the middle of a turn: an error of that turn, and nothing of ours."""
+"""If the process of a sandbox dies in the middle of a turn, the turn ends with an error and the session continues."""
 
 import os
 import signal
@@ -11,11 +11,11 @@ from holdfast.guests import python_engine
 from holdfast.testing import memory_session
 
 
-async def test_a_worker_that_dies_is_an_error_of_its_turn_and_the_session_goes_on() -> None:
+async def test_a_worker_that_dies_is_an_error_of_its_turn_and_the_session_continues() -> None:
     def kill(_: JsonObject) -> str:
         for pid in worker_pids():
             os.kill(pid, signal.SIGKILL)
-        return "never seen"
+        return "unused"
 
     deadly = FunctionToolset({ECHO.name: (ECHO, kill)})
     async with memory_session(engine=python_engine(key=KEY), toolsets=[deadly]) as session:
@@ -26,4 +26,4 @@ async def test_a_worker_that_dies_is_an_error_of_its_turn_and_the_session_goes_o
         after = await session.execute("x")
         assert isinstance(after, Ok)
         assert after.value == 1
-        assert [entry.result for entry in session.audit()] == ["ok"], "the call was made, and is on record"
+        assert [entry.result for entry in session.audit()] == ["ok"], "the call was made and is recorded"

@@ -1,21 +1,22 @@
-"""Files in Python code: natural to write, and each touch of one is a call."""
+"""File operations of Python code work as on a disk, and each of them is a call."""
 
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.guests.engines import KEY
+import pytest_asyncio
 from tests.guests.world_calls import WorldCalls
 
 from holdfast.core import Answer, EscalationId, JsonObject, Parked, Refused, Returned
-from holdfast.guests import Guest, Run, RunRequest, python_engine
+from holdfast.guests import Guest, Run, RunRequest
+from holdfast.guests.python.engine import PythonEngine
 from holdfast.world import MemoryWorld
 
 
-@pytest.fixture
-async def guest() -> AsyncIterator[Guest]:
-    engine = python_engine(key=KEY)
-    yield engine.guest()
-    await engine.close()
+@pytest_asyncio.fixture(loop_scope="module")
+async def guest(shared_python: PythonEngine) -> AsyncIterator[Guest]:
+    made = shared_python.guest()
+    yield made
+    await made.close()
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ Path('sub/b.txt').rename('moved.txt')
     assert not world.exists("sub/b.txt")
 
 
-async def test_opening_to_write_and_writing_is_one_call_with_the_content(guest: Guest) -> None:
+async def test_opening_and_writing_a_file_is_one_call_with_the_content(guest: Guest) -> None:
     calls = WorldCalls(MemoryWorld({"a.txt": b"old"}))
     await guest.run(RunRequest(code="with open('a.txt', 'w') as file:\n    file.write('new')"), calls)
     assert calls.made == [("world.write", "/workspace/a.txt")]
@@ -103,7 +104,7 @@ async def test_a_file_that_was_only_opened_to_write_is_empty(guest: Guest, world
     assert world.read("a.txt") == world.read("fresh.txt") == b""
 
 
-async def test_what_was_opened_to_write_reads_as_empty(guest: Guest, world: MemoryWorld) -> None:
+async def test_a_file_opened_to_write_reads_as_empty(guest: Guest, world: MemoryWorld) -> None:
     assert (await run(guest, world, "file = open('a.txt', 'w')\nopen('a.txt').read()")).value == ""
 
 
@@ -119,7 +120,7 @@ async def test_what_was_opened_to_write_reads_as_empty(guest: Guest, world: Memo
         ("from pathlib import Path\nPath('/tmp/x').write_text('x')", "PermissionError"),
     ],
 )
-async def test_trouble_with_a_file_is_the_error_that_python_raises(
+async def test_a_file_error_is_the_one_that_python_raises(
     guest: Guest, world: MemoryWorld, code: str, error: str
 ) -> None:
     ended = await run(guest, world, code)
@@ -127,7 +128,7 @@ async def test_trouble_with_a_file_is_the_error_that_python_raises(
     assert error in ended.error.splitlines()[-1]
 
 
-async def test_a_step_of_several_calls_waits_for_a_person_and_makes_none_twice(guest: Guest) -> None:
+async def test_a_stop_of_several_calls_that_waits_makes_no_call_twice(guest: Guest) -> None:
     calls: list[tuple[str, str]] = []
     waits_for = "world.make_folder"
 
@@ -149,7 +150,7 @@ async def test_a_step_of_several_calls_waits_for_a_person_and_makes_none_twice(g
     ]
 
 
-async def test_a_write_that_is_first_made_at_the_end_may_wait_too(guest: Guest) -> None:
+async def test_a_write_at_the_end_of_a_run_may_wait(guest: Guest) -> None:
     async def waits(_operation: str, _arguments: JsonObject) -> Answer:
         return Parked(escalation=EscalationId("e-1"))
 
@@ -165,7 +166,7 @@ async def test_a_write_that_is_first_made_at_the_end_may_wait_too(guest: Guest) 
     assert (await guest.run(RunRequest(code="x"), never)).value == 5
 
 
-async def test_a_write_at_the_end_that_is_refused_is_an_error_of_the_run(guest: Guest) -> None:
+async def test_a_refused_write_at_the_end_is_an_error_of_the_run(guest: Guest) -> None:
     async def no(_operation: str, _arguments: JsonObject) -> Answer:
         return Refused(reason="read only", rule="r")
 

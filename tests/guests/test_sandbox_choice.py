@@ -1,4 +1,4 @@
-"""Which engine runs code is the choice of the person, within that of the policy; a project may narrow it."""
+"""The person chooses the engine among those that the policy allows; a project may narrow the choice."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ ALLOW = "rules:\n  - {name: all, allow: '*'}\n"
 
 
 def written(folder: Path, sandboxes: str) -> str:
-    """A policy that lets code run in these sandboxes."""
+    """A policy that allows these sandboxes."""
     path = folder / "chosen.yaml"
     path.write_text(f"policy: chosen\nsandboxes: {sandboxes}\n{ALLOW}")
     return str(path)
@@ -28,13 +28,13 @@ async def engine_of(runtime: Runtime, policy: str, **choices: str) -> str:
     return started.engine
 
 
-async def test_the_person_chooses_among_what_the_policy_lets(runtime: Runtime, tmp_path: Path) -> None:
+async def test_the_person_chooses_among_the_sandboxes_of_the_policy(runtime: Runtime, tmp_path: Path) -> None:
     policy = written(tmp_path, "[lisp, python]")
-    assert await engine_of(runtime, policy) == "python", "the setting, where the policy lets it"
+    assert await engine_of(runtime, policy) == "python", "the setting, if the policy allows it"
     assert await engine_of(runtime, policy, sandbox="lisp") == "lisp"
 
 
-async def test_where_nobody_chose_the_policy_does(runtime: Runtime, tmp_path: Path) -> None:
+async def test_the_policy_chooses_if_the_person_does_not(runtime: Runtime, tmp_path: Path) -> None:
     assert await engine_of(runtime, written(tmp_path, "[lisp, wasi]")) == "lisp"
 
 
@@ -42,7 +42,7 @@ async def test_where_nobody_chose_the_policy_does(runtime: Runtime, tmp_path: Pa
     ("sandboxes", "wanted"),
     [("[python]", "wasi"), ("[python]", "auto"), ("[wasi]", "auto"), ("[]", "python")],
 )
-async def test_what_the_policy_does_not_let_is_refused_and_nothing_takes_its_place(
+async def test_a_sandbox_that_the_policy_excludes_is_refused_and_not_replaced(
     runtime: Runtime, tmp_path: Path, sandboxes: str, wanted: str
 ) -> None:
     policy = written(tmp_path, sandboxes)
@@ -63,6 +63,6 @@ async def test_a_project_may_narrow_the_choice_and_not_widen_it(runtime: Runtime
     assert await session.execute("(+ 1 1)") == Ok(value=2)
 
 
-def test_a_sandbox_that_there_is_not_is_no_policy(tmp_path: Path) -> None:
+def test_a_policy_with_an_unknown_sandbox_is_invalid(tmp_path: Path) -> None:
     with pytest.raises(InvalidPolicy, match=r"'docker' is no sandbox; expected one of python, wasi, lisp"):
         load_policy(written(tmp_path, "[docker]"))

@@ -1,5 +1,7 @@
-"""Snapshots of each engine that has them, taken up by another operating system process."""
+"""Snapshots of each engine that has them, loaded by another operating system process."""
 
+import asyncio
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,71 +10,20 @@ import pytest
 from tests.guests.engines import ECHO, ENGINES
 from tests.guests.test_guest_contract import Echo
 
-from holdfast.core import EscalationId, Parked
-from holdfast.guests import RunRequest
-
-SECOND = """
-import asyncio, sys
-from pathlib import Path
-from tests.guests.engines import ECHO, ENGINES
-from tests.guests.test_guest_contract import Echo
-from holdfast.core import Returned
+from holdfast.core import EscalationId, Parked, Returned
 from holdfast.core.errors import SnapshotRefused
 from holdfast.guests import RunRequest
 
-async def main(name, folder, key):
-    candidate = ENGINES[name]
-    engine = candidate.make(folder)
-    state, parked = (folder / "state").read_bytes(), (folder / "parked").read_bytes()
-    if key:
-        state, parked = (content[:-1] + bytes([content[-1] ^ 1]) for content in (state, parked))
-    try:
-        guest = engine.guest()
-        await guest.restore(state)
-        print((await guest.run(RunRequest(code=candidate.programs.reads, tools=(ECHO,)), Echo())).value)
-        request = RunRequest(code=candidate.programs.keeps_then_says, tools=(ECHO,))
-        ended = await engine.guest().resume(parked, Returned(value="from afar"), request, Echo())
-        print(ended.value, ended.printed.split())
-    except SnapshotRefused:
-        print("refused")
-    finally:
-        await engine.close()
-
-asyncio.run(main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:]))
-"""
 SNAPSHOTS = ("python", "lisp", "scripted")
 
 
-@pytest.mark.parametrize("name", SNAPSHOTS)
-async def test_a_snapshot_goes_on_in_a_second_process(name: str, tmp_path: Path) -> None:
-    await leave(name, tmp_path)
-    assert second(name, tmp_path) == ["41", "from afar ['before', 'after']"]
-
-
-@pytest.mark.parametrize("name", SNAPSHOTS)
-async def test_a_snapshot_that_was_changed_on_the_way_is_refused(name: str, tmp_path: Path) -> None:
-    await leave(name, tmp_path)
-    assert second(name, tmp_path, "changed") == ["refused"]
-
-
-async def leave(name: str, folder: Path) -> None:
-    """Leave variables and a run that waits in files, as a store would, and end every process of ours."""
-    candidate, waits = ENGINES[name], Parked(escalation=EscalationId("e"))
-    engine = candidate.make(folder)
-    guest = engine.guest()
-    await guest.run(RunRequest(code=candidate.programs.sets, tools=(ECHO,)), Echo())
-    (folder / "state").write_bytes(await guest.snapshot())
-    request = RunRequest(code=candidate.programs.keeps_then_says, tools=(ECHO,))
-    parked = await engine.guest().run(request, Echo(waits))
-    assert parked.snapshot is not None
-    (folder / "parked").write_bytes(parked.snapshot)
-    await engine.close()
-
-
-def second(name: str, folder: Path, *words: str) -> list[str]:
-    """What another process makes of it."""
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
+    """What one other process makes of the snapshots of every engine, as they are and with one bit changed."""
+    folder = tmp_path_factory.mktemp("snapshots")
+    asyncio.run(save_all(folder))
     done = subprocess.run(
-        [sys.executable, "-c", SECOND, name, str(folder), *words],
+        [sys.executable, "-m", "tests.guests.test_second_process", str(folder)],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
@@ -80,4 +31,67 @@ def second(name: str, folder: Path, *words: str) -> list[str]:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.splitlines()
+    found: dict[str, list[object]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_a_snapshot_resumes_in_a_second_process(name: str, loaded: dict[str, list[object]]) -> None:
+    assert loaded[name] == [41, "from afar", ["before", "after"]]
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_a_snapshot_that_was_changed_on_the_way_is_refused(
+    name: str, loaded: dict[str, list[object]]
+) -> None:
+    assert loaded[f"{name} changed"] == ["state refused", "parked refused"]
+
+
+async def save_all(folder: Path) -> None:
+    """Save the variables and a parked run of each engine, as a store would, and end all processes."""
+    for name in SNAPSHOTS:
+        candidate, waits = ENGINES[name], Parked(escalation=EscalationId("e"))
+        engine = candidate.make(folder)
+        guest = engine.guest()
+        await guest.run(RunRequest(code=candidate.programs.sets, tools=(ECHO,)), Echo())
+        (folder / f"{name}.state").write_bytes(await guest.snapshot())
+        request = RunRequest(code=candidate.programs.keeps_then_says, tools=(ECHO,))
+        parked = await engine.guest().run(request, Echo(waits))
+        assert parked.snapshot is not None
+        (folder / f"{name}.parked").write_bytes(parked.snapshot)
+        await engine.close()
+
+
+async def load_all(folder: Path) -> dict[str, list[object]]:
+    """What this process makes of them."""
+    found: dict[str, list[object]] = {}
+    for name in SNAPSHOTS:
+        candidate = ENGINES[name]
+        engine = candidate.make(folder)
+        state, parked = (folder / f"{name}.state").read_bytes(), (folder / f"{name}.parked").read_bytes()
+        guest, waits = engine.guest(), engine.guest()
+        request = RunRequest(code=candidate.programs.keeps_then_says, tools=(ECHO,))
+        refused: list[object] = []
+        try:
+            await guest.restore(changed(state))
+        except SnapshotRefused:
+            refused.append("state refused")
+        try:
+            await waits.resume(changed(parked), Returned(value="from afar"), request, Echo())
+        except SnapshotRefused:
+            refused.append("parked refused")
+        found[f"{name} changed"] = refused
+        await guest.restore(state)
+        read = await guest.run(RunRequest(code=candidate.programs.reads, tools=(ECHO,)), Echo())
+        ended = await waits.resume(parked, Returned(value="from afar"), request, Echo())
+        found[name] = [read.value, ended.value, ended.printed.split()]
+        await engine.close()
+    return found
+
+
+def changed(snapshot: bytes) -> bytes:
+    return snapshot[:-1] + bytes([snapshot[-1] ^ 1])
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(load_all(Path(sys.argv[1])))))

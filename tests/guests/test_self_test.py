@@ -1,4 +1,4 @@
-"""The self-test passes where an engine is sound, and says what it saw where it is not."""
+"""The self-test passes for a working engine, and reports what happened for a broken one."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ async def test_each_engine_passes_its_self_test(name: str, tmp_path: Path) -> No
     assert [check for check in checks if not check.is_passed] == []
 
 
-async def test_an_engine_that_does_not_do_its_work_is_found_out() -> None:
+async def test_a_broken_engine_fails_its_self_test() -> None:
     class Mistaken(ScriptedEngine):
         @property
         def capabilities(self) -> Capabilities:

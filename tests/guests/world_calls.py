@@ -1,4 +1,4 @@
-"""Calls of a guest, carried out on a real world without a gate in between."""
+"""Performs the calls of a guest on a real world, without a gate."""
 
 from holdfast.core import Answer, Call, Failed, JsonObject, Returned, call_id, digest_bytes
 from holdfast.core.errors import HoldfastError
@@ -10,7 +10,7 @@ async def _keep(content: bytes) -> str:
 
 
 class WorldCalls:
-    """Performs each call and remembers its name and path."""
+    """Performs each call and records its name and path."""
 
     def __init__(self, world: World) -> None:
         self.made: list[tuple[str, str]] = []

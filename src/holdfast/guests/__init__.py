@@ -1,4 +1,4 @@
-"""Guests: untrusted code and the engines that run it, behind one contract. Engines load when a guest first runs."""
+"""Guests: the engines that run untrusted code, behind one contract. An engine loads when its first guest runs."""
 
 from holdfast.guests.auto import AutoEngine
 from holdfast.guests.contract import (

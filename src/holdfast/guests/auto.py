@@ -1,9 +1,9 @@
-"""Two engines in one: code goes to the quick one, and to the complete one where the quick one does not have what it needs.
+"""The `auto` engine: code runs in the fast engine, and in the complete one if the fast one does not support it.
 
-The change is made only when the first engine has refused the code before anything ran, so no effect can happen twice.
-Code that is wrong (a misspelt name, a tool called with the wrong arguments) goes back to its author, not to the other
-engine. A session changes once: from then on all its code runs in the second engine, which took over the plain data
-among the variables. Two sets of variables side by side would contradict each other.
+A session switches only after the first engine has refused the code before anything ran, so no effect can happen twice. Code that
+is wrong (a misspelt name, a tool called with wrong arguments) goes back to its author, not to the other engine. A session
+switches once: from then on all its code runs in the second engine, which imports the plain data among the variables. Two sets of
+variables side by side would contradict each other.
 """
 
 from typing import Protocol
@@ -13,46 +13,46 @@ import msgspec
 from holdfast.core import Answer, Value
 from holdfast.core.errors import SnapshotRefused
 from holdfast.guests.contract import Capabilities, Engine, Guest, OnCall, Run, RunRequest
-from holdfast.guests.python.state import ExportedVariables, refuse_all, taking_over
+from holdfast.guests.python.state import ExportedVariables, import_programs, refuse_all
 from holdfast.guests.tool_stubs import python_name
 
 _FIRST, _SECOND = b"1", b"2"
 
 
 class _Choice(Value):
-    """Why a run is in its engine, and what of the session's variables is not."""
+    """Why a run is in its engine, and which variables of the session that engine does not have."""
 
     reason: str
-    left: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
 
-    def told(self, engine: str) -> str:
-        """What the author of the code has to know, as a line of its output."""
-        if not self.left:
+    def notice(self, engine: str) -> str:
+        """What the author of the code must know, as a line of its output."""
+        if not self.omitted:
             return ""
-        return f"[this code runs in {engine} from now on; define again what did not come along: {', '.join(self.left)}]\n"
+        return f"[this code runs in {engine} from now on; define again what was not carried over: {', '.join(self.omitted)}]\n"
 
 
-_BEGAN_THERE = _Choice(reason="the run began there")
+_STARTED_THERE = _Choice(reason="the run started there")
 
 
-class FirstGuest(Guest, Protocol):
-    """A guest that can hand its plain data to another engine."""
+class ExportingGuest(Guest, Protocol):
+    """A guest that can export its plain data to another engine."""
 
-    async def variables(self) -> ExportedVariables:
-        """Those variables that are plain data."""
+    async def export_variables(self) -> ExportedVariables:
+        """The variables that are plain data."""
         ...
 
 
-class FirstEngine(Protocol):
-    """An engine whose guests can be left."""
+class ExportingEngine(Protocol):
+    """An engine whose guests can export their variables."""
 
     @property
     def capabilities(self) -> Capabilities:
         """What its guests can do."""
         ...
 
-    def guest(self) -> FirstGuest:
-        """A fresh guest."""
+    def guest(self) -> ExportingGuest:
+        """A new guest."""
         ...
 
     async def close(self) -> None:
@@ -61,9 +61,9 @@ class FirstEngine(Protocol):
 
 
 class AutoEngine:
-    """Makes guests that begin in `python` and move to `wasi` when they must."""
+    """Creates guests that start in `python` and switch to `wasi` when they have to."""
 
-    def __init__(self, *, python: FirstEngine, wasi: Engine) -> None:
+    def __init__(self, *, python: ExportingEngine, wasi: Engine) -> None:
         self._first = python
         self._second = wasi
 
@@ -77,7 +77,9 @@ class AutoEngine:
             has_snapshot=first.has_snapshot and second.has_snapshot,
             judges_files=first.judges_files and second.judges_files,
             checks_types=first.checks_types,
-            notes=(f"{first.engine} first; what it does not support goes to {second.engine}, for good",),
+            notes=(
+                f"{first.engine} first; code that it does not support switches the session to {second.engine}",
+            ),
         )
 
     def guest(self) -> "AutoGuest":
@@ -91,43 +93,43 @@ class AutoEngine:
 class AutoGuest:
     """The guest of a session, in one of two engines."""
 
-    def __init__(self, first: FirstGuest, second: Guest, capabilities: Capabilities) -> None:
+    def __init__(self, first: ExportingGuest, second: Guest, capabilities: Capabilities) -> None:
         self._first = first
         self._second = second
         self._capabilities = capabilities
-        self._has_moved = False
-        self._choice = _BEGAN_THERE
-        """Of the run at hand, which may go on after a wait."""
+        self._has_switched = False
+        self._choice = _STARTED_THERE
+        """The choice for the current run, which may resume after a wait."""
 
     @property
     def capabilities(self) -> Capabilities:
         return self._capabilities
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
-        if self._has_moved:
-            self._choice = _Choice(reason="this session runs there already")
-            return self._signed(await self._second.run(request, on_call))
-        ended = await self._first.run(request, on_call)
+        if self._has_switched:
+            self._choice = _Choice(reason="this session already runs there")
+            return self._with_choice(await self._second.run(request, on_call))
+        run = await self._first.run(request, on_call)
         self._choice = _Choice(reason="it supports this code")
-        if ended.status == "refused" and ended.is_unsupported:
-            left = await self._move() - {python_name(tool.group) for tool in request.tools}
-            self._choice = _Choice(reason=_reason(self._first, ended), left=tuple(sorted(left)))
-            ended = await self._second.run(request, on_call)
-        return self._signed(ended)
+        if run.status == "refused" and run.is_unsupported:
+            omitted = await self._switch() - {python_name(tool.group) for tool in request.tools}
+            self._choice = _Choice(reason=_reason(self._first, run), omitted=tuple(sorted(omitted)))
+            run = await self._second.run(request, on_call)
+        return self._with_choice(run)
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
-        self._has_moved = _is_second(snapshot)
-        return self._signed(await self._current.resume(snapshot[1:], answer, request, on_call))
+        self._has_switched = _is_second(snapshot)
+        return self._with_choice(await self._current.resume(snapshot[1:], answer, request, on_call))
 
     async def snapshot(self) -> bytes:
         state = await self._current.snapshot()
-        return self._marked(state) if state else b""
+        return self._prefix(state) if state else b""
 
     async def restore(self, state: bytes) -> None:
-        has_moved = _is_second(state) if state else False
-        await (self._second if has_moved else self._first).restore(state[1:])
-        self._has_moved = has_moved
-        self._choice = _BEGAN_THERE
+        has_switched = _is_second(state) if state else False
+        await (self._second if has_switched else self._first).restore(state[1:])
+        self._has_switched = has_switched
+        self._choice = _STARTED_THERE
 
     async def close(self) -> None:
         await self._first.close()
@@ -135,32 +137,32 @@ class AutoGuest:
 
     @property
     def _current(self) -> Guest:
-        return self._second if self._has_moved else self._first
+        return self._second if self._has_switched else self._first
 
-    async def _move(self) -> frozenset[str]:
-        """Take the plain data along. The names of what stays behind."""
-        handover = await self._first.variables()
-        for code in taking_over(handover.variables):
+    async def _switch(self) -> frozenset[str]:
+        """Switch to the second engine with the plain data. Returns the names of the other variables."""
+        exported = await self._first.export_variables()
+        for code in import_programs(exported.variables):
             await self._second.run(RunRequest(code=code), refuse_all)
-        self._has_moved = True
-        return frozenset(handover.left)
+        self._has_switched = True
+        return frozenset(exported.omitted)
 
-    def _signed(self, ended: Run) -> Run:
-        snapshot = None if ended.snapshot is None else self._marked(ended.snapshot)
+    def _with_choice(self, run: Run) -> Run:
+        snapshot = None if run.snapshot is None else self._prefix(run.snapshot)
         engine = self._current.capabilities.engine
-        printed = self._choice.told(engine) + ended.printed
+        printed = self._choice.notice(engine) + run.printed
         return msgspec.structs.replace(
-            ended, snapshot=snapshot, printed=printed, engine=engine, engine_reason=self._choice.reason
+            run, snapshot=snapshot, printed=printed, engine=engine, engine_reason=self._choice.reason
         )
 
-    def _marked(self, data: bytes) -> bytes:
-        # Not authenticated, and need not be: each engine opens only what it sealed itself.
-        return (_SECOND if self._has_moved else _FIRST) + data
+    def _prefix(self, data: bytes) -> bytes:
+        # The prefix needs no signature: each engine loads only snapshots that it signed itself.
+        return (_SECOND if self._has_switched else _FIRST) + data
 
 
 def _is_second(data: bytes) -> bool:
     if data[:1] not in (_FIRST, _SECOND):
-        raise SnapshotRefused("this is no snapshot of two engines", hint="Start the turn again.")
+        raise SnapshotRefused("this is not a snapshot of the auto sandbox", hint="Start the turn again.")
     return data[:1] == _SECOND
 
 

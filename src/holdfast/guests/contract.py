@@ -1,7 +1,7 @@
-"""What every guest promises: it runs code that nobody trusts, and its only way out is the callable it is handed.
+"""The contract of guests and engines: a guest runs untrusted code, and reaches the host only through `on_call`.
 
-A guest belongs to one session and keeps its variables across runs. When a call is answered with `Parked`, it snapshots
-itself and stops; `resume` goes on in the middle of the line, also in another process.
+A guest belongs to one session and keeps its variables across runs. If a call is answered with `Parked`, the guest takes a
+snapshot and stops. `resume` continues in the middle of the line, also in another process.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,47 +10,47 @@ from typing import Literal, Protocol
 from holdfast.core import Answer, Change, Json, JsonObject, Tool, Value
 
 OnCall = Callable[[str, JsonObject], Awaitable[Answer]]
-"""The one step upward: operation and arguments in, answer out."""
+"""How a guest calls the host: operation and arguments in, answer out."""
 
 StagedContents = Callable[[], Mapping[str, bytes | None]]
-"""What is staged over the workspace and not yet committed: the content of each file, None where it is deleted."""
+"""The changes that are staged over the workspace: the content of each changed file, None if it is deleted."""
 
 
 class GuestLimits(Value):
-    """Bounds of one run. `seconds` counts the guest's own running time, `wall_seconds` everything but waiting for calls."""
+    """Limits of one run. Waiting for the answers of calls never counts."""
 
     seconds: float = 5.0
-    """Of computing."""
+    """Computing time."""
     wall_seconds: float = 30.0
-    """Of everything, sleep included, but waiting for calls."""
+    """Total time, including sleep."""
     memory_bytes: int = 256 << 20
-    """Of its values."""
+    """Memory for the values of the code."""
     output_bytes: int = 256 << 10
-    """Of what it prints."""
+    """What the code prints."""
     calls: int = 1000
-    """Of tools, files included."""
+    """Calls of tools, including file operations."""
     steps: int | None = None
-    """What a step is depends on the engine: a statement, an instruction, a reduction."""
+    """What a step is depends on the engine: an instruction (wasi) or a reduction (lisp). python does not count steps."""
 
 
 class Capabilities(Value):
-    """What an engine can do, as facts for the record and for `doctor`."""
+    """What an engine can do, for the journal and for `holdfast doctor`."""
 
     engine: str
     version: str
     language: str
     has_snapshot: bool
-    """Whether it can stop in the middle of a call and go on in another process."""
+    """Whether a run that waits for a call can resume in another process."""
     judges_files: bool
-    """Whether each file operation passes the gate; otherwise files are confined to the workspace."""
+    """Whether each file operation passes the gate. If not, files are confined to the workspace."""
     checks_types: bool = False
     notes: tuple[str, ...] = ()
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """All of it in words, for the record."""
+        """The capabilities in words, for the journal."""
         claims = {
-            "goes on after a wait in another process": self.has_snapshot,
+            "resumes in another process": self.has_snapshot,
             "each file operation is judged": self.judges_files,
             "checks types before it runs": self.checks_types,
         }
@@ -62,7 +62,7 @@ class Capabilities(Value):
 
 
 class RunRequest(Value):
-    """Code to run, and what makes a second run of it the same run."""
+    """Code to run, and the seed and clock that make a second run behave the same."""
 
     code: str
     tools: tuple[Tool, ...] = ()
@@ -72,31 +72,31 @@ class RunRequest(Value):
 
 
 class Run(Value):
-    """How a run ended. `value` is the last expression's, `error` an honest traceback, `printed` all output of the run,
-    bounded; after a wait that includes what was printed before it.
+    """How a run ended. `value` is that of the last expression, `error` the traceback, and `printed` all output within its limit,
+    including what was printed before a wait.
     """
 
     status: Literal["ok", "error", "limit", "lost", "parked", "refused"]
-    """`refused`: the engine turned the code down before anything ran (syntax, types, unsupported)."""
+    """`refused`: the engine rejected the code before anything ran (syntax, types, unsupported)."""
     value: Json = None
     printed: str = ""
     error: str = ""
     snapshot: bytes | None = None
-    """Of a parked run; None where the engine cannot: then it goes on by replay."""
+    """The snapshot of a parked run; None if the engine has none, and the run resumes by replay."""
     changes: tuple[Change, ...] = ()
-    """Files changed without passing the gate, where the engine works on a folder."""
+    """Files that changed without passing the gate, if the engine works on a folder."""
     steps: int = 0
-    """What the run used of `GuestLimits.steps`, where the engine counts them."""
+    """What the run used of `GuestLimits.steps`, if the engine counts them."""
     is_unsupported: bool = False
-    """Of a refused run: the code may be fine, but this engine does not have what it uses."""
+    """For a refused run: the code may be correct, but this engine does not support what it needs."""
     engine: str = ""
-    """Which engine ran it, where one was chosen for this code; empty where there was no choice."""
+    """The engine that was chosen for this code; empty if there was no choice."""
     engine_reason: str = ""
-    """Why that one was chosen."""
+    """Why it was chosen."""
 
 
 class Guest(Protocol):
-    """Untrusted code of one session, and the engine that runs it."""
+    """Runs the untrusted code of one session."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -106,29 +106,29 @@ class Guest(Protocol):
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
         """Run code to its end, to a limit, or to a call that waits. Cancelling the task stops the code.
 
-        Raises EngineUnready, before anything ran, where the engine has to be built first.
+        Raises EngineNotBuilt, before anything runs, if the engine must be built first.
         """
         ...
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
-        """Go on with a parked run, giving the waiting call its answer. Raises SnapshotRefused."""
+        """Resume a parked run with the answer to the call that waits. Raises SnapshotRefused."""
         ...
 
     async def snapshot(self) -> bytes:
-        """The state between runs, sealed; empty where nothing was ever run."""
+        """The signed state between runs; empty if nothing was ever run."""
         ...
 
     async def restore(self, state: bytes) -> None:
-        """Take up a state from `snapshot`. Raises SnapshotRefused, and EngineUnready as `run` does."""
+        """Load a state from `snapshot`. Raises SnapshotRefused, and EngineNotBuilt as `run` does."""
         ...
 
     async def close(self) -> None:
-        """Free everything. Idempotent."""
+        """Release all resources. Idempotent."""
         ...
 
 
 class Engine(Protocol):
-    """Makes guests; one for the whole process."""
+    """Creates guests. One engine serves the whole process."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -136,7 +136,7 @@ class Engine(Protocol):
         ...
 
     def guest(self) -> Guest:
-        """A fresh guest for a session."""
+        """A new guest for a session."""
         ...
 
     async def close(self) -> None:

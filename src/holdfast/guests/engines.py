@@ -1,4 +1,4 @@
-"""The engines of a process: each made when a session first needs it, shared by all sessions, closed together."""
+"""The engines of a process: created when a session first needs them, shared by all sessions, closed together."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ Sandbox = Literal["python", "wasi", "auto", "lisp"]
 
 
 class Engines:
-    """Opens the guest of a session in the sandbox that was chosen for it."""
+    """Creates the guest of a session in the sandbox that was chosen for it."""
 
     def __init__(self, *, key: bytes, cache: Path, progress: Callable[[str], None] = lambda _: None) -> None:
         self._progress = progress
@@ -28,29 +28,29 @@ class Engines:
         self._others: list[Engine] = []
 
     def guest(self, sandbox: Sandbox, *, workspace: Path, view: Path, staged: StagedContents = dict) -> Guest:
-        """A fresh guest for this workspace. Raises EngineMissing; nothing weaker takes its place.
+        """A new guest for this workspace. Raises EngineMissing; a weaker engine is never used instead.
 
-        An engine that works on a folder gets a copy of the workspace in `view`, with what is staged over it, so that its
-        changes can be judged.
+        An engine that works on a folder gets a copy of the workspace in `view`, with the staged changes, so that the gate can
+        judge what it changes.
         """
         return self.engine(sandbox, workspace=workspace, view=view, staged=staged).guest()
 
     def engine(
         self, sandbox: Sandbox, *, workspace: Path, view: Path, staged: StagedContents = dict
     ) -> Engine:
-        """The engine behind a sandbox, as `guest` uses it. Raises EngineMissing."""
+        """The engine of a sandbox, as `guest` uses it. Raises EngineMissing."""
         match sandbox:
             case "python":
                 return self._python
             case "lisp":
                 return self._lisp()
             case "wasi":
-                return self._kept(self._wasi(workspace, view, staged))
+                return self._track(self._wasi(workspace, view, staged))
             case "auto":
-                return AutoEngine(python=self._python, wasi=self._kept(self._wasi(workspace, view, staged)))
+                return AutoEngine(python=self._python, wasi=self._track(self._wasi(workspace, view, staged)))
 
     def toolsets(self, sandbox: Sandbox) -> tuple[Toolset, ...]:
-        """Operations of the language itself that a policy may forbid."""
+        """The operations of the language itself that a policy may forbid."""
         if sandbox != "lisp":
             return ()
         from holdfast.guests.lisp import LanguageToolset
@@ -58,7 +58,7 @@ class Engines:
         return (LanguageToolset(),)
 
     def needs_building(self, sandbox: Sandbox) -> bool:
-        """Whether the first run would have to wait for a build. Raises EngineMissing where it could not be built."""
+        """Whether the first run would have to wait for a build. Raises EngineMissing if the engine cannot be built."""
         if sandbox not in ("wasi", "auto"):
             return False
         from holdfast.guests.wasi import check_installed, is_built
@@ -67,7 +67,7 @@ class Engines:
         return not is_built(cache=self._cache)
 
     async def prepare(self) -> None:
-        """Build what has to be built before it can run: CPython in WebAssembly, once."""
+        """Build what must be built once: CPython for WebAssembly."""
         from holdfast.guests.wasi import WorkerPool, check_installed
 
         check_installed()
@@ -86,11 +86,11 @@ class Engines:
         await self._python.close()
 
     def _lisp(self) -> Engine:
-        """One for all sessions: they share its threads."""
+        """One engine for all sessions, which share its threads."""
         if self._lisp_engine is None:
             from holdfast.guests.lisp import lisp_engine
 
-            self._lisp_engine = self._kept(lisp_engine(key=self._key))
+            self._lisp_engine = self._track(lisp_engine(key=self._key))
         return self._lisp_engine
 
     def _wasi(self, workspace: Path, view: Path, staged: StagedContents) -> Engine:
@@ -107,6 +107,6 @@ class Engines:
             workers=self._workers,
         )
 
-    def _kept(self, engine: Engine) -> Engine:
+    def _track(self, engine: Engine) -> Engine:
         self._others.append(engine)
         return engine

@@ -1,15 +1,15 @@
-"""The public twin of an engine: runs a list of steps instead of a language, in this process, with every promise kept.
+"""The public fake of an engine: runs a list of steps instead of a language, in this process, and keeps the whole contract.
 
 Code is JSON lines, one step each; `script` writes it. A step is an object with one of these keys:
 
 - `call` operation, with `arguments`; `catch: true` turns a refusal or failure into the value `{"error": ...}`
-- `value` any JSON: the step's result
-- `print` any JSON: goes to the output
+- `value` any JSON: the result of the step
+- `print` any JSON: printed to the output
 - `fail` text: ends the run with an error
 - `spin` true: never ends by itself
 
-`as` keeps a step's result in a variable of the guest; `{"$": "name"}` stands for it anywhere in a later step. The value of
-a run is the result of its last step. A line that is no step is refused before anything runs.
+`as` stores a step's result in a variable of the guest; `{"$": "name"}` is replaced by it anywhere in a later step. The value of
+a run is the result of its last step. A line that is not a step is refused before anything runs.
 """
 
 import asyncio
@@ -33,24 +33,24 @@ def script(*steps: JsonObject) -> str:
 
 
 class ScriptedEngine:
-    """Makes scripted guests."""
+    """Creates scripted guests."""
 
     def __init__(self, *, key: bytes = b"a key for the scripted twin only") -> None:
-        self._seal = SnapshotSigner(key)
+        self._signer = SnapshotSigner(key)
 
     @property
     def capabilities(self) -> Capabilities:
         return _CAPABILITIES
 
     def guest(self) -> "ScriptedGuest":
-        return ScriptedGuest(seal=self._seal)
+        return ScriptedGuest(signer=self._signer)
 
     async def close(self) -> None:
         """Nothing to stop."""
 
 
 class _Frame(Value):
-    """A run in the middle: where it stands and what it has so far."""
+    """The state of a run between two steps."""
 
     variables: JsonObject
     position: int = 0
@@ -60,10 +60,10 @@ class _Frame(Value):
 
 
 class ScriptedGuest:
-    """Runs steps; its state is its variables."""
+    """Runs steps. Its state is its variables."""
 
-    def __init__(self, *, seal: SnapshotSigner) -> None:
-        self._seal = seal
+    def __init__(self, *, signer: SnapshotSigner) -> None:
+        self._signer = signer
         self._variables: JsonObject = {}
         self._has_run = False
 
@@ -72,34 +72,36 @@ class ScriptedGuest:
         return _CAPABILITIES
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
-        return await self._go_on(_Frame(variables=dict(self._variables)), None, request, on_call)
+        return await self._execute(_Frame(variables=dict(self._variables)), None, request, on_call)
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
-        frame = msgspec.json.decode(self._seal.open(f"{_TAG} parked", snapshot), type=_Frame)
-        return await self._go_on(frame, answer, request, on_call)
+        frame = msgspec.json.decode(self._signer.verify(f"{_TAG} parked", snapshot), type=_Frame)
+        return await self._execute(frame, answer, request, on_call)
 
     async def snapshot(self) -> bytes:
-        return self._seal.close(f"{_TAG} state", encode(self._variables)) if self._has_run else b""
+        return self._signer.sign(f"{_TAG} state", encode(self._variables)) if self._has_run else b""
 
     async def restore(self, state: bytes) -> None:
-        self._variables = msgspec.json.decode(self._seal.open(f"{_TAG} state", state)) if state else {}
+        self._variables = msgspec.json.decode(self._signer.verify(f"{_TAG} state", state)) if state else {}
         self._has_run = bool(state)
 
     async def close(self) -> None:
-        """Nothing to free."""
+        """Nothing to release."""
 
-    async def _go_on(self, frame: _Frame, answer: Answer | None, request: RunRequest, on_call: OnCall) -> Run:
+    async def _execute(
+        self, frame: _Frame, answer: Answer | None, request: RunRequest, on_call: OnCall
+    ) -> Run:
         try:
-            steps = _read(request.code)
+            steps = _parse(request.code)
         except (msgspec.DecodeError, ValueError) as error:
             return Run(status="refused", error=f"SyntaxError: {error}")
-        performance = _Performance(steps, frame, request, on_call)
-        run = await performance.perform(answer)
+        execution = _ScriptExecution(steps, frame, request, on_call)
+        run = await execution.run(answer)
         if run.status == "parked":
-            sealed = self._seal.close(f"{_TAG} parked", encode(performance.frame()))
-            return msgspec.structs.replace(run, snapshot=sealed)
+            signed = self._signer.sign(f"{_TAG} parked", encode(execution.frame()))
+            return msgspec.structs.replace(run, snapshot=signed)
         if run.status in ("ok", "error"):
-            self._variables, self._has_run = performance.variables, True
+            self._variables, self._has_run = execution.variables, True
         return run
 
 
@@ -110,8 +112,8 @@ class _Stop(Exception):
         self.run = run
 
 
-class _Performance:
-    """One run of steps, from wherever it stands."""
+class _ScriptExecution:
+    """One run of steps, from the step that its frame names."""
 
     def __init__(self, steps: list[JsonObject], frame: _Frame, request: RunRequest, on_call: OnCall) -> None:
         self.variables = frame.variables
@@ -124,7 +126,7 @@ class _Performance:
         self._on_call = on_call
 
     def frame(self) -> _Frame:
-        """Where it stands."""
+        """The state to resume from."""
         return _Frame(
             variables=self.variables,
             position=self._position,
@@ -133,8 +135,8 @@ class _Performance:
             calls=self._calls,
         )
 
-    async def perform(self, answer: Answer | None) -> Run:
-        """Go through the steps; `answer` is for the call that the run was parked at."""
+    async def run(self, answer: Answer | None) -> Run:
+        """Run the remaining steps. `answer` is for the call that the run was parked at."""
         try:
             while self._position < len(self._steps):
                 step = self._steps[self._position]
@@ -153,20 +155,20 @@ class _Performance:
         if "call" in step:
             return await self._call(step, answer)
         if "print" in step:
-            self._print(self._filled(step["print"]))
+            self._print(self._substitute(step["print"]))
             return None
         if "fail" in step:
             raise _Stop(Run(status="error", error=f"RuntimeError: {step['fail']}"))
         if "spin" in step:
             await self._spin()
-        return self._filled(step["value"])
+        return self._substitute(step["value"])
 
     async def _call(self, step: JsonObject, answer: Answer | None) -> Json:
         if answer is None:
             self._calls += 1
             if self._calls > self._limits.calls:
                 raise _Stop(Run(status="limit", error=f"the run made more than {self._limits.calls} calls"))
-            arguments = self._filled(step.get("arguments", {}))
+            arguments = self._substitute(step.get("arguments", {}))
             assert isinstance(arguments, dict)
             answer = await self._on_call(str(step["call"]), arguments)
         match answer:
@@ -175,11 +177,11 @@ class _Performance:
             case Parked():
                 raise _Stop(Run(status="parked"))
             case Refused(reason=reason):
-                return self._trouble(step, f"PermissionError: {reason}")
+                return self._fail(step, f"PermissionError: {reason}")
             case Failed(error=error, reason=reason):
-                return self._trouble(step, f"{error}: {reason}")
+                return self._fail(step, f"{error}: {reason}")
 
-    def _trouble(self, step: JsonObject, text: str) -> Json:
+    def _fail(self, step: JsonObject, text: str) -> Json:
         if step.get("catch"):
             return {"error": text}
         raise _Stop(Run(status="error", error=text))
@@ -196,10 +198,10 @@ class _Performance:
         await asyncio.sleep(self._limits.seconds)
         raise _Stop(Run(status="limit", error=f"the run took more than {self._limits.seconds:g} seconds"))
 
-    def _filled(self, value: Json) -> Json:
+    def _substitute(self, value: Json) -> Json:
         """A value with each `{"$": name}` replaced by that variable."""
         if isinstance(value, list):
-            return [self._filled(item) for item in value]
+            return [self._substitute(item) for item in value]
         if not isinstance(value, dict):
             return value
         if set(value) == {"$"}:
@@ -207,10 +209,10 @@ class _Performance:
             if name not in self.variables:
                 raise _Stop(Run(status="error", error=f"NameError: name {name!r} is not defined"))
             return self.variables[name]
-        return {key: self._filled(item) for key, item in value.items()}
+        return {key: self._substitute(item) for key, item in value.items()}
 
 
-def _read(code: str) -> list[JsonObject]:
+def _parse(code: str) -> list[JsonObject]:
     steps = [msgspec.json.decode(line, type=dict[str, Json]) for line in code.splitlines() if line.strip()]
     for number, step in enumerate(steps, start=1):
         if len(_KINDS & step.keys()) != 1 or not isinstance(step.get("arguments", {}), dict):

@@ -1,4 +1,4 @@
-"""A short examination of an engine as it is installed here: does it run, and do its walls hold."""
+"""A short self-test of an installed engine: it runs code, and its confinement holds."""
 
 from collections.abc import Awaitable, Callable
 
@@ -30,45 +30,38 @@ _PROGRAMS: dict[str, dict[str, str]] = {
 
 
 class Check(Value):
-    """One thing that was tried."""
+    """One check of the self-test and its result."""
 
     name: str
     is_passed: bool
     seen: str = ""
-    """What was seen instead, where it did not pass."""
+    """What happened instead, if it did not pass."""
 
 
 async def self_test(engine: Engine) -> tuple[Check, ...]:
-    """Try an engine; takes well under a second. Empty for a language that has no test."""
+    """Test an engine in well under a second. Empty for a language without a test."""
     programs = _PROGRAMS.get(engine.capabilities.language, {})
     guest, other = engine.guest(), engine.guest()
     try:
         return tuple(
-            [
-                await _tried(name, examine, programs[name], guest, other)
-                for name, examine in _examined(programs)
-            ]
+            [await _check(name, programs[name], guest, other) for name in _RUNNERS if name in programs]
         )
     finally:
         await guest.close()
         await other.close()
 
 
-Examine = Callable[[str, Guest, Guest], Awaitable[Run]]
+_Runner = Callable[[str, Guest, Guest], Awaitable[Run]]
 
 
-def _examined(programs: dict[str, str]) -> list[tuple[str, Examine]]:
-    return [(name, examine) for name, examine in _EXAMINATIONS.items() if name in programs]
-
-
-async def _tried(name: str, examine: Examine, code: str, guest: Guest, other: Guest) -> Check:
+async def _check(name: str, code: str, guest: Guest, other: Guest) -> Check:
     status, value = _EXPECTED[name]
     try:
-        ended = await examine(code, guest, other)
+        run = await _RUNNERS[name](code, guest, other)
     except HoldfastError as error:
         return Check(name=_TITLES[name], is_passed=False, seen=f"{error.code}: {error}")
-    is_passed = ended.status == status and (status != "ok" or ended.value == value)
-    seen = "" if is_passed else f"{ended.status}: {ended.error or ended.value}"[:500]
+    is_passed = run.status == status and (status != "ok" or run.value == value)
+    seen = "" if is_passed else f"{run.status}: {run.error or run.value}"[:500]
     return Check(name=_TITLES[name], is_passed=is_passed, seen=seen)
 
 
@@ -81,7 +74,7 @@ async def _spin(code: str, guest: Guest, _other: Guest) -> Run:
     return await guest.run(RunRequest(code=code, limits=limits), _answer)
 
 
-async def _carry_over(code: str, guest: Guest, other: Guest) -> Run:
+async def _run_in_other(code: str, guest: Guest, other: Guest) -> Run:
     await other.restore(await guest.snapshot())
     return await other.run(RunRequest(code=code), _answer)
 
@@ -89,13 +82,13 @@ async def _carry_over(code: str, guest: Guest, other: Guest) -> Run:
 async def _answer(operation: str, arguments: JsonObject) -> Answer:
     if operation == _ECHO.name:
         return Returned(value=arguments.get("text"))
-    return Refused(reason="nothing else is answered in a self-test", rule="self-test")
+    return Refused(reason="a self-test answers no other call", rule="self-test")
 
 
-_EXAMINATIONS: dict[str, Examine] = {
+_RUNNERS: dict[str, _Runner] = {
     "value": _run,
     "sets": _run,
-    "reads": _carry_over,
+    "reads": _run_in_other,
     "calls": _run,
     "environment": _run,
     "outside": _run,
@@ -112,10 +105,10 @@ _EXPECTED: dict[str, tuple[str, Json]] = {
 }
 _TITLES = {
     "value": "runs code",
-    "sets": "takes a variable",
-    "reads": "carries variables over by a snapshot",
-    "calls": "hands calls to the host and their values back",
+    "sets": "sets a variable",
+    "reads": "restores variables from a snapshot",
+    "calls": "passes calls to the host and returns their values",
     "environment": "sees no environment",
     "outside": "reads nothing outside",
-    "spins": "is stopped when it never ends",
+    "spins": "stops code that never ends",
 }

@@ -1,7 +1,7 @@
-"""A seal on what a guest leaves behind: only snapshots that this installation made are ever loaded.
+"""Signs the snapshots of guests, so that only snapshots of this installation are ever loaded.
 
-An engine's snapshot is as good as code, and engines do not authenticate theirs. The seal is an HMAC-SHA256 over the
-engine's tag (name and version) and the data; it proves where a snapshot comes from, it does not hide what is in it.
+Loading an engine's snapshot is as dangerous as running code, and engines do not authenticate theirs. The signature is an
+HMAC-SHA256 over the engine's tag (name and version) and the data. It proves the origin of a snapshot; it does not encrypt it.
 """
 
 import hashlib
@@ -15,28 +15,28 @@ _MIN_KEY_BYTES = 16
 
 
 class SnapshotSigner:
-    """Closes data under an engine's tag, and opens only what it closed under the same tag."""
+    """Signs data under an engine's tag, and verifies data that was signed with the same key and tag."""
 
     def __init__(self, key: bytes) -> None:
         if len(key) < _MIN_KEY_BYTES:
             raise InvalidInput(
-                f"a seal needs a key of at least {_MIN_KEY_BYTES} bytes, this one has {len(key)}",
+                f"a signing key needs at least {_MIN_KEY_BYTES} bytes, this one has {len(key)}",
                 hint="Use 32 random bytes that are kept with the store.",
             )
         self._key = key
 
-    def close(self, engine: str, data: bytes) -> bytes:
-        """Seal data for an engine."""
+    def sign(self, engine: str, data: bytes) -> bytes:
+        """The data with its signature for an engine."""
         head = _head(engine)
         return head + self._mac(head, data) + data
 
-    def open(self, engine: str, sealed: bytes) -> bytes:
-        """The data of a seal that is ours, whole and for this engine. Raises SnapshotRefused."""
-        tag, mac, data = _parts(sealed)
+    def verify(self, engine: str, signed: bytes) -> bytes:
+        """The data, if it is unchanged and was signed here for this engine. Raises SnapshotRefused."""
+        tag, mac, data = _split(signed)
         if not hmac.compare_digest(mac, self._mac(_head(tag), data)):
             raise SnapshotRefused(
                 "this snapshot was not made here, or was changed since",
-                hint="Start the turn again; a snapshot is valid only in the home that made it.",
+                hint="Start the turn again; a snapshot is valid only in the data directory where it was made.",
             )
         if tag != engine:
             raise SnapshotRefused(
@@ -56,14 +56,14 @@ def _head(engine: str) -> bytes:
     return _MAGIC + len(tag).to_bytes(2, "big") + tag
 
 
-def _parts(sealed: bytes) -> tuple[str, bytes, bytes]:
-    """Tag, MAC and data, not yet proven."""
+def _split(signed: bytes) -> tuple[str, bytes, bytes]:
+    """Tag, MAC and data, not yet verified."""
     start = len(_MAGIC) + 2
-    end = start + int.from_bytes(sealed[len(_MAGIC) : start], "big")
-    if not sealed.startswith(_MAGIC) or len(sealed) < end + _MAC_BYTES:
-        raise SnapshotRefused("this is no snapshot, or only a part of one", hint="Start the turn again.")
+    end = start + int.from_bytes(signed[len(_MAGIC) : start], "big")
+    if not signed.startswith(_MAGIC) or len(signed) < end + _MAC_BYTES:
+        raise SnapshotRefused("this is not a snapshot, or only a part of one", hint="Start the turn again.")
     try:
-        tag = sealed[start:end].decode()
+        tag = signed[start:end].decode()
     except UnicodeDecodeError:
-        raise SnapshotRefused("this is no snapshot", hint="Start the turn again.") from None
-    return tag, sealed[end : end + _MAC_BYTES], sealed[end + _MAC_BYTES :]
+        raise SnapshotRefused("this is not a snapshot", hint="Start the turn again.") from None
+    return tag, signed[end : end + _MAC_BYTES], signed[end + _MAC_BYTES :]

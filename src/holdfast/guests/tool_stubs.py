@@ -1,8 +1,7 @@
-"""Tools as Python sees them: one object a group, one typed method a tool; a tool without a group is a function.
+"""Renders tools as typed Python stubs: one object per group, one method per tool. A tool without a group is a function.
 
-The same text is shown to the model and given to the type checker, so what the model reads is what it is held to.
-Names that are no Python identifiers (`read-file`, a parameter called `class`) get the nearest one; `parameters` and
-`python_name` are the only places that know how, and the engines map back through them.
+The model reads the same text that the type checker enforces. A name that is not a Python identifier (`read-file`, a parameter
+called `class`) gets the nearest one. Only `parameters` and `python_name` know how, and the engines map names back through them.
 """
 
 import builtins
@@ -20,7 +19,7 @@ _MAX_CHOICES = 20
 
 
 class Parameter(Value):
-    """One parameter of a tool: what the guest calls it, what the tool calls it, and its schema."""
+    """One parameter of a tool: its name in Python, its own name, and its schema."""
 
     python: str
     name: str
@@ -29,7 +28,7 @@ class Parameter(Value):
 
 
 def python_name(name: str) -> str:
-    """The identifier that stands for a name in Python code."""
+    """The Python identifier for a name."""
     identifier = re.sub(r"\W", "_", name, flags=re.ASCII) or "_"
     if identifier[0].isdigit() or keyword.iskeyword(identifier):
         identifier = f"{identifier}_" if keyword.iskeyword(identifier) else f"_{identifier}"
@@ -37,13 +36,13 @@ def python_name(name: str) -> str:
 
 
 def class_name(group: str) -> str:
-    """The stub class behind a group's object: `filesystem` -> `FilesystemTools`."""
+    """The stub class of a group: `filesystem` -> `FilesystemTools`."""
     words = re.split(r"[\W_]+", group, flags=re.ASCII)
     return python_name("".join(word[:1].upper() + word[1:] for word in words if word) + "Tools")
 
 
 def parameters(tool: Tool) -> tuple[Parameter, ...]:
-    """A tool's parameters in call order: the required ones first, each in the order of its schema."""
+    """The parameters of a tool in call order: required ones first, otherwise in the order of the schema."""
     properties = _object(tool.parameters.get("properties"))
     required = _strings(tool.parameters.get("required"))
     taken = {"self"}
@@ -59,7 +58,7 @@ def parameters(tool: Tool) -> tuple[Parameter, ...]:
 
 
 def render_stubs(tools: Iterable[Tool]) -> str:
-    """Typed Python stubs of tools, grouped by server, sorted by name."""
+    """Typed Python stubs of tools, grouped by server and sorted by name."""
     ordered = sorted(tools, key=lambda tool: (python_name(tool.group), tool.verb, tool.name))
     blocks = ["from typing import Any, Literal\n"]
     for group, members in groupby(ordered, key=lambda tool: python_name(tool.group)):
@@ -72,7 +71,7 @@ def render_stubs(tools: Iterable[Tool]) -> str:
 
 
 def annotation(schema: Json) -> str:
-    """The Python type of a JSON schema; `Any` where the schema says nothing that Python can say."""
+    """The Python type of a JSON schema; `Any` if Python has no type for it."""
     if not isinstance(schema, dict):
         return "Any"
     choices = schema.get("enum")
@@ -111,24 +110,24 @@ def _function(tool: Tool) -> str:
 
 def _definition(name: str, tool: Tool, *, first: list[str], hidden: set[str], indent: str) -> str:
     arguments = first + [
-        f"{each.python}: {_visible(each.schema, hidden)}{'' if each.is_required else ' = ...'}"
+        f"{each.python}: {_annotation_unless_hidden(each.schema, hidden)}{'' if each.is_required else ' = ...'}"
         for each in parameters(tool)
     ]
-    head = f"{indent}def {name}({', '.join(arguments)}) -> {_visible(tool.returns, hidden)}:"
+    head = f"{indent}def {name}({', '.join(arguments)}) -> {_annotation_unless_hidden(tool.returns, hidden)}:"
     description = " ".join(tool.description.split())
     if not description:
         return f"{head} ..."
     return f"{head}\n{indent}    {_docstring(description)}\n{indent}    ..."
 
 
-def _visible(schema: Json, hidden: set[str]) -> str:
-    """An annotation, unless a method of the class (`list`, `dict`) hides a type it is made of."""
+def _annotation_unless_hidden(schema: Json, hidden: set[str]) -> str:
+    """The annotation, or `Any` if a method of the class (`list`, `dict`) hides a type that it uses."""
     text = annotation(schema)
     return "Any" if hidden & set(re.findall(r"\w+", text)) else text
 
 
 def _docstring(text: str) -> str:
-    """A string literal of any text: a server's description cannot close it and go on as code."""
+    """A string literal of any text. A server's description cannot close it and continue as code."""
     is_simple = text.isprintable() and not set(text) & {'"', "\\"}
     return f'"""{text}"""' if is_simple else json.dumps(text)
 

@@ -1,4 +1,4 @@
-"""How these tests run code: one key, two tools, one way."""
+"""Runs code as these tests do: with one key and two tools."""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""Hostile code against a watched host: it gets nothing, harms nothing, and the other sessions go on."""
+"""Hostile code on a monitored host gets nothing, harms nothing, and the other sessions continue."""
 
 from pathlib import Path
 
@@ -15,19 +15,18 @@ SHORT = (
     "listdir_root", "pathlib_tricks", "print_flood", "proc_environ", "protocol_forge", "read_huge_file", "socket_connect",
     "sparse_truncate", "subclasses_walk", "symlink_chain", "sys_getframe", "trailing_slash_symlink", "write_outside",
 )  # fmt: skip
-"""One of each kind, the quick ones; a few bombs run to their limit of two seconds."""
+"""One of each kind; a few of them run to their limit of two seconds."""
 MAX_GAP_SECONDS = 1.0
-"""Of the event loop. Generous, because other tests run beside this one; a host that hangs is silent for longer."""
+"""The longest pause of the event loop. Generous, because other tests run at the same time; a host that hangs pauses for longer."""
 MAX_GROWN_BYTES = 96 << 20
 
 
-async def survive(cache: Path, workspace: Path, code: str, *, crowd: int) -> None:
-    """Run an attack beside a guest that must go on answering, and see that nothing got out."""
-    workers = WorkerPool(key=KEY, cache=cache)
-    quiet_place = workspace.parent / "quiet"
-    quiet_place.mkdir()
+async def survive(cache: Path, workers: WorkerPool, workspace: Path, code: str, *, crowd: int) -> None:
+    """Run an attack next to a guest that must keep answering, and check that nothing got out."""
+    quiet_folder = workspace.parent / "quiet"
+    quiet_folder.mkdir()
     target = wasi_engine(key=KEY, cache=cache, workspace=workspace, workers=workers)
-    bystander = wasi_engine(key=KEY, cache=cache, workspace=quiet_place, workers=workers)
+    bystander = wasi_engine(key=KEY, cache=cache, workspace=quiet_folder, workers=workers)
     async with watched(workspace, bystander.guest(), crowd=crowd) as watch:
         await run(bystander.guest(), "1")
         ended = await attack(target, watch, code)
@@ -41,15 +40,18 @@ async def survive(cache: Path, workspace: Path, code: str, *, crowd: int) -> Non
     assert (await run(fresh, "1 + 1")).value == 2
     await target.close()
     await bystander.close()
-    await workers.close()
 
 
 @pytest.mark.parametrize("name", SHORT)
-async def test_an_attack_gets_nothing_and_others_go_on(cache: Path, workspace: Path, name: str) -> None:
-    await survive(cache, workspace, ATTACKS[name], crowd=30)
+async def test_an_attack_gets_nothing_and_other_sessions_continue(
+    cache: Path, workers: WorkerPool, workspace: Path, name: str
+) -> None:
+    await survive(cache, workers, workspace, ATTACKS[name], crowd=30)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(ATTACKS))
-async def test_each_attack_gets_nothing_and_others_go_on(cache: Path, workspace: Path, name: str) -> None:
-    await survive(cache, workspace, ATTACKS[name], crowd=30_000 if name == "readdir_huge" else 30)
+async def test_each_attack_gets_nothing_and_other_sessions_continue(
+    cache: Path, workers: WorkerPool, workspace: Path, name: str
+) -> None:
+    await survive(cache, workers, workspace, ATTACKS[name], crowd=30_000 if name == "readdir_huge" else 30)

@@ -1,4 +1,4 @@
-"""One workspace and nothing else: the cases of path and session isolation, each refused in the guest."""
+"""A guest can access its workspace and nothing else: every path that leads out is refused."""
 
 import os
 from pathlib import Path
@@ -37,7 +37,9 @@ async def test_a_file_of_another_session_cannot_be_reached(cache: Path, tmp_path
     await workers.close()
 
 
-async def test_a_symlink_that_leads_out_is_neither_made_nor_followed(guest: Guest, workspace: Path) -> None:
+async def test_a_symlink_that_leads_out_is_neither_created_nor_followed(
+    guest: Guest, workspace: Path
+) -> None:
     (workspace.parent / "secret").write_text("secret")
     assert "PermissionError" in (await run(guest, "import os\nos.symlink('../secret', 'link')")).error
     (workspace / "link").symlink_to("../secret")
@@ -46,16 +48,14 @@ async def test_a_symlink_that_leads_out_is_neither_made_nor_followed(guest: Gues
     assert (workspace.parent / "secret").read_text() == "secret"
 
 
-async def test_a_hard_link_made_by_the_host_is_the_only_way_in_and_the_guest_makes_none(
-    guest: Guest, workspace: Path
-) -> None:
+async def test_the_guest_cannot_hard_link_a_file_outside_the_workspace(guest: Guest, workspace: Path) -> None:
     (workspace.parent / "secret").write_text("secret")
     ended = await run(guest, "import os\nos.link('../secret', 'mine')")
     assert "PermissionError" in ended.error
     assert os.listdir(workspace) == []
 
 
-async def test_our_own_files_lie_where_no_guest_can_write(guest: Guest, workspace: Path) -> None:
+async def test_a_guest_cannot_write_next_to_its_workspace(guest: Guest, workspace: Path) -> None:
     (workspace.parent / "metadata.json").write_text("{}")
     for path in ("/app/../metadata.json", "../metadata.json", str(workspace.parent / "metadata.json")):
         assert (await run(guest, f"open({path!r}, 'w').write('forged')")).status == "error"

@@ -1,4 +1,4 @@
-"""Bounds of a run: each ends it with its own words, and the session goes on."""
+"""Each limit of a run ends it with its own error, and the session continues."""
 
 import asyncio
 import os
@@ -12,9 +12,7 @@ from holdfast.guests import Guest
 from holdfast.guests.wasi import wasi_engine
 
 
-async def test_a_loop_is_stopped_at_its_steps_and_all_of_them_are_counted(
-    guest: Guest, workspace: Path
-) -> None:
+async def test_a_loop_is_stopped_at_exactly_its_step_limit(guest: Guest, workspace: Path) -> None:
     (workspace / "kept").write_text("kept")
     ended = await run(guest, "open('before', 'w').write('1')\nwhile True: pass", steps=1_000_000_000)
     assert ended.status == "limit"
@@ -22,14 +20,15 @@ async def test_a_loop_is_stopped_at_its_steps_and_all_of_them_are_counted(
     assert ended.steps == 1_000_000_000
     assert [change.path for change in ended.changes] == ["before"]
     assert (workspace / "kept").read_text() == "kept"
+    assert (await run(guest, "open('kept').read()")).value == "kept"
 
 
-async def test_steps_within_the_limit_are_told(guest: Guest) -> None:
+async def test_steps_within_the_limit_are_reported(guest: Guest) -> None:
     small, big = await run(guest, "1"), await run(guest, "sum(range(100_000))", steps=10**9)
     assert 0 < small.steps < big.steps < 10**9
 
 
-async def test_a_loop_is_stopped_at_its_running_time_and_shows_what_it_printed(guest: Guest) -> None:
+async def test_a_loop_is_stopped_at_its_time_limit_and_keeps_its_output(guest: Guest) -> None:
     ended = await run(guest, "print('begun')\nwhile True: pass", seconds=0.2)
     assert (ended.status, ended.printed) == ("limit", "begun\n")
     assert "longer than 0.2 s" in ended.error
@@ -39,14 +38,16 @@ async def test_a_loop_is_stopped_at_its_running_time_and_shows_what_it_printed(g
     "code",
     ["import time\ntime.sleep(60)", "import asyncio\nasyncio.run(asyncio.sleep(60))", "open('fifo').read()"],
 )
-async def test_what_only_waits_is_stopped_by_the_wall_clock(guest: Guest, workspace: Path, code: str) -> None:
+async def test_code_that_only_waits_is_stopped_by_the_wall_clock(
+    guest: Guest, workspace: Path, code: str
+) -> None:
     os.mkfifo(workspace / "fifo")
     ended = await run(guest, code, wall_seconds=0.2)
     assert ended.status == "limit"
     assert "took longer than 0.2 s" in ended.error
 
 
-async def test_waiting_for_a_call_costs_no_time(guest: Guest) -> None:
+async def test_waiting_for_a_call_is_not_counted(guest: Guest) -> None:
     async def slow(operation: str, arguments: JsonObject) -> Answer:
         await asyncio.sleep(0.6)
         return Returned(value=1)
@@ -57,26 +58,27 @@ async def test_waiting_for_a_call_costs_no_time(guest: Guest) -> None:
 
 async def test_too_much_memory_is_a_memory_error_that_the_session_survives(guest: Guest) -> None:
     await run(guest, "x = 1")
-    ended = await run(guest, "y = bytearray(10 ** 9)")
+    ended = await run(guest, "y = bytearray(200 << 20)", memory_bytes=128 << 20)
     assert ended.status == "limit"
     assert ended.error.splitlines()[-1] == "MemoryError"
     assert (await run(guest, "x")).value == 1
 
 
-async def test_code_may_catch_its_memory_error_and_go_on(guest: Guest) -> None:
+async def test_code_may_catch_its_memory_error(guest: Guest) -> None:
     assert (
-        await run(guest, "try:\n    bytearray(10 ** 9)\nexcept MemoryError:\n    told = 'caught'\ntold")
+        await run(guest, "try:\n    bytearray(10 ** 9)\nexcept MemoryError:\n    seen = 'caught'\nseen")
     ).value == "caught"
 
 
-async def test_a_memory_limit_below_the_interpreters_need_is_said_so(guest: Guest) -> None:
+async def test_a_memory_limit_below_what_the_interpreter_needs_is_reported(guest: Guest) -> None:
     ended = await run(guest, "1", memory_bytes=1 << 20)
     assert ended.status == "limit"
     assert "below what the interpreter needs" in ended.error
+    assert (await run(guest, "1 + 1")).value == 2
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-async def test_output_ends_at_its_limit_and_the_session_goes_on(guest: Guest, stream: str) -> None:
+async def test_output_ends_at_its_limit_and_the_session_continues(guest: Guest, stream: str) -> None:
     await run(guest, "x = 1")
     ended = await run(guest, f"import sys\nwhile True: print('é' * 99, file=sys.{stream})", output_bytes=5000)
     assert ended.status == "limit"
@@ -85,14 +87,14 @@ async def test_output_ends_at_its_limit_and_the_session_goes_on(guest: Guest, st
     assert (await run(guest, "x")).value == 1
 
 
-async def test_a_flood_that_catches_its_limit_is_still_cut(guest: Guest) -> None:
+async def test_output_of_code_that_catches_the_limit_is_cut_off(guest: Guest) -> None:
     code = "while True:\n    try:\n        while True: print('x' * 100)\n    except BaseException: pass"
     ended = await run(guest, code, output_bytes=5000, seconds=0.2)
     assert ended.status == "limit"
     assert len(ended.printed) == 5000
 
 
-async def test_a_flood_past_the_runtime_is_cut_by_the_host(guest: Guest) -> None:
+async def test_output_that_bypasses_the_runner_is_cut_off_by_the_host(guest: Guest) -> None:
     code = "import wit_world\nfor _ in range(100): wit_world.show('x' * 1000)"
     ended = await run(guest, code, output_bytes=5000)
     assert len(ended.printed) == 5000
@@ -105,7 +107,7 @@ async def test_a_value_that_is_too_big_is_cut(guest: Guest) -> None:
     assert len(ended.value) < 5100
 
 
-async def test_calls_end_at_their_number_also_for_code_that_does_not_want_to_know(guest: Guest) -> None:
+async def test_calls_are_limited_also_if_the_code_catches_the_error(guest: Guest) -> None:
     made: list[str] = []
 
     async def count(operation: str, arguments: JsonObject) -> Answer:
@@ -145,13 +147,13 @@ async def test_a_file_grows_no_further_than_its_limit(cache: Path, workspace: Pa
      "import wit_world\nwit_world.call_host('{\"operation\": 1}')",
      "import wit_world\nwit_world.call_host('{\"operation\": \"x\", \"arguments\": ' + '[' * 100000 + ']' * 100000 + '}')"],
 )  # fmt: skip
-async def test_a_guest_that_breaks_itself_is_lost_and_the_session_goes_on(guest: Guest, code: str) -> None:
+async def test_a_guest_that_breaks_itself_is_lost_and_the_session_continues(guest: Guest, code: str) -> None:
     await run(guest, "x = 1")
     assert (await run(guest, code)).status == "lost"
     assert (await run(guest, "x")).value == 1
 
 
-async def test_many_files_are_stopped_at_what_a_run_may_write(cache: Path, workspace: Path) -> None:
+async def test_a_run_is_stopped_at_its_disk_limit(cache: Path, workspace: Path) -> None:
     engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, disk_bytes=8 << 20)
     code = "n = 0\nwhile True:\n    n += 1\n    open(f'f{n % 9}', 'wb').write(bytes(1 << 20))"
     ended = await run(engine.guest(), code, seconds=20)
@@ -160,9 +162,9 @@ async def test_many_files_are_stopped_at_what_a_run_may_write(cache: Path, works
     await engine.close()
 
 
-@pytest.mark.parametrize("claim", ["5", "{}", "{'status': 'great'}", "{'status': 'ok', 'error': 7}"])
-async def test_a_guest_that_forges_its_report_is_lost(guest: Guest, claim: str) -> None:
-    await run(guest, f"x = 1\nimport guest.entry\nguest.entry._run = lambda told: {claim}")
+@pytest.mark.parametrize("reply", ["5", "{}", "{'status': 'great'}", "{'status': 'ok', 'error': 7}"])
+async def test_a_guest_that_forges_its_reply_is_lost(guest: Guest, reply: str) -> None:
+    await run(guest, f"x = 1\nimport guest.entry\nguest.entry._run = lambda body: {reply}")
     assert (await run(guest, "1")).status == "lost"
     assert (await run(guest, "x")).value == 1
 
@@ -179,17 +181,17 @@ async def test_a_guest_that_forges_a_call_is_lost_and_nothing_is_called(guest: G
 
     ended = await run(guest, f"import wit_world\nwit_world.call_host({wish!r})", note)
     assert (ended.status, made) == ("lost", [])
-    assert "a call that is none" in ended.error
+    assert "a malformed call" in ended.error
 
 
-async def test_a_guest_that_forges_its_variables_goes_on_with_those_it_had(guest: Guest) -> None:
+async def test_a_guest_that_forges_its_variables_keeps_the_earlier_ones(guest: Guest) -> None:
     await run(guest, "x = 1")
-    forged = "import guest.entry as e, json\nreal = json.dumps\njson.dumps = lambda told, **k: real(told) if 'status' in told else 'no'\nx = 2"
+    forged = "import guest.entry as e, json\nreal = json.dumps\njson.dumps = lambda body, **k: real(body) if 'status' in body else 'no'\nx = 2"
     assert (await run(guest, forged)).status == "ok"
     assert (await run(guest, "x")).value == 1
 
 
-async def test_an_object_that_never_lets_itself_be_saved_costs_only_its_session(guest: Guest) -> None:
+async def test_an_object_that_breaks_saving_keeps_the_earlier_variables(guest: Guest) -> None:
     code = "x = 2\nclass Sticky:\n    def __reduce__(self):\n        import os\n        os._exit(1)\nkept = Sticky()"
     await run(guest, "x = 1")
     assert (await run(guest, code)).status == "ok"
@@ -200,7 +202,7 @@ async def test_code_of_more_than_four_megabytes_is_refused(guest: Guest) -> None
     assert (await run(guest, "#" * (5 << 20))).status == "refused"
 
 
-async def test_text_that_utf8_cannot_say_is_shown_escaped_or_refused_where_it_is_caused(guest: Guest) -> None:
+async def test_lone_surrogates_are_escaped_or_an_error_where_they_are_used(guest: Guest) -> None:
     assert (await run(guest, "'\\ud800'")).value == "'\\ud800'"
     assert (await run(guest, "print('a\\ud800b')")).printed == "a?b\n"
     assert "\\ud800" in (await run(guest, "raise ValueError('\\ud800')")).error

@@ -1,4 +1,4 @@
-"""What code in the WASI guest can do: values, output, tools, files, variables, waiting for a person."""
+"""What code in the WASI guest can do: values, output, tools, files, variables, waiting for an approval."""
 
 import asyncio
 from pathlib import Path
@@ -17,13 +17,13 @@ async def test_a_run_has_the_value_of_its_last_expression(guest: Guest) -> None:
     assert (await run(guest, "{'a': [1, 2.5, None, True, 'é']}")).value == {"a": [1, 2.5, None, True, "é"]}
 
 
-async def test_a_value_that_json_cannot_say_is_shown_as_python_shows_it(guest: Guest) -> None:
+async def test_a_value_without_a_json_form_is_its_repr(guest: Guest) -> None:
     assert (await run(guest, "10 ** 30")).value == repr(10**30)
     assert (await run(guest, "float('nan')")).value == "nan"
     assert (await run(guest, "{1: 2}")).value == "{1: 2}"
 
 
-async def test_what_is_printed_comes_back_in_order(guest: Guest) -> None:
+async def test_printed_text_is_returned_in_order(guest: Guest) -> None:
     ended = await run(guest, "import sys\nprint('out')\nprint('err', file=sys.stderr)\nprint('x', end='')")
     assert ended.printed == "out\nerr\nx"
 
@@ -45,18 +45,18 @@ base.executemany('insert into t values (?)', [(n,) for n in numbers()])
 try:
     raise Trouble('here')
 except Trouble as trouble:
-    told = str(trouble)
+    caught = str(trouble)
 async def later():
     await asyncio.sleep(0)
     return 'later'
-[base.execute('select sum(n) from t').fetchone()[0], five, told, statistics.mean([1, 3]), await later()]
+[base.execute('select sum(n) from t').fetchone()[0], five, caught, statistics.mean([1, 3]), await later()]
 """
     ended = await run(guest, code)
     assert ended.error == ""
     assert ended.value == [6, 5, "here", 2, "later"]
 
 
-async def test_a_traceback_is_cpythons_and_shows_only_the_code(guest: Guest) -> None:
+async def test_a_traceback_shows_only_the_code(guest: Guest) -> None:
     ended = await run(guest, "def halve(n):\n    return n / 0\n\nhalve(1)")
     assert ended.status == "error"
     assert ended.error.splitlines() == [
@@ -81,7 +81,7 @@ async def test_code_that_does_not_parse_is_refused_and_nothing_runs(guest: Guest
 @pytest.mark.parametrize(
     ("code", "status"), [("exit()", "ok"), ("exit(0)", "ok"), ("exit(3)", "error"), ("exit('no')", "error")]
 )
-async def test_the_exit_status_is_told_as_it_is(guest: Guest, code: str, status: str) -> None:
+async def test_a_failing_exit_status_is_an_error(guest: Guest, code: str, status: str) -> None:
     assert (await run(guest, f"import sys\nsys.{code}")).status == status
 
 
@@ -123,7 +123,7 @@ async def test_tools_are_objects_grouped_by_server(guest: Guest) -> None:
         (Failed(error="SystemExit", reason="broke"), "RuntimeError: broke"),
     ],
 )
-async def test_a_call_that_is_not_carried_out_raises_where_it_stands(
+async def test_a_refused_or_failed_call_raises_where_it_is_made(
     guest: Guest, answer: Answer, line: str
 ) -> None:
     async def on_call(operation: str, arguments: JsonObject) -> Answer:
@@ -134,7 +134,7 @@ async def test_a_call_that_is_not_carried_out_raises_where_it_stands(
     assert "tools.py" not in ended.error
 
 
-async def test_a_second_run_of_the_same_request_is_the_same_run(engine: Engine) -> None:
+async def test_a_second_run_of_the_same_request_behaves_the_same(engine: Engine) -> None:
     code = """
 import datetime, random, secrets, time, uuid
 started = time.time()
@@ -158,7 +158,7 @@ async def test_files_are_the_workspace_under_both_names(guest: Guest, workspace:
     assert (workspace / "new.txt").read_text() == "new"
 
 
-async def test_the_librarys_file_operations_work_behind_the_walls(guest: Guest, workspace: Path) -> None:
+async def test_the_file_operations_of_the_library_work_in_the_sandbox(guest: Guest, workspace: Path) -> None:
     code = """
 import os, shutil, sqlite3, tarfile, tempfile, zipfile
 open('a', 'w').write('12345'); os.truncate('a', 2); os.utime('a'); os.link('a', 'b'); os.replace('b', 'c')
@@ -199,7 +199,7 @@ async def test_files_created_modified_and_deleted_are_reported(guest: Guest, wor
     ]
 
 
-async def test_a_write_that_sets_back_its_times_is_reported(guest: Guest, workspace: Path) -> None:
+async def test_a_write_that_resets_its_times_is_reported(guest: Guest, workspace: Path) -> None:
     (workspace / "note").write_text("old")
     code = "import os\nt = os.stat('note')\nopen('note', 'r+').write('new')\nos.utime('note', ns=(t.st_atime_ns, t.st_mtime_ns))"
     assert [change.path for change in (await run(guest, code)).changes] == ["note"]
@@ -212,7 +212,7 @@ async def ask(operation: str, arguments: JsonObject) -> Answer:
     return await add(operation, arguments)
 
 
-async def test_a_run_that_waits_goes_on_in_the_middle_of_the_line(guest: Guest) -> None:
+async def test_a_run_that_waits_resumes_in_the_middle_of_the_line(guest: Guest) -> None:
     parked = await run(
         guest, "print('asking')\ntotal = desk.add(1, 2) + desk.ask()\nprint('asked')\ntotal", ask
     )
@@ -224,14 +224,14 @@ async def test_a_run_that_waits_goes_on_in_the_middle_of_the_line(guest: Guest) 
     assert (await run(guest, "total")).value == 42
 
 
-async def test_a_run_that_waited_in_a_process_that_is_gone_is_refused(engine: Engine) -> None:
+async def test_a_run_that_waited_in_a_process_that_has_ended_is_refused(engine: Engine) -> None:
     parked = await run(engine.guest(), "desk.ask()", ask)
     assert parked.snapshot is not None
     with pytest.raises(SnapshotRefused):
         await engine.guest().resume(parked.snapshot, Returned(), RunRequest(code=""), add)
 
 
-async def test_a_new_run_gives_up_one_that_waits(guest: Guest) -> None:
+async def test_a_new_run_abandons_one_that_waits(guest: Guest) -> None:
     await run(guest, "kept = 1")
     await run(guest, "kept = 2\ndesk.ask()", ask)
     assert (await run(guest, "kept")).value == 1

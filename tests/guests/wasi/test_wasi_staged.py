@@ -1,4 +1,4 @@
-"""Proposal mode: the guest works on a copy, the workspace stays as it is, and the changes can become proposals."""
+"""Staging: the guest works on a copy, the workspace does not change, and the changes can become proposals."""
 
 import os
 import shutil
@@ -6,21 +6,24 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from tests.guests.wasi.running import KEY, run
 
 from holdfast.core import Answer, JsonObject, Returned, digest_bytes
 from holdfast.guests import Guest
-from holdfast.guests.wasi import wasi_engine
+from holdfast.guests.wasi import WorkerPool, wasi_engine
 from holdfast.guests.wasi.workspace_copy import CHANGED_MEANWHILE, StagedView
 
 
-@pytest.fixture
-async def staged(cache: Path, workspace: Path, tmp_path: Path) -> AsyncIterator[Guest]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def staged(cache: Path, workspace: Path, tmp_path: Path, workers: WorkerPool) -> AsyncIterator[Guest]:
     """A guest on a staged view of the workspace."""
     (workspace / "a").mkdir()
     (workspace / "a" / "note").write_text("old")
     (workspace / "gone").write_text("gone")
-    engine = wasi_engine(key=KEY, cache=cache, workspace=workspace, staged_view=tmp_path / "view")
+    engine = wasi_engine(
+        key=KEY, cache=cache, workspace=workspace, staged_view=tmp_path / "view", workers=workers
+    )
     yield engine.guest()
     await engine.close()
 
@@ -57,7 +60,7 @@ async def test_the_next_run_sees_the_workspace_and_not_what_was_proposed(
     assert ended.changes == ()
 
 
-async def test_a_change_that_hides_behind_its_times_does_not_outlive_its_run(staged: Guest) -> None:
+async def test_a_change_with_reset_times_does_not_outlive_its_run(staged: Guest) -> None:
     await run(
         staged,
         "import os\nt = os.stat('gone')\nopen('gone', 'r+').write('evil')\nos.utime('gone', ns=(t.st_atime_ns, t.st_mtime_ns))",
@@ -65,18 +68,18 @@ async def test_a_change_that_hides_behind_its_times_does_not_outlive_its_run(sta
     assert (await run(staged, "open('gone').read()")).value == "gone"
 
 
-async def test_a_file_that_somebody_else_changed_meanwhile_has_no_base_to_commit_on(
+async def test_a_file_that_changed_in_the_workspace_meanwhile_cannot_be_committed(
     staged: Guest, workspace: Path
 ) -> None:
     async def meanwhile(operation: str, arguments: JsonObject) -> Answer:
-        (workspace / "a" / "note").write_text("somebody else's")
+        (workspace / "a" / "note").write_text("changed by another program")
         return Returned()
 
     ended = await run(staged, "open('a/note', 'a').write('mine')\ndesk.ask()", meanwhile)
     assert [(change.path, change.before) for change in ended.changes] == [("a/note", CHANGED_MEANWHILE)]
 
 
-def test_a_folder_that_became_a_symlink_is_one_in_the_view_too(tmp_path: Path) -> None:
+def test_a_folder_that_became_a_symlink_is_a_symlink_in_the_view(tmp_path: Path) -> None:
     base, folder = tmp_path / "base", tmp_path / "view"
     (base / "x").mkdir(parents=True)
     view = StagedView(base=base, folder=folder)
@@ -87,7 +90,7 @@ def test_a_folder_that_became_a_symlink_is_one_in_the_view_too(tmp_path: Path) -
     assert (folder / "x").is_symlink()
 
 
-def test_a_view_is_never_a_hard_link_and_leaves_out_what_is_no_file(tmp_path: Path) -> None:
+def test_a_view_has_no_hard_links_and_only_regular_files(tmp_path: Path) -> None:
     base = tmp_path / "base"
     base.mkdir()
     (base / "file").write_text("x")
@@ -127,7 +130,7 @@ def test_an_unchanged_file_is_not_copied_again(tmp_path: Path) -> None:
     assert view.refresh() == view.refresh()
 
 
-def test_a_view_shows_what_is_staged_over_the_base_and_follows_it(tmp_path: Path) -> None:
+def test_a_view_has_the_staged_changes_and_follows_them(tmp_path: Path) -> None:
     base, folder = tmp_path / "base", tmp_path / "view"
     (base / "d").mkdir(parents=True)
     (base / "d" / "in").write_text("in")
@@ -140,9 +143,9 @@ def test_a_view_shows_what_is_staged_over_the_base_and_follows_it(tmp_path: Path
         "n/e/w": "new",
         "d": "a file now",
     }
-    assert view.content_before("x") == digest_bytes(b"staged")
+    assert view.digest_before("x") == digest_bytes(b"staged")
     staged.clear()
-    assert view.content_before("x") == CHANGED_MEANWHILE
+    assert view.digest_before("x") == CHANGED_MEANWHILE
     assert sorted(view.refresh()) == ["d/in", "x"]
     assert (folder / "x").read_text() == "base"
     assert not (folder / "n").exists()
@@ -169,7 +172,7 @@ def test_a_folder_that_is_swapped_for_a_symlink_while_it_is_copied_leads_nowhere
     assert not (tmp_path / "view" / "sub" / "file").exists()
 
 
-async def test_what_code_does_while_its_variables_are_saved_is_over_before_the_next_look(
+async def test_code_that_runs_while_variables_are_saved_has_ended_before_the_next_scan(
     staged: Guest,
 ) -> None:
     code = """

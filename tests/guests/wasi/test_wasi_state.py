@@ -1,4 +1,4 @@
-"""Variables as a sealed value: what comes back in another process, what does not, and what is refused."""
+"""Signed variables: what another process can load, what it cannot, and what is refused."""
 
 from pathlib import Path
 
@@ -52,7 +52,7 @@ ring = []; ring.append(ring)
 
 
 async def moved(engine: Engine, code: str) -> Guest:
-    """A guest in another process that took up what the code left."""
+    """A guest in another process with the variables that the code left."""
     first = engine.guest()
     ended = await run(first, code)
     assert ended.status == "ok", ended.error
@@ -90,13 +90,13 @@ async def test_what_code_defined_works_in_another_process(
     assert ended.value == value
 
 
-async def test_what_cannot_be_kept_is_named_where_it_is_missed(engine: Engine) -> None:
+async def test_a_variable_that_could_not_be_kept_is_named_when_it_is_used(engine: Engine) -> None:
     guest = await moved(engine, "kept = 1\nrest = (n for n in range(3))")
     assert (await run(guest, "kept")).value == 1
     assert "'rest' could not be kept from an earlier process: generator" in (await run(guest, "rest")).error
 
 
-async def test_one_snapshot_makes_two_sessions(engine: Engine) -> None:
+async def test_two_guests_can_load_one_snapshot(engine: Engine) -> None:
     first = engine.guest()
     await run(first, "items = [1]")
     state = await first.snapshot()
@@ -111,7 +111,7 @@ async def test_a_guest_that_never_ran_has_an_empty_snapshot(engine: Engine) -> N
     assert await engine.guest().snapshot() == b""
 
 
-async def test_an_empty_snapshot_makes_a_guest_fresh(guest: Guest) -> None:
+async def test_an_empty_snapshot_clears_the_variables(guest: Guest) -> None:
     await run(guest, "x = 1")
     await guest.restore(b"")
     assert "NameError" in (await run(guest, "x")).error
@@ -134,13 +134,13 @@ async def test_after_a_limit_the_variables_are_as_they_were_before_the_run(guest
     assert (await run(guest, "x")).value == 1
 
 
-async def test_what_is_too_big_to_keep_is_named_and_the_rest_is_kept(engine: Engine) -> None:
+async def test_a_variable_that_is_too_large_is_named_and_the_rest_is_kept(engine: Engine) -> None:
     guest = await moved(engine, "big = bytes(17 << 20)\nsmall = [1]\nsame = small")
     assert (await run(guest, "small is same")).value is True
     assert "'big' could not be kept from an earlier process: bytes: 17825" in (await run(guest, "big")).error
 
 
-async def test_only_so_many_idle_guests_hold_a_process_and_the_others_lose_nothing(
+async def test_few_idle_guests_keep_a_process_and_the_others_keep_their_variables(
     cache: Path, workspace: Path
 ) -> None:
     workers = WorkerPool(key=KEY, cache=cache, max_idle=2)

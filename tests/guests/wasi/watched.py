@@ -1,8 +1,8 @@
-"""A host with something to steal, watched while hostile code runs.
+"""A host with secrets, monitored while hostile code runs.
 
-A secret lies in the environment, in this module and in a file beside the workspace; a listener waits on the loopback;
-the workspace holds symlinks that lead out, a FIFO, a file of two gigabytes and a crowded folder, all made by the host.
-A second guest answers all the time, and the longest silence of the event loop is measured.
+A secret is in the environment, in this module and in a file next to the workspace; a listener waits on the loopback address. The
+workspace contains symlinks that lead out, a FIFO, a file of two gigabytes and a folder of many files, all created by the host. A
+second guest keeps answering, and the longest pause of the event loop is measured.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ F = Tool(name="f", parameters={"properties": {"n": {}}})
 
 @dataclass
 class Watch:
-    """What was seen while an attack ran."""
+    """What the host observed while an attack ran."""
 
     outside: Path
     tag: str
@@ -41,9 +41,9 @@ class Watch:
 
     def escapes(self, ended: Run) -> list[str]:
         """Every way in which the attack got out; empty when it did not."""
-        told = f"{ended.value} {ended.printed} {ended.error}"
-        found = [f"told {word!r}" for word in (self.secret, HOST_MARK, "root:x:0") if word in told]
-        found += [f"made {name}" for name in set(os.listdir(self.outside)) - self.before]
+        text = f"{ended.value} {ended.printed} {ended.error}"
+        found = [f"returned {word!r}" for word in (self.secret, HOST_MARK, "root:x:0") if word in text]
+        found += [f"created {name}" for name in set(os.listdir(self.outside)) - self.before]
         if Path(f"/tmp/pwned_{self.tag}").exists():
             found.append("wrote to /tmp")
         if self.connections:
@@ -62,17 +62,19 @@ async def f(operation: str, arguments: JsonObject) -> Answer:
 
 
 def attacks() -> dict[str, str]:
-    """The attacks and gadgets by name; some are written as an expression that makes their source."""
+    """Every attack by name. Some files have an expression that evaluates to the source."""
     data = Path(__file__).parent.parent / "data"
-    told = {
+    sources = {
         **json.loads((data / "guest-attacks.json").read_text()),
         **json.loads((data / "python-gadgets.json").read_text()),
     }
-    return {name: code if isinstance(code, str) else eval(code["source_is"]) for name, code in told.items()}
+    return {
+        name: code if isinstance(code, str) else eval(code["source_is"]) for name, code in sources.items()
+    }
 
 
 def furnish(workspace: Path, outside: Path, *, crowd: int) -> None:
-    """Put traps and temptations into a workspace."""
+    """Create symlinks, a FIFO and large files in a workspace."""
     outside.mkdir()
     (workspace / "link_etc").symlink_to("/etc")
     (workspace / "link_up").symlink_to(f"../{outside.name}")
@@ -88,7 +90,7 @@ def furnish(workspace: Path, outside: Path, *, crowd: int) -> None:
 
 @contextlib.asynccontextmanager
 async def watched(workspace: Path, bystander: Guest, *, crowd: int = 300) -> AsyncIterator[Watch]:
-    """Furnish the workspace and watch the host until the block ends."""
+    """Furnish the workspace and monitor the host until the block ends."""
     outside = workspace.parent / "outside"
     furnish(workspace, outside, crowd=crowd)
     secret, tag = secrets.token_hex(16), secrets.token_hex(4)
@@ -103,7 +105,7 @@ async def watched(workspace: Path, bystander: Guest, *, crowd: int = 300) -> Asy
     watch = Watch(outside=outside, tag=tag, port=listener.sockets[0].getsockname()[1], secret=secret)
     watch.before = set(os.listdir(outside))
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    tasks = [asyncio.create_task(_feel_pulse(watch)), asyncio.create_task(_keep_asking(watch, bystander))]
+    tasks = [asyncio.create_task(_measure_pauses(watch)), asyncio.create_task(_keep_asking(watch, bystander))]
     try:
         yield watch
         watch.grown_bytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - rss) * 1024
@@ -117,7 +119,7 @@ async def watched(workspace: Path, bystander: Guest, *, crowd: int = 300) -> Asy
 
 
 async def attack(engine: Engine, watch: Watch, code: str) -> Run:
-    """Run one attack in a guest of its own."""
+    """Run one attack in a new guest."""
     source = (
         code.replace("{OUT}", str(watch.outside))
         .replace("{TAG}", watch.tag)
@@ -131,8 +133,8 @@ async def attack(engine: Engine, watch: Watch, code: str) -> Run:
     return ended
 
 
-async def _feel_pulse(watch: Watch) -> None:
-    """Measure how long the loop is held up; waiting for a processor that others use is not its doing."""
+async def _measure_pauses(watch: Watch) -> None:
+    """Measure the pauses of the loop, without the time for which other processes had the processor."""
     loop = asyncio.get_running_loop()
     last, last_waited = loop.time(), _seconds_without_processor()
     while True:

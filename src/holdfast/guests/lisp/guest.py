@@ -59,7 +59,7 @@ class LispGuest:
         with self._at_work():
             try:
                 await self._threads.do(
-                    lambda: load_machine(machine, self._seal.open(self._tag, snapshot), library())
+                    lambda: load_machine(machine, self._seal.verify(self._tag, snapshot), library())
                 )
             except BadImage as error:
                 raise _refused(error) from error
@@ -71,7 +71,7 @@ class LispGuest:
     async def snapshot(self) -> bytes:
         if not self._has_run:
             return b""
-        return await self._threads.do(lambda: self._seal.close(self._tag, save_state(self._state)))
+        return await self._threads.do(lambda: self._seal.sign(self._tag, save_state(self._state)))
 
     async def restore(self, state: bytes) -> None:
         if not state:
@@ -79,7 +79,7 @@ class LispGuest:
             return
         try:
             self._state = await self._threads.do(
-                lambda: load_state(self._seal.open(self._tag, state), library())
+                lambda: load_state(self._seal.verify(self._tag, state), library())
             )
         except BadImage as error:
             raise _refused(error) from error
@@ -133,9 +133,7 @@ class LispGuest:
                 assert machine.waiting is not None
                 answer = await on_call(machine.waiting.operation, machine.waiting.arguments)
                 if isinstance(answer, Parked):
-                    sealed = await self._threads.do(
-                        lambda: self._seal.close(self._tag, save_machine(machine))
-                    )
+                    sealed = await self._threads.do(lambda: self._seal.sign(self._tag, save_machine(machine)))
                     return self._ended(machine, "parked", snapshot=sealed)
 
     def _ended(

@@ -1,4 +1,4 @@
-"""The Python guest: a subset of Python on Monty, in worker processes, with every way out leading to the gate."""
+"""The Python guest: a subset of Python on Monty, in worker processes. Its calls and file operations all reach the gate."""
 
 from holdfast.guests.python.engine import python_engine
 

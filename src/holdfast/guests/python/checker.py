@@ -1,8 +1,8 @@
-"""The check before a run: does the code parse, are its imports there, does it call the tools as they want to be called.
+"""Checks code before it runs: it parses, its imports exist, and it calls the tools with the right arguments.
 
-The interpreter checks types only as part of running. So the code is given to a session of its own behind a first line that
-cannot pass: the check always fails, nothing ever runs there, and every complaint but the first is about the code. What
-Python itself would let pass (a wrong annotation on a variable) is let pass.
+The interpreter checks types only as part of a run. The checker therefore gives the code to a separate session, behind a first line
+that cannot pass. The check always fails, so nothing ever runs there, and every diagnostic but the first is about the code. Type
+errors that Python itself ignores, such as a wrong annotation on a variable, are ignored here too.
 """
 
 import asyncio
@@ -21,20 +21,20 @@ from holdfast.guests.python.worker import Worker
 from holdfast.guests.python.worker_errors import WorkerLost, WorkerTimeout
 from holdfast.guests.tool_stubs import class_name, python_name, render_stubs
 
-Open = Callable[[GuestLimits, str], Awaitable[Worker]]
-"""Opens a worker that checks against stubs."""
+OpenWorker = Callable[[GuestLimits, str], Awaitable[Worker]]
+"""Opens a worker that checks code against stubs."""
 
 _SENTINEL = '__holdfast_check__: int = ""\n'
-_COMPUTED_CHARACTERS = 100_000
-"""What the processor checks in a second at the least; code that takes two more than that is hard by its shape. Not a time
-on the clock, so that a busy machine refuses nothing that a quiet one takes.
+_CHARACTERS_PER_SECOND = 100_000
+"""The least that the processor checks in a second. Code that takes two seconds longer is too complex. The limit is processor time,
+not wall time, so that a busy machine rejects nothing that an idle one accepts.
 """
 _LIMITS = GuestLimits(seconds=30.0, memory_bytes=64 << 20)
-# A worker may have died for another reason than this code.
+# A worker may die for a reason other than this code.
 _ATTEMPTS = 2
-_TOO_HARD = (
-    "The code could not be checked: that takes too much time or memory. Split it; long chains of `and` and `or`, "
-    "many branches and deep nesting are what costs."
+_TOO_COMPLEX = (
+    "The code could not be checked within the limits on time and memory. Split it: long chains of `and` and `or`, "
+    "many branches and deep nesting are expensive to check."
 )
 _MAX_CODE = 1 << 20
 _MAX_SESSIONS = 4
@@ -42,8 +42,8 @@ _MAX_USES = 500
 _MAX_SHOWN = 8
 _ALWAYS_FATAL = frozenset({"invalid-syntax", "unresolved-import"})
 _QUOTED = re.compile(r"`([^`]+)`")
-# What the interpreter has and its type checker has never heard of.
-_THERE = frozenset(
+# Names that the interpreter has and its type checker does not know.
+_MISSED_BY_CHECKER = frozenset(
     [
         "FileExistsError",
         "FileNotFoundError",
@@ -68,95 +68,95 @@ _THERE = frozenset(
 )
 
 
-class Complaint(Value):
-    """What speaks against running some code."""
+class Rejection(Value):
+    """Why some code must not run."""
 
     text: str
     is_unsupported: bool = False
-    """The code may be fine, but this interpreter does not have what it uses."""
+    """Whether the code may be correct, but uses something that this interpreter does not have."""
 
 
 class Checker:
-    """Checks code for all guests of an engine; keeps a few sessions, each for a set of tools."""
+    """Checks code for all guests of an engine. Keeps a few sessions, each for one set of tools."""
 
-    def __init__(self, open_worker: Open) -> None:
+    def __init__(self, open_worker: OpenWorker) -> None:
         self._open = open_worker
-        self._desks: list[_Desk] = []
+        self._sessions: list[_CheckerSession] = []
         """The least recently used first."""
 
-    async def complaint(self, code: str, tools: tuple[Tool, ...], names: frozenset[str]) -> Complaint | None:
-        """Why this code is not to run, in words that a model can act on; None where nothing speaks against it."""
+    async def check(self, code: str, tools: tuple[Tool, ...], names: frozenset[str]) -> Rejection | None:
+        """Why this code must not run, in words that a model can act on; None if it may run."""
         if len(code) > _MAX_CODE:
-            return Complaint(text=f"SyntaxError: the code is longer than {_MAX_CODE} characters; split it")
+            return Rejection(text=f"SyntaxError: the code is longer than {_MAX_CODE} characters; split it")
         deaths = 0
         while deaths < _ATTEMPTS:
-            desk = await self._desk(tools)
-            async with desk.lock:
-                if desk.is_closed:
+            session = await self._session(tools)
+            async with session.lock:
+                if session.is_closed:
                     continue
                 try:
-                    diagnostics = await desk.examine(code)
+                    diagnostics = await session.diagnose(code)
                 except _Unreadable as unreadable:
-                    return unreadable.complaint
-                except _TooHard:
-                    await self._drop(desk)
+                    return unreadable.rejection
+                except _TooComplex:
+                    await self._drop(session)
                     break
                 except (monty.MontyCrashedError, WorkerLost):
-                    await self._drop(desk)
+                    await self._drop(session)
                     deaths += 1
                     continue
                 except BaseException:
-                    await self._drop(desk)
+                    await self._drop(session)
                     raise
-            fatal = [each for each in diagnostics if _is_fatal(each, names, desk.classes)]
-            return _complaint(fatal, desk.groups) if fatal else None
-        return Complaint(text=_TOO_HARD)
+            fatal = [each for each in diagnostics if _is_fatal(each, names, session.classes)]
+            return _rejection(fatal, session.groups) if fatal else None
+        return Rejection(text=_TOO_COMPLEX)
 
     async def close(self) -> None:
-        """Give all workers back."""
-        for desk in list(self._desks):
-            await self._drop(desk)
+        """End all workers."""
+        for session in list(self._sessions):
+            await self._drop(session)
 
-    async def _desk(self, tools: tuple[Tool, ...]) -> "_Desk":
-        """One that is free: code that takes long to check is not to hold up other sessions, which have the same tools."""
+    async def _session(self, tools: tuple[Tool, ...]) -> "_CheckerSession":
+        """A free session for these tools: code that takes long to check must not delay others that have the same tools."""
         key = digest([tool.digest for tool in tools])
-        for worn in [each for each in self._desks if each.uses >= _MAX_USES and not each.lock.locked()]:
+        for worn in [each for each in self._sessions if each.uses >= _MAX_USES and not each.lock.locked()]:
             await self._drop(worn)
-        fitting = [each for each in self._desks if each.key == key]
-        desk = next((each for each in fitting if not each.lock.locked()), None)
-        if desk is None and sum(each.lock.locked() for each in self._desks) >= _MAX_SESSIONS:
-            desk = next(iter(fitting), None)  # as many work as there may be
-        if desk is None:
-            desk = _Desk(self._open, key, tools)
+        fitting = [each for each in self._sessions if each.key == key]
+        session = next((each for each in fitting if not each.lock.locked()), None)
+        if session is None and sum(each.lock.locked() for each in self._sessions) >= _MAX_SESSIONS:
+            session = next(iter(fitting), None)  # the maximum number of sessions is busy
+        if session is None:
+            session = _CheckerSession(self._open, key, tools)
         else:
-            self._desks.remove(desk)
-        self._desks.append(desk)
-        idle = [each for each in self._desks if not each.lock.locked() and each is not desk]
-        for each in idle[: max(0, len(self._desks) - _MAX_SESSIONS)]:
+            self._sessions.remove(session)
+        self._sessions.append(session)
+        idle = [each for each in self._sessions if not each.lock.locked() and each is not session]
+        for each in idle[: max(0, len(self._sessions) - _MAX_SESSIONS)]:
             await self._drop(each)
-        return desk
+        return session
 
-    async def _drop(self, desk: "_Desk") -> None:
-        if desk in self._desks:
-            self._desks.remove(desk)
-        await desk.close()
+    async def _drop(self, session: "_CheckerSession") -> None:
+        if session in self._sessions:
+            self._sessions.remove(session)
+        await session.close()
 
 
 class _Unreadable(Exception):
-    """The code does not parse, or uses what the interpreter does not have."""
+    """The code does not parse, or uses syntax that the interpreter does not have."""
 
-    def __init__(self, complaint: Complaint) -> None:
-        self.complaint = complaint
-
-
-class _TooHard(Exception):
-    """The code takes more to check than it may. No accident: a second check would take the same."""
+    def __init__(self, rejection: Rejection) -> None:
+        self.rejection = rejection
 
 
-class _Desk:
-    """One checking session: the stubs of one set of tools."""
+class _TooComplex(Exception):
+    """Checking the code takes too much time or memory. A second attempt would take the same."""
 
-    def __init__(self, open_worker: Open, key: str, tools: tuple[Tool, ...]) -> None:
+
+class _CheckerSession:
+    """One checker session, with the stubs of one set of tools."""
+
+    def __init__(self, open_worker: OpenWorker, key: str, tools: tuple[Tool, ...]) -> None:
         self.key = key
         self.lock = asyncio.Lock()
         self.uses = 0
@@ -169,13 +169,13 @@ class _Desk:
         self._open = open_worker
         self._worker: Worker | None = None
 
-    async def examine(self, code: str) -> list[dict[str, Any]]:
+    async def diagnose(self, code: str) -> list[dict[str, Any]]:
         """The checker's diagnostics of the code."""
         self.uses += 1
         if self._worker is None:
             self._worker = await self._open(_LIMITS, self._stubs)
         worker, seconds = self._worker, _LIMITS.seconds
-        worker.allow_computing(2 + (len(self._stubs) + len(code)) // _COMPUTED_CHARACTERS)
+        worker.allow_computing(2 + (len(self._stubs) + len(code)) // _CHARACTERS_PER_SECOND)
         try:
             snapshot = await worker.turn(worker.session.feed_start(_SENTINEL + code), seconds=seconds)
             while (
@@ -186,17 +186,19 @@ class _Desk:
             return list(json.loads(error.display()))[1:]
         except (monty.MontySyntaxError, monty.MontyRuntimeError) as error:
             if isinstance(error.exception(), MemoryError):
-                raise _TooHard from error
+                raise _TooComplex from error
             text = _without_sentinel(error.display())
             is_unsupported = isinstance(error.exception(), NotImplementedError)
-            raise _Unreadable(Complaint(text=text, is_unsupported=is_unsupported)) from None
+            raise _Unreadable(Rejection(text=text, is_unsupported=is_unsupported)) from None
         except WorkerTimeout as error:
-            raise _TooHard from error
-        # INVARIANT: the sentinel keeps everything from running. An engine that lets it pass is not to be trusted.
-        raise GuestError("the type checker let pass what cannot pass; this engine version is not usable")
+            raise _TooComplex from error
+        # INVARIANT: the sentinel keeps everything from running. An engine that accepts it cannot be trusted.
+        raise GuestError(
+            "the type checker accepted code that it must reject; this engine version is not usable"
+        )
 
     async def close(self) -> None:
-        """Give the worker back; whoever waits for the lock takes another desk."""
+        """Kill the worker. A caller that waits for the lock then takes another session."""
         self.is_closed = True
         worker, self._worker = self._worker, None
         if worker is not None:
@@ -211,23 +213,23 @@ def _is_fatal(diagnostic: dict[str, Any], names: frozenset[str], classes: frozen
         return True
     quoted = _QUOTED.findall(message)
     if rule == "unresolved-reference":
-        return bool(quoted) and quoted[0] not in names and quoted[0] not in _THERE
+        return bool(quoted) and quoted[0] not in names and quoted[0] not in _MISSED_BY_CHECKER
     if rule == "unresolved-attribute" and message.startswith("Module "):
-        return quoted[-1] not in _THERE
+        return quoted[-1] not in _MISSED_BY_CHECKER
     return any(name.partition(".")[0] in classes for name in quoted)
 
 
-def _complaint(diagnostics: list[dict[str, Any]], groups: frozenset[str]) -> Complaint:
+def _rejection(diagnostics: list[dict[str, Any]], groups: frozenset[str]) -> Rejection:
     lines = [_line(diagnostic, groups) for diagnostic in diagnostics[:_MAX_SHOWN]]
     if len(diagnostics) > _MAX_SHOWN:
         lines.append(f"... and {len(diagnostics) - _MAX_SHOWN} more")
-    return Complaint(
+    return Rejection(
         text="\n".join(lines), is_unsupported=all(_is_missing(each, groups) for each in diagnostics)
     )
 
 
 def _is_missing(diagnostic: dict[str, Any], groups: frozenset[str]) -> bool:
-    """Whether the interpreter lacks a module, a part of one or a builtin that Python has."""
+    """Whether the interpreter lacks a module, a member of a module or a builtin that Python has."""
     name = next(iter(_QUOTED.findall(diagnostic["message"])), "")
     match diagnostic["code"]:
         case "unresolved-import":
@@ -245,7 +247,7 @@ def _line(diagnostic: dict[str, Any], groups: frozenset[str]) -> str:
     if diagnostic["code"] == "unresolved-import":
         name = _QUOTED.findall(message)[-1]
         message += (
-            f": `{name}` is there already, do not import it"
+            f": `{name}` is already defined, do not import it"
             if name in groups
             else ", which this sandbox does not have"
         )
@@ -253,5 +255,5 @@ def _line(diagnostic: dict[str, Any], groups: frozenset[str]) -> str:
 
 
 def _without_sentinel(text: str) -> str:
-    """A traceback of the code behind the sentinel, with its own line numbers."""
+    """The traceback with the line numbers of the code, which starts after the sentinel."""
     return re.sub(r"(?<=, line )\d+", lambda found: str(int(found.group()) - 1), text)

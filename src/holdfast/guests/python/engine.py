@@ -1,4 +1,4 @@
-"""The engine of Python guests."""
+"""The engine that makes Python guests."""
 
 from importlib.metadata import PackageNotFoundError, version
 
@@ -12,8 +12,8 @@ from holdfast.guests.signed_snapshot import SnapshotSigner
 _PACKAGE = "pydantic-monty"
 _NOTES = (
     "a subset of Python: no class inheritance, no generators, 25 modules of the standard library",
-    "under a limit of steps it counts statements, turns of loops and lambdas, and has no eval or exec",
-    "memory and time limits of a session are those of its first run, later ones can only be shorter",
+    "does not count steps: it refuses to run under a step limit",
+    "memory and time limits of a session are those of its first run; later runs can only shorten the time",
 )
 
 
@@ -21,7 +21,7 @@ class PythonEngine:
     """Makes Python guests that share a bounded set of worker processes."""
 
     def __init__(self, *, key: bytes, max_workers: int) -> None:
-        self._seal = SnapshotSigner(key)
+        self._signer = SnapshotSigner(key)
         self._workers = WorkerPool(max_workers=max_workers)
         self._capabilities = Capabilities(
             engine="python",
@@ -38,14 +38,14 @@ class PythonEngine:
         return self._capabilities
 
     def guest(self) -> PythonGuest:
-        return PythonGuest(workers=self._workers, seal=self._seal, capabilities=self._capabilities)
+        return PythonGuest(workers=self._workers, signer=self._signer, capabilities=self._capabilities)
 
     async def close(self) -> None:
         await self._workers.close()
 
 
 def python_engine(*, key: bytes, max_workers: int = 64) -> PythonEngine:
-    """Python guests on Monty. Nothing is loaded and no process started before a guest first runs."""
+    """An engine of Python guests on Monty. It loads nothing and starts no process before a guest first runs."""
     return PythonEngine(key=key, max_workers=max_workers)
 
 

@@ -1,36 +1,33 @@
-"""One run of Python code: from the first line to its end, to a limit, or to a call that waits for a person.
+"""One run of Python code: start it, answer what the interpreter asks, collect the result.
 
-The interpreter stops at each name it does not know, each call and each touch of the operating system, and waits for what
-we say. Below lies the worker; above, the guest that keeps the state. A step that makes several calls is replayed from its
-beginning after a wait, with the answers it already has.
+The interpreter stops at each unknown name, each call and each operating system call, and waits for a reply. The worker below
+runs it; the guest above keeps its state. One stop may make several calls. If one of them waits for an approval, the run is
+parked, and the stop is replayed from its beginning with the answers that it already has.
 """
 
-import asyncio
 from collections.abc import Awaitable
-from typing import Any, Literal
 
 import msgspec
 import pydantic_monty as monty
 
-import holdfast.guests.python.steps as steps
 from holdfast.core import Answer, Json
 from holdfast.guests.contract import OnCall, Run, RunRequest
-from holdfast.guests.python.host_calls import Calls, CallWaits, GuestException
-from holdfast.guests.python.json_values import shown_error, shown_value
-from holdfast.guests.python.limits import Bounds, LimitReached, Output
+from holdfast.guests.python.host_calls import CallParked, GuestException, HostCalls
+from holdfast.guests.python.json_values import render_error, render_value
+from holdfast.guests.python.limits import LimitReached, LimitTracker, OutputBuffer
 from holdfast.guests.python.os_calls import OsCalls
-from holdfast.guests.python.state import ParkedRun, Progress, State
+from holdfast.guests.python.state import RESET_STEP_COUNT, ParkedRun, PythonState, RunProgress
 from holdfast.guests.python.tool_objects import ToolObjects
 from holdfast.guests.python.worker import Worker, grace_seconds
 from holdfast.guests.python.worker_errors import WorkerLost, WorkerTimeout
 
 _WORKSPACE = "/workspace"
 _UNSUPPORTED = "The monty syntax parser does not yet support"
-_UNDONE = "The run was stopped. Its variables are as they were before it; calls it made are not undone."
+_NOT_UNDONE = "The run was stopped. Its variables are as they were before it; calls it made are not undone."
 
 
 class Execution:
-    """Drives one run. `perform` or `go_on` is awaited once."""
+    """Drives one run. Await `run` once."""
 
     def __init__(
         self,
@@ -38,218 +35,160 @@ class Execution:
         worker: Worker,
         request: RunRequest,
         on_call: OnCall,
-        state: State,
-        progress: Progress,
+        state: PythonState,
+        progress: RunProgress,
     ) -> None:
-        self._worker = worker
-        self._request = request
-        self._limits = request.limits
         self.state = state
-        """What the worker holds after the run, but for the dump, which is that before it."""
-        self._progress = progress
-        self._bounds = Bounds(request.limits, progress)
-        self._calls = Calls(on_call, self._bounds, progress)
-        self._toolbox = ToolObjects(request.tools)
-        self._surroundings = OsCalls(request, progress, ask=self._calls.ask, sleep=self._sleep)
-        self._output = Output(max_bytes=self._limits.output_bytes, before=progress.printed)
-        self._suspended: monty.AsyncSnapshot | None = None
-        self._value: Json = None
-        self._steps = 0
+        """What the worker holds after the run, except for the dump, which is the one from before it."""
         self.parked: ParkedRun | None = None
         """What to keep of a run that ended `parked`."""
-
-    async def perform(self) -> Run:
-        """Run the request's code from its beginning."""
-        return await self._end(self._perform())
+        self._worker = worker
+        self._request = request
+        self._progress = progress
+        self._limits = LimitTracker(request.limits, progress)
+        self._calls = HostCalls(on_call, self._limits, progress)
+        self._tools = ToolObjects(request.tools)
+        self._os_calls = OsCalls(request, progress, call=self._calls.call, sleep=self._limits.sleep)
+        self._output = OutputBuffer(max_bytes=request.limits.output_bytes, before=progress.printed)
+        self._opened = list(progress.opened)
+        """Files that were open for writing when the current stop began; a parked stop begins again with them."""
+        self._stopped_at: monty.AsyncSnapshot | None = None
+        """Where the interpreter last stopped; None before its first stop and after the code has ended."""
 
     @property
-    def has_begun(self) -> bool:
-        """Whether anything of the run was seen outside: a question to us, or output."""
-        return self._suspended is not None or bool(self._output.text)
+    def is_visible(self) -> bool:
+        """Whether the host has seen anything of the run: a stop of the interpreter, or output."""
+        return self._stopped_at is not None or bool(self._output.text)
 
-    async def go_on(self, parked: ParkedRun, answer: Answer) -> Run:
-        """Take up a parked run; the answer is for the call that it waits for."""
-        self._calls.know(answer)
-        if parked.is_complete:
-            self._value = parked.value
-            return await self._end(self._settle_after(parked.state.dump))
-        loading = self._worker.session.load_snapshot(parked.state.dump, print_callback=self._output)
-        return await self._end(self._drive(loading))
+    async def run(self, *, parked: ParkedRun | None = None, answer: Answer | None = None) -> Run:
+        """Run the request's code, or resume a parked run with the answer to the call that it waits for."""
+        session, value = self._worker.session, parked.value if parked else None
+        snapshot: monty.AsyncSnapshot | None = None
+        try:
+            if parked is None:
+                if self.state.counts_steps:
+                    await self._advance(self._feed(RESET_STEP_COUNT))
+                snapshot = await self._advance(self._feed(self._request.code))
+            else:
+                assert answer is not None
+                self._calls.replay(answer)
+                if parked.is_complete:
+                    await self._worker.load(parked.state.dump)
+                else:
+                    loading = session.load_snapshot(parked.state.dump, print_callback=self._output)
+                    snapshot = await self._advance(loading)
+            while snapshot is not None and not isinstance(snapshot, monty.MontyComplete):
+                self._stopped_at, self._opened = snapshot, list(self._progress.opened)
+                reply = await self._reply(snapshot)
+                self._calls.forget_answers()
+                snapshot = await self._advance(reply)
+            self._stopped_at, self._opened = None, list(self._progress.opened)
+            if snapshot is not None:
+                value = render_value(snapshot, max_bytes=self._request.limits.output_bytes)
+            await self._os_calls.write_opened_files()
+            return Run(status="ok", value=value, printed=self._output.text)
+        except CallParked:
+            return await self._park(value)
+        except GuestException as error:
+            return Run(status="error", error=f"{error.kind}: {error.message}", printed=self._output.text)
+        except (LimitReached, WorkerLost, monty.MontyError) as error:
+            run = self._failed_run(error)
+            if run.status in ("limit", "lost"):
+                await self._worker.kill()
+            return run
+        except BaseException:
+            await self._worker.kill()
+            raise
 
     def _feed(self, code: str) -> Awaitable[monty.AsyncSnapshot]:
         return self._worker.session.feed_start(
             code, print_callback=self._output, cwd=_WORKSPACE, skip_type_check=True
         )
 
-    async def _perform(self) -> None:
-        if self.state.counts_steps:
-            beginning = steps.beginning(self._limits.steps, is_first=not self.state.dump)
-            await self._turn(self._feed(beginning))
-        await self._drive(self._feed(self._request.code))
+    async def _advance(self, step: Awaitable[monty.AsyncSnapshot]) -> monty.AsyncSnapshot:
+        """Let the interpreter run to its next stop, within the time that is left."""
+        computing = self._limits.seconds_left + grace_seconds(self.state.limits, self._request.limits)
+        wall = self._limits.wall_seconds_left
+        with self._limits.computing():
+            try:
+                return await self._worker.turn(step, seconds=max(0.0, min(computing, wall)))
+            except WorkerTimeout:
+                is_wall = wall < computing
+                raise self._limits.out_of_wall_time() if is_wall else self._limits.out_of_time() from None
 
-    async def _drive(self, first: Awaitable[monty.AsyncSnapshot]) -> None:
-        snapshot = await self._turn(first)
-        while not isinstance(snapshot, monty.MontyComplete):
-            self._suspended = snapshot
-            snapshot = await self._turn(await self._step(snapshot))
-        self._suspended = None
-        self._value = shown_value(snapshot, max_bytes=self._limits.output_bytes)
-        await self._settle()
-
-    async def _settle_after(self, dump: bytes) -> None:
-        await self._worker.load(dump)
-        await self._settle()
-
-    async def _settle(self) -> None:
-        before = list(self._progress.opened)
-        try:
-            await self._surroundings.settle()
-        except CallWaits:
-            self._progress.opened = before
-            raise
-
-    async def _step(self, snapshot: monty.AsyncSnapshot) -> Awaitable[monty.AsyncSnapshot]:
-        """What to say to a waiting interpreter."""
+    async def _reply(self, snapshot: monty.AsyncSnapshot) -> Awaitable[monty.AsyncSnapshot]:
+        """What to answer a stopped interpreter: a name, the result of a call, or an exception."""
         if isinstance(snapshot, monty.AsyncNameLookupSnapshot):
-            return self._name(snapshot)
+            value = self._tools.look_up(snapshot.object_id, snapshot.variable_name)
+            return snapshot.resume() if value is None else snapshot.resume(value=value)
         if not isinstance(snapshot, monty.AsyncFunctionSnapshot):
             raise LimitReached(
                 "The code waits for something that never comes. Call tools directly, without `await`."
             )
-        before = list(self._progress.opened)
-        reply: monty.ExternalResult | None
+        name, args, kwargs = snapshot.function_name, snapshot.args, snapshot.kwargs
         try:
-            reply = {"return_value": await self._result(snapshot)}
+            if snapshot.is_os_function:
+                return snapshot.resume({"return_value": await self._os_calls.handle(name, args, kwargs)})
+            tool, arguments = self._tools.bind(snapshot.object_id, name, args, kwargs)
+            return snapshot.resume({"return_value": await self._calls.call(tool.name, arguments)})
         except GuestException as error:
-            reply = error.crossing
+            return snapshot.resume(error.as_monty)
         except NotImplementedError:
-            reply = None
-        except CallWaits:
-            self._progress.opened = before
-            raise
-        self._calls.step_is_over()
-        return snapshot.resume_not_handled() if reply is None else snapshot.resume(reply)
+            return snapshot.resume_not_handled()
 
-    def _name(self, snapshot: monty.AsyncNameLookupSnapshot) -> Awaitable[monty.AsyncSnapshot]:
-        value = self._toolbox.value(snapshot.object_id, snapshot.variable_name)
-        return snapshot.resume() if value is None else snapshot.resume(value=value)
-
-    async def _result(self, snapshot: monty.AsyncFunctionSnapshot) -> Any:
-        name = snapshot.function_name
-        if name == steps.STOP:
-            raise self._out_of_steps()
-        if snapshot.is_os_function:
-            return await self._surroundings.answer(name, snapshot.args, snapshot.kwargs)
-        tool = self._toolbox.tool(snapshot.object_id, name)
-        if tool is None:
-            kind = "NameError" if snapshot.object_id is None else "AttributeError"
-            raise GuestException(kind, f"there is no tool {name!r}")
+    async def _park(self, value: Json) -> Run:
+        """Save the stopped interpreter, or the finished one if only a file that it opened waits to be written."""
+        stopped_at = self._stopped_at
         try:
-            arguments = self._toolbox.bind(tool, snapshot.args, snapshot.kwargs)
-        except TypeError as error:
-            raise GuestException("TypeError", str(error)) from None
-        return await self._calls.ask(tool.name, arguments)
-
-    def _out_of_steps(self) -> LimitReached:
-        self._steps = self._limits.steps or 0
-        return self._bounds.out_of_steps()
-
-    async def _sleep(self, seconds: float) -> None:
-        self._bounds.check_sleep(seconds)
-        await asyncio.sleep(max(0.0, seconds))
-
-    async def _turn(self, step: Awaitable[monty.AsyncSnapshot]) -> monty.AsyncSnapshot:
-        own = self._bounds.seconds_left + grace_seconds(self.state.limits, self._limits)
-        wall = self._bounds.wall_seconds_left
-        with self._bounds.running():
-            try:
-                return await self._worker.turn(step, seconds=max(0.0, min(own, wall)))
-            except WorkerTimeout:
-                bounds = self._bounds
-                raise bounds.out_of_wall_time() if wall < own else bounds.out_of_time() from None
-
-    async def _end(self, driving: Awaitable[None]) -> Run:
-        """How the run ended, and after how many steps."""
-        run = await self._ended(driving)
-        if not self.state.counts_steps or run.status not in ("ok", "error"):
-            return run
-        try:
-            read = await self._turn(self._feed(steps.READ))
-            assert isinstance(read, monty.MontyComplete), "the count asks for nothing"
-        except (monty.MontyError, WorkerLost, LimitReached) as error:
-            return await self._stop(
-                "lost", f"The sandbox did not say how many steps it made: {error}.\n{_UNDONE}"
-            )
-        used = steps.used(read.output, self._limits.steps)
-        return msgspec.structs.replace(run, steps=used)
-
-    async def _ended(self, driving: Awaitable[None]) -> Run:
-        """How the run ended, whatever happened; only a cancelled one has no end."""
-        try:
-            await driving
-        except CallWaits:
-            return await self._park()
-        except LimitReached as limit:
-            return await self._stop("limit", f"{limit}\n{_UNDONE}")
-        except GuestException as error:
-            return Run(status="error", error=f"{error.kind}: {error.message}", printed=self._output.text)
-        except monty.MontyCrashedError as error:
-            if error.timed_out:
-                return await self._stop("limit", f"{self._bounds.out_of_time()}\n{_UNDONE}")
-            return await self._stop("lost", f"The sandbox process died: {error}.\n{_UNDONE}")
-        except WorkerLost as error:
-            return await self._stop("lost", f"The sandbox process was lost: {error}.\n{_UNDONE}")
-        except monty.MontyRuntimeError as error:
-            return await self._failed(error)
-        except monty.MontyError as error:
-            # A syntax error of text that running code gave to eval looks like one of the code itself.
-            status: Literal["error", "refused"] = "error" if self.has_begun else "refused"
-            return Run(
-                status=status,
-                error=shown_error(error, is_counting=self.state.counts_steps),
-                printed=self._output.text,
-            )
-        except BaseException:
-            await self._worker.kill()
-            raise
-        return Run(status="ok", value=self._value, printed=self._output.text)
-
-    async def _failed(self, error: monty.MontyRuntimeError) -> Run:
-        """An exception that left the guest's code, or a bound of the interpreter that looks like one."""
-        cause, text = error.exception(), shown_error(error, is_counting=self.state.counts_steps)
-        if steps.STOP in str(cause):
-            # Below a builtin (`max(..., key=...)`) the code cannot wait for us; it was told so, and left with that.
-            return await self._stop("limit", f"{self._out_of_steps()}\n{_UNDONE}")
-        if self._output.is_full:
-            return await self._stop("limit", f"{self._bounds.too_much_output()}\n{_UNDONE}")
-        if isinstance(cause, TimeoutError) and "time limit exceeded" in str(cause):
-            return await self._stop("limit", f"{text}\n{self._bounds.out_of_time()}\n{_UNDONE}")
-        if isinstance(cause, MemoryError) and "memory limit" in str(cause):
-            return await self._stop("limit", f"{text}\n{self._bounds.out_of_memory()}\n{_UNDONE}")
-        if self._suspended is not None and not error.traceback():
-            return await self._stop("lost", f"The sandbox did not take an answer: {text}\n{_UNDONE}")
-        if not self.has_begun and str(cause).startswith(_UNSUPPORTED):
-            return Run(status="refused", error=text, is_unsupported=True)
-        return Run(status="error", error=text, printed=self._output.text)
-
-    async def _park(self) -> Run:
-        suspended = self._suspended
-        try:
-            dump = await self._worker.dump() if suspended is None else suspended.dump()  # type: ignore[union-attr]
+            dump = await self._worker.dump() if stopped_at is None else stopped_at.dump()  # type: ignore[union-attr]
         except (WorkerLost, monty.MontyError) as error:
-            return await self._stop(
-                "lost", f"The run cannot wait, it does not fit into a snapshot: {error}.\n{_UNDONE}"
-            )
+            await self._worker.kill()
+            text = f"The run cannot wait, because it does not fit into a snapshot: {error}.\n{_NOT_UNDONE}"
+            return Run(status="lost", error=text, printed=self._output.text)
+        self._progress.opened = self._opened
         self._progress.printed = self._output.text
-        self._bounds.pause()
+        self._limits.pause()
         self.parked = ParkedRun(
             state=msgspec.structs.replace(self.state, dump=dump),
             progress=self._progress,
-            is_complete=suspended is None,
-            value=self._value,
+            is_complete=stopped_at is None,
+            value=value,
         )
         return Run(status="parked", printed=self._progress.printed)
 
-    async def _stop(self, status: Literal["limit", "lost"], error: str) -> Run:
-        await self._worker.kill()
-        return Run(status=status, error=error, printed=self._output.text, steps=self._steps)
+    def _failed_run(self, error: LimitReached | WorkerLost | monty.MontyError) -> Run:
+        """How the run ended: at a limit, with its worker, by an exception of the code, or refused before it started."""
+        limits, printed = self._limits, self._output.text
+        text, limit, loss = "", None, ""
+        match error:
+            case LimitReached():
+                limit = error
+            case monty.MontyCrashedError() if error.timed_out:
+                limit = limits.out_of_time()
+            case monty.MontyCrashedError():
+                loss = f"The sandbox process died: {error}."
+            case WorkerLost():
+                loss = f"The sandbox process was lost: {error}."
+            case monty.MontyRuntimeError():
+                cause, text = error.exception(), render_error(error)
+                if self._output.is_full:
+                    text, limit = "", limits.too_much_output()
+                elif isinstance(cause, TimeoutError) and "time limit exceeded" in str(cause):
+                    limit = limits.out_of_time()
+                elif isinstance(cause, MemoryError) and "memory limit" in str(cause):
+                    limit = limits.out_of_memory()
+                elif self._stopped_at is not None and not error.traceback():
+                    loss = f"The sandbox did not accept an answer: {text}"
+                elif not self.is_visible and str(cause).startswith(_UNSUPPORTED):
+                    return Run(status="refused", error=text, is_unsupported=True)
+            case _ if not self.is_visible:
+                return Run(status="refused", error=render_error(error), printed=printed)
+            case _:
+                # Running code gave text with a syntax error to `eval`; before anything ran, the code itself has one.
+                text = render_error(error)
+        if limit is not None:
+            lines = [text, str(limit), _NOT_UNDONE] if text else [str(limit), _NOT_UNDONE]
+            return Run(status="limit", error="\n".join(lines), printed=printed)
+        if loss:
+            return Run(status="lost", error=f"{loss}\n{_NOT_UNDONE}", printed=printed)
+        return Run(status="error", error=text, printed=printed)

@@ -1,8 +1,7 @@
-"""The Python of one session: its variables, and the worker that holds them while they are warm."""
+"""The Python guest of one session: its variables, and the worker that holds them while it is warm."""
 
 import asyncio
 import re
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,187 +10,180 @@ from holdfast.core import Answer, Parked
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
 from holdfast.guests.python.state import (
     ExportedVariables,
-    Progress,
-    State,
+    PythonState,
+    RunProgress,
     decode_parked,
     decode_state,
     encode_record,
-    handover_request,
-    read_handover,
+    export_request,
+    read_export,
     refuse_all,
 )
-from holdfast.guests.python.steps import Uncountable, counted
 from holdfast.guests.python.worker_errors import WorkerLost
 from holdfast.guests.python.worker_pool import WorkerPool
 from holdfast.guests.signed_snapshot import SnapshotSigner
 
 if TYPE_CHECKING:
     from holdfast.guests.python.execution import Execution
+    from holdfast.guests.python.state import ParkedRun
     from holdfast.guests.python.worker import Worker
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _MAX_NAMES = 20_000
-_NO_STEPS = "Under a limit of steps this code cannot run here: {}. Write it in another way, or limit the seconds instead."
+_NO_STEPS = (
+    "The python sandbox cannot count steps, so it does not run code under a step limit ({}). "
+    "Remove `steps` from `[code]` in config.toml and limit `seconds` instead, or use the wasi or lisp sandbox."
+)
 
 
 class PythonGuest:
-    """Runs one piece of code at a time. Its truth is the last dump; a warm worker only saves time."""
+    """Runs one piece of code at a time. The last dump is the truth about its variables; a warm worker only saves time."""
 
-    def __init__(self, *, workers: WorkerPool, seal: SnapshotSigner, capabilities: Capabilities) -> None:
+    def __init__(self, *, workers: WorkerPool, signer: SnapshotSigner, capabilities: Capabilities) -> None:
         self._workers = workers
-        self._seal = seal
+        self._signer = signer
         self._capabilities = capabilities
         self._tag = f"{capabilities.engine}/{capabilities.version}"
         self._lock = asyncio.Lock()
-        self._state: State | None = None
-        """The variables at rest; None where nothing was ever run."""
+        self._state: PythonState | None = None
+        """The variables between runs; None if nothing was ever run."""
         self._worker: Worker | None = None
-        """Holds exactly `_state`, or nothing where that is None."""
+        """Holds exactly `_state`, or nothing if that is None."""
 
     @property
     def capabilities(self) -> Capabilities:
         return self._capabilities
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
+        if request.limits.steps is not None:
+            error = _NO_STEPS.format(request.limits.steps)
+            return Run(status="refused", error=error, is_unsupported=True)
         async with self._lock:
             names = frozenset(self._state.names) if self._state else frozenset()
-            complaint = await self._workers.checker().complaint(request.code, request.tools, names)
-            if complaint is not None:
-                return Run(status="refused", error=complaint.text, is_unsupported=complaint.is_unsupported)
-            kept = tuple(sorted(names.union(_IDENTIFIER.findall(request.code))))[:_MAX_NAMES]
-            try:
-                request = await self._counting(request) if self._counts(request) else request
-            except Uncountable as error:
-                return Run(status="refused", error=_NO_STEPS.format(error), is_unsupported=True)
+            rejection = await self._workers.checker().check(request.code, request.tools, names)
+            if rejection is not None:
+                return Run(status="refused", error=rejection.text, is_unsupported=rejection.is_unsupported)
+            known = tuple(sorted(names.union(_IDENTIFIER.findall(request.code))))[:_MAX_NAMES]
             was_warm = self._worker is not None
-            run, has_begun = await self._attempt(request, on_call, kept)
-            if run.status == "lost" and was_warm and not has_begun:
-                # The process died while it rested. Nothing of this run was seen, so it may begin again.
-                run, _ = await self._attempt(request, on_call, kept)
+            run, is_visible = await self._run_once(request, on_call, known)
+            if run.status == "lost" and was_warm and not is_visible:
+                # The process died while it was idle. Nothing of this run is visible yet, so it can start again.
+                run, _ = await self._run_once(request, on_call, known)
             return run
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
-        parked = decode_parked(self._seal.open(f"{self._tag} parked", snapshot))
+        parked = decode_parked(self._signer.verify(f"{self._tag} parked", snapshot))
         if isinstance(answer, Parked):
             return Run(status="parked", snapshot=snapshot, printed=parked.progress.printed)
         async with self._lock:
-            await self._forget()
+            await self._release_worker()
             worker = self._worker = await self._workers.open(request.limits)
             execution = self._execution(worker, request, on_call, parked.state, parked.progress)
-            return await self._finish(execution, execution.go_on(parked, answer))
+            return await self._finish(execution, parked=parked, answer=answer)
 
-    async def variables(self) -> ExportedVariables:
-        """Those variables that are plain data, for another engine to go on with."""
+    async def export_variables(self) -> ExportedVariables:
+        """The variables that are plain data, for another engine to import."""
         if self._state is None:
             return ExportedVariables()
-        ended = await self.run(handover_request(self._state.names), refuse_all)
-        return read_handover(ended)
+        return read_export(await self.run(export_request(self._state.names), refuse_all))
 
     async def snapshot(self) -> bytes:
         async with self._lock:
             if self._state is None:
                 return b""
-            return self._seal.close(f"{self._tag} state", encode_record(self._state))
+            return self._signer.sign(f"{self._tag} state", encode_record(self._state))
 
     async def restore(self, state: bytes) -> None:
-        opened = decode_state(self._seal.open(f"{self._tag} state", state)) if state else None
+        restored = decode_state(self._signer.verify(f"{self._tag} state", state)) if state else None
         async with self._lock:
-            await self._forget()
-            self._state = opened
+            await self._release_worker()
+            self._state = restored
 
     async def close(self) -> None:
         async with self._lock:
-            await self._forget()
+            await self._release_worker()
 
-    async def cool(self) -> None:
-        """Give the worker back and keep the variables."""
-        async with self._lock:
-            await self._forget()
+    async def evict(self) -> None:
+        """Return the worker to the pool and keep the variables."""
+        await self.close()
 
-    async def _attempt(
+    async def _run_once(
         self, request: RunRequest, on_call: OnCall, names: tuple[str, ...]
     ) -> tuple[Run, bool]:
-        """Run the code, and tell whether anything of that was seen outside."""
+        """Run the code once; also return whether the host has seen anything of the run."""
         try:
-            worker = await self._warm(request.limits)
+            worker = await self._warm_worker(request.limits)
         except WorkerLost as error:
-            told = f"The variables of this session could not be loaded: {error}."
-            return Run(status="lost", error=told), False
-        carried = self._state.limits if self._state else request.limits
-        state = State(
-            dump=self._state.dump if self._state else b"",
-            names=names,
-            limits=carried,
-            counts_steps=self._counts(request),
-        )
-        execution = self._execution(worker, request, on_call, state, Progress())
-        return await self._finish(execution, execution.perform()), execution.has_begun
-
-    def _counts(self, request: RunRequest) -> bool:
-        """Whether code counts its steps: under a limit, and from then on."""
-        return request.limits.steps is not None or (self._state is not None and self._state.counts_steps)
-
-    async def _counting(self, request: RunRequest) -> RunRequest:
-        """The request with code that counts its steps. Raises Uncountable."""
-        if self._state is not None and not self._state.counts_steps:
-            raise Uncountable("earlier code of this session runs without a count")
-        # Beside the loop: the longest code takes some tenths of a second.
-        return msgspec.structs.replace(request, code=await asyncio.to_thread(counted, request.code))
+            text = f"The variables of this session could not be loaded: {error}."
+            return Run(status="lost", error=text), False
+        if self._state is None:
+            state = PythonState(dump=b"", names=names, limits=request.limits)
+        else:
+            state = msgspec.structs.replace(self._state, names=names)
+        execution = self._execution(worker, request, on_call, state, RunProgress())
+        return await self._finish(execution), execution.is_visible
 
     def _execution(
-        self, worker: "Worker", request: RunRequest, on_call: OnCall, state: State, progress: Progress
+        self,
+        worker: "Worker",
+        request: RunRequest,
+        on_call: OnCall,
+        state: PythonState,
+        progress: RunProgress,
     ) -> "Execution":
         from holdfast.guests.python.execution import Execution
 
         return Execution(worker=worker, request=request, on_call=on_call, state=state, progress=progress)
 
-    async def _finish(self, execution: "Execution", running: Awaitable[Run]) -> Run:
-        """See a run to its end, and keep what it leaves."""
+    async def _finish(
+        self, execution: "Execution", *, parked: "ParkedRun | None" = None, answer: Answer | None = None
+    ) -> Run:
+        """Run to the end, and keep the variables, or the snapshot of a run that was parked."""
         try:
-            run = await running
+            run = await execution.run(parked=parked, answer=answer)
         except BaseException:
-            await self._forget()
+            await self._release_worker()
             raise
         if execution.parked is not None:
-            await self._forget()
-            sealed = self._seal.close(f"{self._tag} parked", encode_record(execution.parked))
-            return msgspec.structs.replace(run, snapshot=sealed)
-        return await self._kept(run, execution.state)
+            await self._release_worker()
+            signed = self._signer.sign(f"{self._tag} parked", encode_record(execution.parked))
+            return msgspec.structs.replace(run, snapshot=signed)
+        return await self._keep_variables(run, execution.state)
 
-    async def _kept(self, run: Run, state: State) -> Run:
-        """Keep the variables that a run left; without them it counts as not run."""
+    async def _keep_variables(self, run: Run, state: PythonState) -> Run:
+        """Dump the variables that a run left. If that fails, the run ends at a limit."""
         if run.status not in ("ok", "error") or self._worker is None:
-            await self._forget()
+            await self._release_worker()
             return run
         try:
             dump = await self._worker.dump()
         except WorkerLost as error:
-            await self._forget()
-            told = f"{run.error}\nThe variables cannot be kept: {error}. They are as they were before the run.".strip()
-            return msgspec.structs.replace(run, status="limit", value=None, error=told)
+            await self._release_worker()
+            text = f"{run.error}\nThe variables cannot be kept: {error}. They are as they were before the run.".strip()
+            return msgspec.structs.replace(run, status="limit", value=None, error=text)
         except BaseException:
-            await self._forget()
+            await self._release_worker()
             raise
         self._state = msgspec.structs.replace(state, dump=dump)
-        self._workers.rest(self)
+        self._workers.mark_idle(self)
         return run
 
-    async def _warm(self, limits: GuestLimits) -> "Worker":
+    async def _warm_worker(self, limits: GuestLimits) -> "Worker":
         """The worker that holds the variables."""
-        self._workers.wake(self)
+        self._workers.mark_busy(self)
         if self._worker is None:
             self._worker = await self._workers.open(limits)
             if self._state is not None:
                 try:
                     await self._worker.load(self._state.dump)
                 except BaseException:
-                    await self._forget()
+                    await self._release_worker()
                     raise
         return self._worker
 
-    async def _forget(self) -> None:
-        """Give the worker back."""
-        self._workers.wake(self)
+    async def _release_worker(self) -> None:
+        """Return the worker to the pool."""
+        self._workers.mark_busy(self)
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.close()

@@ -1,7 +1,4 @@
-"""Guest values as plain JSON data: what a run returns, and what a call may carry.
-
-What is shown of a run's value and of its error: both bounded, both as the author of the code knows them.
-"""
+"""Converts guest values to JSON, for the value of a run and the arguments of a call; renders errors. All of it is bounded."""
 
 import base64
 import math
@@ -11,22 +8,23 @@ from typing import Any
 import pydantic_monty as monty
 
 from holdfast.core import Json, encode
-from holdfast.guests.python.steps import as_written
 
 MAX_DEPTH = 64
 MAX_ITEMS = 100_000
 MAX_CHARACTERS = 16 << 20
 _MAX_TEXT = 2_000
+_MAX_ERROR = 16_000
+_DISPLAYED = monty.MontyRuntimeError | monty.MontySyntaxError | monty.MontyTypingError
 
 
 class NotPlain(Exception):
-    """A value that has no JSON form; the message says which part."""
+    """A value has no JSON form. The message names the part."""
 
 
 class JsonConverter:
-    """Converts values that go out together; counts what it has seen, because a guest may share one text a million times.
+    """Converts values that leave the guest together, and counts them, because a guest may share one text a million times.
 
-    What has no JSON form is shown in words, or raises NotPlain if strict.
+    A value without a JSON form is described in words, or raises NotPlain if strict.
     """
 
     def __init__(self, *, is_strict: bool = False) -> None:
@@ -42,7 +40,7 @@ class JsonConverter:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):
-            return self._counted(value)
+            return self._count(value)
         if isinstance(value, int):
             return self._integer(value)
         if isinstance(value, float):
@@ -57,7 +55,7 @@ class JsonConverter:
             return sorted((self.convert(item, depth + 1) for item in value), key=repr)
         return self._other(value, depth)
 
-    def _counted(self, text: str) -> str:
+    def _count(self, text: str) -> str:
         self._characters += len(text)
         if self._characters > MAX_CHARACTERS:
             raise NotPlain(f"more than {MAX_CHARACTERS} characters")
@@ -69,10 +67,10 @@ class JsonConverter:
 
     def _key(self, key: Any, depth: int) -> str:
         if isinstance(key, str):
-            return self._counted(key)
+            return self._count(key)
         if self._is_strict:
             raise NotPlain(f"a key is of type {type(key).__name__}, not str")
-        self.convert(key, depth + 1)  # counts what it would show
+        self.convert(key, depth + 1)  # counts what the text would contain
         try:
             return str(key)[:_MAX_TEXT]
         except (ValueError, RecursionError):
@@ -82,15 +80,15 @@ class JsonConverter:
         if self._is_strict:
             raise NotPlain(f"a value of type {type(value).__name__}")
         if isinstance(value, bytes):
-            return self._counted(base64.b64encode(value).decode())
+            return self._count(base64.b64encode(value).decode())
         if isinstance(value, monty.MontyClassProxy):
-            # Not by its own repr: that writes out whatever its attributes share.
+            # Its own repr would repeat whatever its attributes share.
             attributes = self.convert(value.attributes, depth + 1)
             assert isinstance(attributes, dict)
             inside = ", ".join(f"{name}={attribute!r}" for name, attribute in attributes.items())
             return _short(f"{value.name}({inside})")
         try:
-            text = self._counted(repr(value))
+            text = self._count(repr(value))
         except (ValueError, RecursionError):
             # An integer of more than 4,300 digits has no repr.
             return f"<{type(value).__name__}>"
@@ -101,27 +99,21 @@ def _short(text: str) -> str:
     return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
 
 
-_MAX_ERROR = 16_000
-_DISPLAYED = monty.MontyRuntimeError | monty.MontySyntaxError | monty.MontyTypingError
-
-
-def shown_value(complete: monty.MontyComplete, *, max_bytes: int) -> Json:
-    """The value of a run that came to its end, or its size in words."""
+def render_value(complete: monty.MontyComplete, *, max_bytes: int) -> Json:
+    """The value of a finished run, or a description if it is too large."""
     try:
         value = JsonConverter().convert(complete.output)
         size = len(encode(value))
     except NotPlain as error:
         return f"<a value that is too large to show: {error}>"
     if size > max_bytes:
-        return f"<a value of {size} bytes: more than the {max_bytes} that are shown>"
+        return f"<a value of {size} bytes; at most {max_bytes} are shown>"
     return value
 
 
-def shown_error(error: monty.MontyError, *, is_counting: bool) -> str:
-    """The traceback; of code that counts its steps, without what that takes."""
+def render_error(error: monty.MontyError) -> str:
+    """The traceback, shortened in the middle if it is long."""
     text = error.display() if isinstance(error, _DISPLAYED) else str(error)
-    if is_counting:
-        text = as_written(text)
     if len(text) <= _MAX_ERROR:
         return text
     half = _MAX_ERROR // 2

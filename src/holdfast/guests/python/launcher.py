@@ -1,7 +1,7 @@
-"""The program that the pool starts for each worker: it puts up the kernel's walls and then becomes the interpreter.
+"""The program that the pool starts for each worker: it confines its own process and then becomes the interpreter.
 
-The pool starts whatever `binary_path` names, so the launcher is a script of a few lines in memory that no file system
-holds: nobody can change it, nothing is left behind, and a folder mounted `noexec` does not matter.
+The pool starts the program that `binary_path` names. The launcher is a short script in sealed memory: it cannot be modified,
+leaves no file behind, and starts even if every writable folder is mounted `noexec`.
 """
 
 import fcntl
@@ -22,27 +22,27 @@ main()
 
 
 def launcher(program: str) -> str:
-    """The path of a script that becomes this program behind walls; good for this process and its children.
+    """The path of a script that confines itself and becomes this program; valid in this process and its children.
 
-    It stays until the process ends: a worker may be about to start when its engine is closed.
+    The script stays until the process ends, because a worker may be starting when its engine is closed.
     """
     return _launcher(program, os.getpid())
 
 
 @functools.cache
 def _launcher(program: str, process: int) -> str:
-    descriptor = _made("holdfast-launcher")
+    descriptor = _executable_memfd("holdfast-launcher")
     os.write(descriptor, _script(program).encode())
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
     return f"/proc/{process}/fd/{descriptor}"
 
 
-def _made(name: str) -> int:
-    """A file in memory that may be started, sealed against change."""
+def _executable_memfd(name: str) -> int:
+    """A file in memory that can be executed and sealed."""
     flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
     try:
         return os.memfd_create(name, flags | _MFD_EXEC)
-    except OSError:  # before Linux 6.3 there is no such flag, and every one of them may be started
+    except OSError:  # before Linux 6.3 the flag does not exist, and every memfd can be executed
         return os.memfd_create(name, flags)
 
 
@@ -50,6 +50,6 @@ def _script(program: str) -> str:
     body = _SCRIPT.format(stubs=stub_packages(), program=program)
     python = os.path.realpath(sys.executable)
     if " " in python or len(python) > _MAX_SHEBANG:
-        # The kernel takes neither; the shell does, and Python reads its line as a string.
+        # The kernel accepts neither in a shebang line. The shell does, and Python reads its line as a string.
         return f"#!/bin/sh\n'''exec' '{python}' -IS \"$0\" \"$@\"\n'''\n{body}"
     return f"#!{python} -IS\n{body}"

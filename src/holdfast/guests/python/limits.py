@@ -1,24 +1,22 @@
-"""The bounds of a run, and what the author of the code is told at each of them.
+"""The limits of one run: what is left of each, and the error that the author of the code reads when one is reached."""
 
-What a run prints, kept up to a bound.
-"""
-
+import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from holdfast.guests.contract import GuestLimits
-from holdfast.guests.python.state import Progress
+from holdfast.guests.python.state import RunProgress
 
 
 class LimitReached(Exception):
-    """A bound of the run was reached; the message says which, and what to do."""
+    """The run reached a limit. The message names the limit and says what to do."""
 
 
-class Bounds:
-    """Keeps the time of one run, and words every bound. What was used before a wait counts after it."""
+class LimitTracker:
+    """Tracks the time and calls of one run, and words the error of each limit. Usage before a wait counts after it."""
 
-    def __init__(self, limits: GuestLimits, progress: Progress) -> None:
+    def __init__(self, limits: GuestLimits, progress: RunProgress) -> None:
         self._limits = limits
         self._progress = progress
         self._started = time.monotonic()
@@ -26,18 +24,18 @@ class Bounds:
 
     @property
     def seconds_left(self) -> float:
-        """Of the code's own running time."""
+        """Computing time that is left."""
         return self._limits.seconds - self._progress.seconds
 
     @property
     def wall_seconds_left(self) -> float:
-        """Of everything but waiting for calls."""
+        """Total time that is left, not counting waits for calls."""
         used = self._progress.wall_seconds + time.monotonic() - self._started - self._waited
         return self._limits.wall_seconds - used
 
     @contextmanager
-    def running(self) -> Iterator[None]:
-        """While the code itself runs."""
+    def computing(self) -> Iterator[None]:
+        """Count this block as computing time."""
         started = time.monotonic()
         try:
             yield
@@ -46,7 +44,7 @@ class Bounds:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """While a call is answered. Raises LimitReached where there were too many."""
+        """Count a call, and do not count the wait for its answer. Raises LimitReached after too many calls."""
         self._progress.calls += 1
         if self._progress.calls > self._limits.calls:
             raise LimitReached(
@@ -59,60 +57,57 @@ class Bounds:
             self._waited += time.monotonic() - started
 
     def pause(self) -> None:
-        """Note what was used, before a wait for a person."""
+        """Save the total time used so far, before the run is parked."""
         self._progress.wall_seconds = self._limits.wall_seconds - self.wall_seconds_left
 
-    def check_sleep(self, seconds: float) -> None:
-        """Raises LimitReached for a sleep that could not end in time."""
+    async def sleep(self, seconds: float) -> None:
+        """Sleep for the code. Raises LimitReached at once if the sleep cannot end in time."""
         if not seconds <= self.wall_seconds_left:
             raise LimitReached(f"The code wants to sleep longer than its {self._limits.wall_seconds:g} s.")
+        await asyncio.sleep(max(0.0, seconds))
 
     def out_of_time(self) -> LimitReached:
-        """The code itself ran for too long."""
+        """The error for too much computing time."""
         return LimitReached(f"The code ran longer than {self._limits.seconds:g} s. Do less in one run.")
 
     def out_of_wall_time(self) -> LimitReached:
-        """Code, sleeps and everything around it took too long."""
+        """The error for too much total time."""
         seconds = self._limits.wall_seconds
         return LimitReached(
             f"The run took longer than {seconds:g} s, waiting for calls not counted. Do less in one run."
         )
 
-    def out_of_steps(self) -> LimitReached:
-        """The code made too many steps."""
-        return LimitReached(f"The code made more than {self._limits.steps} steps. Do less in one run.")
-
     def out_of_memory(self) -> LimitReached:
-        """The code's values do not fit."""
+        """The error for too much memory."""
         megabytes = self._limits.memory_bytes >> 20
         return LimitReached(f"The code used more than {megabytes} MB of memory. Work on less at once.")
 
     def too_much_output(self) -> LimitReached:
-        """The code printed too much."""
+        """The error for too much output."""
         return LimitReached(f"The code printed more than {self._limits.output_bytes} bytes. Print less.")
 
 
-class Output:
-    """Takes the interpreter's printed text; the print that goes past the bound ends the run."""
+class OutputBuffer:
+    """Collects what a run prints. The print that exceeds the limit ends the run."""
 
     def __init__(self, *, max_bytes: int, before: str = "") -> None:
         self._parts = [before]
-        self._left = max_bytes - len(before.encode())
+        self._bytes_left = max_bytes - len(before.encode())
         self.is_full = False
 
     @property
     def text(self) -> str:
-        """Everything so far."""
+        """All output so far."""
         return "".join(self._parts)
 
     def __call__(self, _stream: str, text: str) -> None:
         size = len(text.encode())
-        if size <= self._left:
+        if size <= self._bytes_left:
             self._parts.append(text)
-            self._left -= size
+            self._bytes_left -= size
             return
-        self._parts.append(text.encode()[: max(0, self._left)].decode(errors="ignore"))
-        self._left = 0
+        self._parts.append(text.encode()[: max(0, self._bytes_left)].decode(errors="ignore"))
+        self._bytes_left = 0
         self.is_full = True
-        # The interpreter ends a run whose printing fails; guest code cannot catch that.
+        # The interpreter ends a run whose print callback fails; guest code cannot catch that.
         raise OverflowError("too much output")

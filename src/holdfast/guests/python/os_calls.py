@@ -1,7 +1,7 @@
-"""What guest code takes for its computer: files, clock, chance, environment.
+"""Handles the operating system calls of guest code: files, clock, randomness, environment.
 
-Files are wishes like any other and go out through `ask` as `world.*` operations. Clock and chance come from the request,
-so that a second run of the same code is the same run. The environment is empty.
+File operations become `world.*` calls, so each of them reaches the gate. Clock and randomness come from the request, so a second
+run of the same code behaves the same. The environment is empty.
 """
 
 import base64
@@ -16,26 +16,26 @@ import pydantic_monty as monty
 from holdfast.core import Json, JsonObject
 from holdfast.guests.contract import RunRequest
 from holdfast.guests.python.host_calls import GuestException
-from holdfast.guests.python.state import Progress
+from holdfast.guests.python.state import RunProgress
 
-Ask = Callable[[str, JsonObject], Awaitable[Json]]
-"""Makes a call; returns its value, raises GuestException where it was refused or failed."""
+CallHost = Callable[[str, JsonObject], Awaitable[Json]]
+"""Makes a call. Returns its value; raises GuestException if it was refused or failed."""
 Sleep = Callable[[float], Awaitable[None]]
 _MAX_RANDOM_BYTES = 1 << 20
 _SECOND_MS = 1000
 
 
 class OsCalls:
-    """Answers the operating system calls of one run."""
+    """Handles the operating system calls of one run."""
 
-    def __init__(self, request: RunRequest, progress: Progress, *, ask: Ask, sleep: Sleep) -> None:
+    def __init__(self, request: RunRequest, progress: RunProgress, *, call: CallHost, sleep: Sleep) -> None:
         self._request = request
         self._progress = progress
-        self._ask = ask
+        self._call = call
         self._sleep = sleep
 
-    async def answer(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a call. Raises GuestException for the guest, NotImplementedError for what there is not."""
+    async def handle(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call. Raises GuestException, or NotImplementedError for a call that is not supported."""
         match name:
             case "time.time":
                 return self._now_ms() / _SECOND_MS
@@ -59,19 +59,18 @@ class OsCalls:
                 return False
             case "Path.append_text" | "Path.append_bytes":
                 return await self._append(_path(args[0]), args[1])
-        await self.settle(replaced=_path(args[0]) if name.startswith("Path.write") else None)
+        await self.write_opened_files(replaced=_path(args[0]) if name.startswith("Path.write") else None)
         return await self._file(name, args, kwargs)
 
-    async def settle(self, *, replaced: str | None = None) -> None:
-        """Empty the files that were opened for writing and not written yet, but for one that is about to be replaced.
+    async def write_opened_files(self, *, replaced: str | None = None) -> None:
+        """Create as empty the files that were opened for writing and never written, except one that is about to be replaced.
 
-        Opening for writing is held back until the first write, so that a person who is asked sees the content and is
-        asked once.
+        Opening a file for writing makes no call until the first write, so that an approval is requested once, with the content.
         """
         while self._progress.opened:
             path = self._progress.opened[0]
             if path != replaced:
-                await self._ask("world.write", {"path": path, "content": ""})
+                await self._call("world.write", {"path": path, "content": ""})
             self._progress.opened.pop(0)
 
     async def _file(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -80,33 +79,33 @@ class OsCalls:
             case "open":
                 return await self._open(path, args[1])
             case "Path.read_text":
-                return _text(await self._ask("world.read", {"path": path}))
+                return _text(await self._call("world.read", {"path": path}))
             case "Path.read_bytes":
-                content = await self._ask("world.read", {"path": path, "encoding": "base64"})
+                content = await self._call("world.read", {"path": path, "encoding": "base64"})
                 return base64.b64decode(_text(content))
             case "Path.write_text" | "Path.write_bytes":
-                await self._ask("world.write", {"path": path, **_content(args[1])})
+                await self._call("world.write", {"path": path, **_content(args[1])})
                 return len(args[1])
             case "Path.exists":
-                return bool(await self._ask("world.exists", {"path": path}))
+                return bool(await self._call("world.exists", {"path": path}))
             case "Path.is_file":
                 return await self._kind(path) == "file"
             case "Path.is_dir":
                 return await self._kind(path) == "folder"
             case "Path.stat":
-                return _stat(await self._ask("world.stat", {"path": path}))
+                return _stat(await self._call("world.stat", {"path": path}))
             case "Path.iterdir":
                 return [f"{path.rstrip('/')}/{name}" for name, _ in await self._entries(path)]
             case "Path.scan":
                 return await self._scan(path, kwargs.get("max_depth"))
             case "Path.mkdir":
-                if not kwargs.get("exist_ok") and await self._ask("world.exists", {"path": path}):
+                if not kwargs.get("exist_ok") and await self._call("world.exists", {"path": path}):
                     raise GuestException("FileExistsError", f"[Errno 17] File exists: {path!r}")
-                return await self._ask("world.make_folder", {"path": path})
+                return await self._call("world.make_folder", {"path": path})
             case "Path.unlink" | "Path.rmdir":
-                return await self._ask("world.delete", {"path": path})
+                return await self._call("world.delete", {"path": path})
             case "Path.rename":
-                return await self._ask("world.move", {"source": path, "destination": _path(args[1])})
+                return await self._call("world.move", {"source": path, "destination": _path(args[1])})
             case _:
                 raise NotImplementedError(name)
 
@@ -120,13 +119,13 @@ class OsCalls:
 
     async def _append(self, path: str, content: str | bytes) -> int:
         is_first = path in self._progress.opened
-        await self.settle(replaced=path)
-        await self._ask("world.write" if is_first else "world.append", {"path": path, **_content(content)})
+        await self.write_opened_files(replaced=path)
+        await self._call("world.write" if is_first else "world.append", {"path": path, **_content(content)})
         return len(content)
 
     async def _kind(self, path: str, *, is_required: bool = False) -> Json:
         try:
-            stat = await self._ask("world.stat", {"path": path})
+            stat = await self._call("world.stat", {"path": path})
         except GuestException as error:
             if error.kind == "FileNotFoundError" and not is_required:
                 return None
@@ -134,8 +133,8 @@ class OsCalls:
         return stat.get("kind") if isinstance(stat, dict) else None
 
     async def _entries(self, path: str) -> list[tuple[str, bool]]:
-        """Names in a folder, and whether each is a folder itself."""
-        entries = await self._ask("world.entries", {"path": path})
+        """The names in a folder, and whether each is a folder."""
+        entries = await self._call("world.entries", {"path": path})
         if not isinstance(entries, list):
             return []
         return [
@@ -145,13 +144,13 @@ class OsCalls:
         ]
 
     async def _scan(self, path: str, max_depth: int | None) -> list[monty.ScanEntry]:
-        """A folder and what is in it: one call, however deep; folders that hold no file are found one level deep only."""
+        """A folder and its contents, in one call at any depth. Folders without files are found only at the first level."""
         found = {"": True}
         if max_depth == 1:
             found.update(await self._entries(path))
         else:
             base = PurePosixPath(path)
-            files = await self._ask("world.list", {"pattern": "**/*"})
+            files = await self._call("world.list", {"pattern": "**/*"})
             for file in files if isinstance(files, list) else []:
                 full = PurePosixPath("/workspace") / str(file)
                 if not full.is_relative_to(base):
@@ -177,10 +176,10 @@ class OsCalls:
 
 
 def _default(value: Any) -> str | None:
-    """What a variable that is not set reads as. Only text goes back: a list may share one text a million times."""
+    """The default of an unset variable. Only text is returned: a list may share one text a million times."""
     if value is None or isinstance(value, str):
         return value
-    raise GuestException("TypeError", "the default of os.getenv is a string or None here")
+    raise GuestException("TypeError", "the default of os.getenv must be a string or None here")
 
 
 def _path(value: Any) -> str:

@@ -1,8 +1,7 @@
-"""One worker process with one interpreter session in it: entered, driven turn by turn, killed when it must be.
+"""One worker process with one interpreter session: opened, driven one turn at a time, killed if it does not answer.
 
-A watch over many short waits in a row: one timer for all of them, moved only when it is reached.
-
-Code may make ten thousand calls in a run, and each is a turn with a limit; a timer for each would cost a tenth of the time.
+A turn runs the interpreter to its next stop and has a time limit. A run may take ten thousand turns, and a timer for each would
+cost a tenth of the run's time, so a watchdog reuses one timer.
 """
 
 import asyncio
@@ -22,59 +21,58 @@ from holdfast.core.errors import GuestError
 from holdfast.guests.contract import GuestLimits
 from holdfast.guests.python.worker_errors import WorkerLost, WorkerTimeout
 
+T = TypeVar("T")
+_GRACE_SECONDS = 1.0
+_STATE_SECONDS = 60.0
+# The run counts and limits its calls and sleeps itself. The engine's own counter must not stop it first.
+_UNBOUNDED = 1_000_000_000
+
 
 class Watchdog:
-    """Bites once where a wait outlives its limit."""
+    """Calls `on_timeout` once if a wait exceeds its limit. Moves its timer only when the timer fires."""
 
-    def __init__(self, bite: Callable[[], None]) -> None:
-        self._bite = bite
-        self._ends: float | None = None
-        """When the present wait has to be over; None between waits."""
+    def __init__(self, on_timeout: Callable[[], None]) -> None:
+        self._on_timeout = on_timeout
+        self._deadline: float | None = None
+        """When the current wait must be over; None between waits."""
         self._timer: asyncio.TimerHandle | None = None
-        self.has_bitten = False
+        self.has_timed_out = False
 
     def start(self, seconds: float) -> None:
-        """A wait begins."""
+        """Start a wait."""
         loop = asyncio.get_running_loop()
-        self._ends = loop.time() + seconds
-        if self._timer is not None and self._timer.when() > self._ends:
+        self._deadline = loop.time() + seconds
+        if self._timer is not None and self._timer.when() > self._deadline:
             self._timer.cancel()
             self._timer = None
         if self._timer is None:
-            self._timer = loop.call_at(self._ends, self._look)
+            self._timer = loop.call_at(self._deadline, self._check)
 
     def stop(self) -> None:
-        """The wait is over."""
-        self._ends = None
+        """End the wait."""
+        self._deadline = None
 
     def close(self) -> None:
-        """There are no more waits."""
-        self._ends = None
+        """Cancel the timer."""
+        self._deadline = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
-        if self._ends is None:
+        if self._deadline is None:
             return
         loop = asyncio.get_running_loop()
-        if loop.time() < self._ends:
-            self._timer = loop.call_at(self._ends, self._look)
+        if loop.time() < self._deadline:
+            self._timer = loop.call_at(self._deadline, self._check)
             return
-        self.has_bitten = True
-        self._bite()
-
-
-T = TypeVar("T")
-_GRACE_SECONDS = 1.0
-_STATE_SECONDS = 60.0
-# Calls and sleeps are counted and bounded by the run itself; the engine's own counters only must not come first.
-_UNBOUNDED = 1_000_000_000
+        self.has_timed_out = True
+        self._on_timeout()
 
 
 class Worker:
-    """Owns a session of the pool. After `kill` or `close` it is of no more use."""
+    """Owns one session of the pool. Unusable after `kill` or `close`."""
 
     def __init__(
         self, session: monty.AsyncMontySession, *, release: Callable[[], None] | None = None
@@ -94,7 +92,7 @@ class Worker:
         stubs: str | None = None,
         release: Callable[[], None] | None = None,
     ) -> "Worker":
-        """Take a worker out of the pool for code with these limits; with stubs, one that checks types."""
+        """Take a worker from the pool for code with these limits. With stubs, it checks types."""
         session = pool.checkout(
             limits={
                 "max_feed_duration_secs": limits.seconds,
@@ -110,27 +108,27 @@ class Worker:
             await session.__aenter__()
         except (monty.MontyError, RuntimeError) as error:
             raise GuestError(
-                f"a process of the Python sandbox does not start: {error}",
+                f"a process of the Python sandbox did not start: {error}",
                 hint="Run `holdfast doctor` to see why.",
             ) from error
         return cls(session, release=release)
 
     def allow_computing(self, seconds: int) -> None:
-        """Bound what the process computes from here on, where the kernel can. For good: such a worker is killed in the
-        end, never given back.
+        """Limit the processor time of the process from here on, where the kernel supports it. The limit is permanent, so
+        such a worker must be killed at the end, not returned to the pool.
         """
         if self._pid is None or sys.platform != "linux":
             return
-        with contextlib.suppress(ProcessLookupError):  # dead already, as the next turn will tell
+        with contextlib.suppress(ProcessLookupError):  # already dead; the next turn reports it
             spent = time.clock_gettime(_processor_clock(self._pid))
-            _, most = resource.prlimit(self._pid, resource.RLIMIT_CPU)
+            _, hard = resource.prlimit(self._pid, resource.RLIMIT_CPU)
             wanted = math.ceil(spent) + seconds
-            soft = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-            resource.prlimit(self._pid, resource.RLIMIT_CPU, (soft, most))
+            soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.prlimit(self._pid, resource.RLIMIT_CPU, (soft, hard))
 
     async def turn(self, step: Awaitable[T], *, seconds: float) -> T:
-        """Await one turn of the interpreter. Raises WorkerLost; a worker that takes too long is killed, also when
-        the caller is cancelled.
+        """Await one turn of the interpreter. Raises WorkerLost. Kills a worker that takes too long or whose caller is
+        cancelled.
         """
         self._watchdog.start(seconds)
         try:
@@ -140,8 +138,8 @@ class Worker:
             raise
         except monty.MontyCrashedError as error:
             if signal.SIGXCPU.name in str(error):
-                raise WorkerTimeout("the sandbox process has computed for as long as it may") from None
-            if not self._watchdog.has_bitten:
+                raise WorkerTimeout("the sandbox process used up its processor time") from None
+            if not self._watchdog.has_timed_out:
                 raise
             await self.close()
             raise WorkerTimeout(f"the sandbox process did not answer within {seconds:g} s") from None
@@ -151,15 +149,15 @@ class Worker:
             self._watchdog.stop()
 
     async def dump(self) -> bytes:
-        """The variables between runs. Raises WorkerLost; the worker is of no more use then."""
-        return await self._keeping(self.session.dump())
+        """Dump the variables between runs. Raises WorkerLost, after which the worker is unusable."""
+        return await self._state_turn(self.session.dump())
 
     async def load(self, dump: bytes) -> None:
-        """Take up variables. Raises WorkerLost; the worker is of no more use then."""
-        await self._keeping(self.session.load_session(dump))
+        """Load variables. Raises WorkerLost, after which the worker is unusable."""
+        await self._state_turn(self.session.load_session(dump))
 
     async def close(self) -> None:
-        """Give the worker back to the pool, which clears it. Idempotent."""
+        """Return the worker to the pool, which resets it. Idempotent."""
         if not self._is_open:
             return
         self._is_open = False
@@ -172,19 +170,19 @@ class Worker:
                 self._release()
 
     async def kill(self) -> None:
-        """End the process, whatever it does. Idempotent."""
+        """Kill the process, whatever it is doing. Idempotent."""
         if self._is_open:
             self._signal()
             await self.close()
 
-    async def _keeping(self, step: Awaitable[T]) -> T:
+    async def _state_turn(self, step: Awaitable[T]) -> T:
         try:
             return await self.turn(step, seconds=_STATE_SECONDS)
         except monty.MontyError as error:
             raise WorkerLost(str(error)) from error
 
     def _signal(self) -> None:
-        # Once only: after its death the number may belong to another process.
+        # Once only: after the process has ended, its id may belong to another process.
         pid, self._pid = self._pid, None
         if pid is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -192,10 +190,10 @@ class Worker:
 
 
 def _processor_clock(pid: int) -> int:
-    """The number under which Linux knows the time that a process has computed."""
+    """The id of the Linux clock that counts the processor time of a process."""
     return (~pid << 3) | 2
 
 
-def grace_seconds(carried: GuestLimits, wanted: GuestLimits) -> float:
-    """How much longer to wait than wanted, because the interpreter stops by itself and then says where it was."""
-    return _GRACE_SECONDS if carried.seconds <= wanted.seconds else 0.0
+def grace_seconds(loaded: GuestLimits, requested: GuestLimits) -> float:
+    """How much longer to wait than requested: an interpreter that stops itself also reports where the code was."""
+    return _GRACE_SECONDS if loaded.seconds <= requested.seconds else 0.0

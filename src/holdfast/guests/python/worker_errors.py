@@ -1,9 +1,9 @@
-"""How a worker can be lost. Free of the engine, so that whoever handles a loss need not load it."""
+"""Errors of a lost worker. They import no engine, so a caller can handle them without loading it."""
 
 
 class WorkerLost(Exception):
-    """The worker is gone or of no more use; the message says what was seen of it."""
+    """The worker has ended or is unusable. The message says why."""
 
 
 class WorkerTimeout(WorkerLost):
-    """The worker did not come back in time and was killed."""
+    """The worker did not answer in time and was killed."""

@@ -1,7 +1,7 @@
-"""The worker processes of an engine: started when first needed, bounded in number, kept warm for a while.
+"""The worker processes of an engine: started when first needed, limited in number, kept warm for a while.
 
-A guest at rest may keep its worker so that its next run starts at once. The least recently used gives it up when another
-guest needs one, when too many rest, and when it has rested for long; its variables are then a few kilobytes.
+An idle guest may keep its worker, so that its next run starts at once. The least recently used guest is evicted when another
+guest needs a worker, when too many guests are idle, or when it has been idle for long. Its variables then take a few kilobytes.
 """
 
 import asyncio
@@ -20,45 +20,45 @@ if TYPE_CHECKING:
     from holdfast.guests.python.checker import Checker
     from holdfast.guests.python.worker import Worker
 
-_CHECKING_WORKERS = 4
+_CHECKER_WORKERS = 4
 _EXIT_SECONDS = 0.05
 _WAIT_SECONDS = 300.0
 
 
-class Resting(Protocol):
-    """A guest that keeps a warm worker."""
+class IdleGuest(Protocol):
+    """A guest that keeps a warm worker between runs."""
 
-    async def cool(self) -> None:
-        """Give the worker back and keep the variables."""
+    async def evict(self) -> None:
+        """Return the worker to the pool and keep the variables."""
         ...
 
 
 class WorkerPool:
-    """Hands out workers, one a running or resting guest, and at most `max_workers`."""
+    """Hands out workers: one for each running or idle guest, and at most `max_workers`."""
 
-    def __init__(self, *, max_workers: int, max_resting: int = 16, rest_seconds: float = 30.0) -> None:
+    def __init__(self, *, max_workers: int, max_idle: int = 16, idle_seconds: float = 30.0) -> None:
         self._slots = asyncio.Semaphore(max_workers)
         self._max_workers = max_workers
-        self._max_resting = max_resting
-        self._rest_seconds = rest_seconds
-        self._resting: OrderedDict[Resting, float] = OrderedDict()
+        self._max_idle = max_idle
+        self._idle_seconds = idle_seconds
+        self._idle: OrderedDict[IdleGuest, float] = OrderedDict()
         self._starting = asyncio.Lock()
         self._pool: monty.AsyncMonty | None = None
         self._checker: Checker | None = None
-        self._cooling: set[asyncio.Task[None]] = set()
+        self._evictions: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._waiting = 0
         self._is_closed = False
 
     async def open(self, limits: GuestLimits) -> "Worker":
-        """A worker for code with these limits. Waits where all are busy."""
+        """A worker for code with these limits. Waits while all are busy."""
         from holdfast.guests.python.worker import Worker
 
         pool = await self._started()
         self._waiting += 1
         try:
             if self._slots.locked():
-                self._cool_oldest()
+                self._evict_oldest()
             async with asyncio.timeout(_WAIT_SECONDS):
                 await self._slots.acquire()
         except TimeoutError:
@@ -75,36 +75,36 @@ class WorkerPool:
             raise
 
     def checker(self) -> "Checker":
-        """The one that looks at code before it runs."""
+        """The checker of code before it runs."""
         from holdfast.guests.python.checker import Checker
 
         if self._checker is None:
-            self._checker = Checker(self._open_checking)
+            self._checker = Checker(self._open_checker)
         return self._checker
 
-    def rest(self, guest: Resting) -> None:
-        """A guest keeps its worker without running anything."""
+    def mark_idle(self, guest: IdleGuest) -> None:
+        """Note that a guest keeps its worker and runs nothing."""
         loop = asyncio.get_running_loop()
-        self._resting[guest] = loop.time()
-        self._resting.move_to_end(guest)
-        if self._waiting or len(self._resting) > self._max_resting:
-            self._cool_oldest()
+        self._idle[guest] = loop.time()
+        self._idle.move_to_end(guest)
+        if self._waiting or len(self._idle) > self._max_idle:
+            self._evict_oldest()
         elif self._timer is None:
-            self._timer = loop.call_later(self._rest_seconds, self._sweep)
+            self._timer = loop.call_later(self._idle_seconds, self._evict_expired)
 
-    def wake(self, guest: Resting) -> None:
-        """A guest runs again, or has given its worker back."""
-        self._resting.pop(guest, None)
+    def mark_busy(self, guest: IdleGuest) -> None:
+        """Note that a guest runs again, or has returned its worker."""
+        self._idle.pop(guest, None)
 
     async def close(self) -> None:
         """Stop every process. Idempotent."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
-        while self._resting:
-            self._cool_oldest()
-        if self._cooling:
-            await asyncio.wait(self._cooling)
+        while self._idle:
+            self._evict_oldest()
+        if self._evictions:
+            await asyncio.wait(self._evictions)
         if self._checker is not None:
             await self._checker.close()
         pool, self._pool = self._pool, None
@@ -113,32 +113,32 @@ class WorkerPool:
 
     async def _started(self) -> "monty.AsyncMonty":
         if self._is_closed:
-            raise GuestError("this engine is closed", hint="Make a new engine.")
+            raise GuestError("this engine is closed", hint="Create a new engine.")
         async with self._starting:
             if self._pool is None:
-                self._pool = await _start(self._max_workers + _CHECKING_WORKERS)
+                self._pool = await _start(self._max_workers + _CHECKER_WORKERS)
             return self._pool
 
-    async def _open_checking(self, limits: GuestLimits, stubs: str) -> "Worker":
+    async def _open_checker(self, limits: GuestLimits, stubs: str) -> "Worker":
         from holdfast.guests.python.worker import Worker
 
         return await Worker.open(await self._started(), limits, stubs=stubs)
 
-    def _cool_oldest(self) -> None:
-        if self._resting:
-            guest, _ = self._resting.popitem(last=False)
-            task = asyncio.get_running_loop().create_task(guest.cool())
-            self._cooling.add(task)
-            task.add_done_callback(self._cooling.discard)
+    def _evict_oldest(self) -> None:
+        if self._idle:
+            guest, _ = self._idle.popitem(last=False)
+            task = asyncio.get_running_loop().create_task(guest.evict())
+            self._evictions.add(task)
+            task.add_done_callback(self._evictions.discard)
 
-    def _sweep(self) -> None:
+    def _evict_expired(self) -> None:
         self._timer = None
         loop = asyncio.get_running_loop()
-        while self._resting and next(iter(self._resting.values())) <= loop.time() - self._rest_seconds:
-            self._cool_oldest()
-        if self._resting:
-            oldest = next(iter(self._resting.values()))
-            self._timer = loop.call_at(oldest + self._rest_seconds, self._sweep)
+        while self._idle and next(iter(self._idle.values())) <= loop.time() - self._idle_seconds:
+            self._evict_oldest()
+        if self._idle:
+            oldest = next(iter(self._idle.values()))
+            self._timer = loop.call_at(oldest + self._idle_seconds, self._evict_expired)
 
 
 async def _start(processes: int) -> "monty.AsyncMonty":
@@ -152,7 +152,7 @@ async def _start(processes: int) -> "monty.AsyncMonty":
     except (ImportError, OSError) as error:
         raise EngineMissing(
             f"the Python sandbox cannot be loaded: {error}",
-            hint="Reinstall holdfast; it brings pydantic-monty.",
+            hint="Reinstall holdfast; it depends on pydantic-monty.",
         ) from error
     _let_threads_end_before_exit()
     pool = monty.AsyncMonty(binary_path=program, min_processes=1, max_processes=processes)
@@ -162,9 +162,9 @@ async def _start(processes: int) -> "monty.AsyncMonty":
 
 @functools.cache
 def _let_threads_end_before_exit() -> None:
-    """Give the engine's own threads a moment without the interpreter lock before Python shuts down.
+    """Give the engine's threads a moment without the interpreter lock before Python shuts down.
 
-    They still hold references after the last answer has arrived; one that asks for the lock while Python is finalizing
-    takes the whole process down (SIGABRT, one exit in four).
+    They still hold references after the last answer has arrived. A thread that requests the lock while Python is finalizing
+    aborts the process (SIGABRT, one exit in four).
     """
     atexit.register(time.sleep, _EXIT_SECONDS)

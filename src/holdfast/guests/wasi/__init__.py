@@ -1,6 +1,6 @@
-"""`wasi`: real CPython in WebAssembly, in a confined worker process, with one folder and nothing else.
+"""The `wasi` engine: real CPython in WebAssembly, in a confined worker process, with access to one folder and nothing else.
 
-wasmtime and componentize-py are loaded only in the worker's and the builder's processes.
+Only the processes of workers and of the builder load wasmtime and componentize-py.
 """
 
 from holdfast.guests.wasi.component import check_installed, is_built

@@ -1,7 +1,7 @@
-"""Builds and compiles the component: the program that `component` runs in a process of its own.
+"""Builds and compiles the component. `component` runs this program in a separate process.
 
-CPython for WASI comes with componentize-py; our guest package is imported in it once, and the memory of that moment
-becomes the component. Cranelift then makes native code of it.
+componentize-py brings CPython for WASI. It imports our package `inside` once, and the memory of that moment becomes the component.
+Cranelift then compiles it to native code.
 """
 
 import os
@@ -10,72 +10,75 @@ import sys
 from pathlib import Path
 
 import holdfast.guests.wasi.component as component
-from holdfast.guests.wasi.component import opened_workshop
 
-_KEPT = 3
+_MAX_COMPONENTS = 3
+_PACKAGE = "guest"
+"""The name of `inside` in the component. INVARIANT: it never changes, because saved variables refer to it in their pickles."""
 
 
 def main(cache: str, name: str) -> None:
-    """Build into the cache unless it is there; the key comes on standard input. Two builders wait for each other."""
+    """Build into the cache, unless the component exists. Reads the key from standard input. Waits for another builder."""
     key = bytes.fromhex(sys.stdin.read())
     folder = Path(cache)
     os.umask(0o077)
-    with opened_workshop(
-        folder, on_wait=lambda: _tell("waiting for another process that builds the sandbox")
-    ) as workshop:
-        found = component.open_proven(folder, name, key)
-        if found is not None:
-            os.close(found)
+    with component.build_folder(
+        folder, on_wait=lambda: _report("waiting for another process that builds the sandbox")
+    ) as build_folder:
+        descriptor = component.open_verified(folder, name, key)
+        if descriptor is not None:
+            os.close(descriptor)
             return
-        _build(workshop, folder, name, key)
-        _forget_old(folder)
+        _build(build_folder, folder, name, key)
+        _remove_old(folder)
 
 
-def _build(workshop: Path, folder: Path, name: str, key: bytes) -> None:
-    shutil.copytree(component.GUEST, workshop / "app" / "guest", ignore=shutil.ignore_patterns("__pycache__"))
-    (workshop / "app" / "app.py").write_text("from guest.entry import WitWorld\n")
-    (workshop / "no-packages").mkdir()
-    module, image = workshop / "app.wasm", workshop / "app.cwasm"
-    _tell("building CPython for the sandbox (1 of 2)")
-    _componentize(workshop, module)
-    _tell("compiling it for this processor (2 of 2)")
+def _build(build_folder: Path, folder: Path, name: str, key: bytes) -> None:
+    shutil.copytree(
+        component.INSIDE, build_folder / "app" / _PACKAGE, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (build_folder / "app" / "app.py").write_text(f"from {_PACKAGE}.entry import WitWorld\n")
+    (build_folder / "no-packages").mkdir()
+    module, image = build_folder / "app.wasm", build_folder / "app.cwasm"
+    _report("building CPython for the sandbox (1 of 2)")
+    _componentize(build_folder, module)
+    _report("compiling it for this processor (2 of 2)")
     _compile(module, image)
     descriptor = os.open(image, os.O_RDONLY)
     try:
         os.fsync(descriptor)
-        proof = component.proof_of(descriptor, name, key)
+        mac = component.compute_hmac(descriptor, name, key)
     finally:
         os.close(descriptor)
-    (workshop / "app.hmac").write_bytes(proof)
-    # The proof goes first: an image without one is not trusted, a proof without an image is nothing.
-    (workshop / "app.hmac").replace(component.proof_path(folder, name))
+    (build_folder / "app.hmac").write_bytes(mac)
+    # The HMAC is written first: without its image it has no effect, and an image without one is not trusted.
+    (build_folder / "app.hmac").replace(component.hmac_path(folder, name))
     image.replace(component.image_path(folder, name))
-    _tell("the sandbox is ready")
+    _report("the sandbox is ready")
 
 
-def _forget_old(folder: Path) -> None:
-    """Keep the newest components: a few installations may share the cache, every version that ever was need not."""
+def _remove_old(folder: Path) -> None:
+    """Keep only the newest components; a few installations may share the cache."""
     images = sorted(folder.glob("*.cwasm"), key=lambda image: image.stat().st_mtime, reverse=True)
-    for image in images[_KEPT:]:
+    for image in images[_MAX_COMPONENTS:]:
         image.unlink()
         image.with_suffix(".hmac").unlink(missing_ok=True)
 
 
-def _componentize(workshop: Path, module: Path) -> None:
-    """Call componentize-py as its command line does; it has no other door. Its chatter is ours to keep quiet."""
+def _componentize(build_folder: Path, module: Path) -> None:
+    """Call componentize-py as its command line does, which is its only interface."""
     import componentize_py  # type: ignore[import-untyped]
 
-    # It unpacks a library, which is to go with the workshop where it is killed.
-    os.environ["TMPDIR"] = str(workshop)
-    # Otherwise it looks for installed packages and bakes in whatever this interpreter has.
-    os.environ["VIRTUAL_ENV"] = str(workshop / "no-packages")
+    # It unpacks a library, which must be removed with this folder if the process is killed.
+    os.environ["TMPDIR"] = str(build_folder)
+    # Otherwise it finds the packages of this interpreter and builds them in.
+    os.environ["VIRTUAL_ENV"] = str(build_folder / "no-packages")
     sys.argv = [
         "componentize-py", "--quiet", "--wit-path", str(component.WIT), "--world", "sandbox",
-        "componentize", "--python-path", str(workshop / "app"), "--output", str(module), "app",
+        "componentize", "--python-path", str(build_folder / "app"), "--output", str(module), "app",
     ]  # fmt: skip
     componentize_py.script()
     if not module.exists():
-        raise SystemExit("componentize-py made no component")
+        raise SystemExit("componentize-py did not write a component")
 
 
 def _compile(module: Path, image: Path) -> None:
@@ -88,5 +91,5 @@ def _compile(module: Path, image: Path) -> None:
     image.write_bytes(compiled)
 
 
-def _tell(news: str) -> None:
-    print(news, flush=True)
+def _report(line: str) -> None:
+    print(line, flush=True)

@@ -1,4 +1,4 @@
-"""Real CPython in WebAssembly: an engine whose guests work on one folder and reach nothing else."""
+"""The engine that makes WASI guests: CPython in WebAssembly, with access to one folder and nothing else."""
 
 from pathlib import Path
 
@@ -22,17 +22,17 @@ def wasi_engine(
     file_bytes: int = 64 << 20,
     disk_bytes: int = 256 << 20,
     workers: WorkerPool | None = None,
-    progress: component.Progress = lambda _: None,
+    progress: component.ReportProgress = lambda _: None,
 ) -> Engine:
     """An engine for one workspace. Raises EngineMissing.
 
-    `workers` is shared by all engines of a process; without it the engine has its own. With `staged_view`, a folder of
-    ours, guests work on a copy of the workspace there, with what is `staged` over it, and report staged changes. `file_bytes` bounds one file, `disk_bytes`
-    what one run writes in all.
+    All engines of a process share `workers`; without it the engine has its own. With `staged_view`, a folder of ours, guests
+    work on a copy of the workspace there, with what is `staged` over it, and report staged changes. `file_bytes` limits one
+    file, `disk_bytes` what one run writes in total.
     """
     component.check_installed()
     return WasiEngine(
-        seal=SnapshotSigner(key),
+        signer=SnapshotSigner(key),
         workspace=workspace.resolve(),
         staged_view=None if staged_view is None else staged_view.resolve(),
         staged=staged,
@@ -45,12 +45,12 @@ def wasi_engine(
 
 
 class WasiEngine:
-    """Makes guests for one workspace."""
+    """Creates guests for one workspace."""
 
     def __init__(
         self,
         *,
-        seal: SnapshotSigner,
+        signer: SnapshotSigner,
         workspace: Path,
         staged_view: Path | None,
         staged: StagedContents,
@@ -60,7 +60,7 @@ class WasiEngine:
         workers: WorkerPool,
         owns_workers: bool,
     ) -> None:
-        self._seal = seal
+        self._signer = signer
         self._workspace = workspace
         self._staged_view = staged_view
         self._staged = staged
@@ -73,7 +73,7 @@ class WasiEngine:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What its guests can do, and which walls of the kernel stand below WebAssembly on this machine."""
+        """What its guests can do, and how the kernel of this machine confines their processes."""
         return Capabilities(
             engine="wasi",
             version=f"componentize-py {component.version_of('componentize-py')}, wasmtime {component.version_of('wasmtime')}",
@@ -84,13 +84,13 @@ class WasiEngine:
         )
 
     def guest(self) -> WasiGuest:
-        """A fresh guest; its process starts with the first run."""
+        """A new guest. Its process starts with the first run."""
         view = None
         if self._staged_view is not None:
             view = StagedView(base=self._workspace, folder=self._staged_view, staged=self._staged)
-        made = WasiGuest(
+        guest = WasiGuest(
             capabilities=self.capabilities,
-            seal=self._seal,
+            signer=self._signer,
             folder=self._staged_view or self._workspace,
             view=view,
             keeps_variables=self._keeps_variables,
@@ -98,11 +98,11 @@ class WasiEngine:
             disk_bytes=self._disk_bytes,
             workers=self._workers,
         )
-        self._guests.append(made)
-        return made
+        self._guests.append(guest)
+        return guest
 
     async def close(self) -> None:
-        """End every guest, and the workers where they are ours. Idempotent."""
+        """Close every guest, and the workers if the engine owns them. Idempotent."""
         guests, self._guests = self._guests, []
         for guest in guests:
             await guest.close()

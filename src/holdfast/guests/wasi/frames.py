@@ -1,6 +1,6 @@
-"""What host and worker say to each other over their socket: length-prefixed, typed, bounded.
+"""The protocol between host and worker: typed, length-prefixed frames of limited size over a socket.
 
-The host reads a worker as it would a stranger: a frame that is too long or does not parse ends the worker.
+The host does not trust a worker: it ends one that sends a frame which is too long or does not parse.
 """
 
 import asyncio
@@ -12,20 +12,20 @@ from holdfast.core import Value
 
 MAX_FRAME_BYTES = 32 << 20
 MAX_CALL_BYTES = 4 << 20
-"""One call's arguments or result; a bigger one is refused in the guest, with a reason."""
+"""The arguments or the result of one call. A larger one is an error in the guest."""
 EXITED = "exited"
-"""The reason of a guest that ended its own interpreter."""
+"""The reason in `Trapped` for a guest that ended its own interpreter."""
 _LENGTH_BYTES = 4
 _INLINE_BYTES = 256 << 10
-"""Beyond this a frame is parsed off the event loop."""
+"""A larger frame is parsed in a thread, not on the event loop."""
 
 
 class BrokenFrame(Exception):
-    """The other side is gone, or does not keep to the protocol."""
+    """The other side is gone, or violates the protocol."""
 
 
 class Setup(Value, tag_field="kind", tag="setup"):
-    """The first frame to a worker: what its guest may reach."""
+    """The first frame to a worker: what its guest may access."""
 
     workspace: str
     memory_bytes: int
@@ -33,7 +33,7 @@ class Setup(Value, tag_field="kind", tag="setup"):
 
 
 class Execute(Value, tag_field="kind", tag="execute"):
-    """Hand a request to the guest, under these bounds."""
+    """Pass a request to the guest, with these limits."""
 
     request: str
     memory_bytes: int
@@ -50,46 +50,46 @@ class Answered(Value, tag_field="kind", tag="answered"):
 
 
 class Ready(Value, tag_field="kind", tag="ready"):
-    """The worker is confined and its guest stands; `notes` say what is in force."""
+    """The worker is confined and its guest is instantiated; `notes` say which restrictions apply."""
 
     notes: tuple[str, ...]
 
 
-class Showed(Value, tag_field="kind", tag="showed"):
+class Printed(Value, tag_field="kind", tag="showed"):
     """The guest printed something."""
 
     text: str
 
 
 class Called(Value, tag_field="kind", tag="called"):
-    """The guest asks for a call and waits."""
+    """The guest requests a call and waits."""
 
     request: str
 
 
 class Finished(Value, tag_field="kind", tag="finished"):
-    """The guest answered the request; `steps` is what it used."""
+    """The guest answered the request, and used `steps` for it."""
 
     response: str
     steps: int
 
 
 class Trapped(Value, tag_field="kind", tag="trapped"):
-    """The guest cannot go on: its engine stopped it. The worker ends after this."""
+    """The engine stopped the guest. The worker ends after this frame."""
 
     reason: str
     steps: int
 
 
 ToWorker = Setup | Execute | Answered
-FromWorker = Ready | Showed | Called | Finished | Trapped
+FromWorker = Ready | Printed | Called | Finished | Trapped
 
 _to_worker: msgspec.msgpack.Decoder[ToWorker] = msgspec.msgpack.Decoder(ToWorker)
 _from_worker: msgspec.msgpack.Decoder[FromWorker] = msgspec.msgpack.Decoder(FromWorker)
 
 
-def packed(frame: ToWorker | FromWorker) -> bytes:
-    """A frame as it goes over the socket."""
+def pack(frame: ToWorker | FromWorker) -> bytes:
+    """The bytes of a frame on the socket."""
     content = msgspec.msgpack.encode(frame)
     if len(content) > MAX_FRAME_BYTES:
         raise BrokenFrame(f"a frame has at most {MAX_FRAME_BYTES} bytes, this one has {len(content)}")
@@ -97,13 +97,13 @@ def packed(frame: ToWorker | FromWorker) -> bytes:
 
 
 def receive(connection: socket.socket) -> ToWorker:
-    """The next frame for a worker; blocks. EOFError where the host is gone."""
+    """The next frame for a worker; blocks. Raises EOFError if the host is gone."""
     length = int.from_bytes(_exactly(connection, _LENGTH_BYTES), "big")
     return _to_worker.decode(_exactly(connection, length))
 
 
 async def read(reader: asyncio.StreamReader) -> FromWorker:
-    """The next frame of a worker. Raises BrokenFrame."""
+    """The next frame from a worker. Raises BrokenFrame."""
     try:
         length = int.from_bytes(await reader.readexactly(_LENGTH_BYTES), "big")
         if length > MAX_FRAME_BYTES:

@@ -1,7 +1,7 @@
-"""A guest whose code lives in a worker process: started when needed, thrown away when it cannot be trusted to go on.
+"""The WASI guest of one session. Its code runs in a worker process, which is started when needed and ended when it cannot be trusted.
 
-Above: a session, which sees `Guest`. Below: a conversation with the worker. A worker that hit a limit is dead; the next
-run starts another one with the variables that the last good run left: they are saved in the worker, behind each run.
+The session above sees a `Guest`; `WorkerRequest` below talks to the worker. A worker that hit a limit is ended. The next run
+starts another one with the variables of the last good run, which the worker saves after each run.
 """
 
 import asyncio
@@ -19,11 +19,17 @@ from holdfast.core import Answer, Change, Refused
 from holdfast.core.errors import GuestError, SnapshotRefused
 from holdfast.guests.contract import Capabilities, GuestLimits, OnCall, Run, RunRequest
 from holdfast.guests.signed_snapshot import SnapshotSigner
-from holdfast.guests.wasi.request import Completed, Ending, Stopped, Waiting, WorkerRequest
+from holdfast.guests.wasi.request import (
+    RequestCompleted,
+    RequestParked,
+    RequestResult,
+    RequestStopped,
+    WorkerRequest,
+)
 from holdfast.guests.wasi.worker_pool import Worker, WorkerPool
 from holdfast.guests.wasi.workspace_copy import StagedView
 
-_FORGOTTEN = "\nThe variables of this session are as they were before this run."
+_NOT_KEPT = "\nThe variables of this session are as they were before this run."
 
 
 class WasiGuest:
@@ -33,7 +39,7 @@ class WasiGuest:
         self,
         *,
         capabilities: Capabilities,
-        seal: SnapshotSigner,
+        signer: SnapshotSigner,
         folder: Path,
         view: StagedView | None,
         keeps_variables: bool,
@@ -42,7 +48,7 @@ class WasiGuest:
         workers: WorkerPool,
     ) -> None:
         self._capabilities = capabilities
-        self._seal = seal
+        self._signer = signer
         self._folder = folder
         self._view = view
         self._keeps_variables = keeps_variables
@@ -51,13 +57,14 @@ class WasiGuest:
         self._workers = workers
         self._worker: Worker | None = None
         self._state: bytes = b""
-        """The variables that the last good run left, unsealed: what a new worker starts with."""
-        self._saving: WorkerRequest | None = None
-        """The worker was asked for its variables, and nobody has listened yet."""
+        """The variables of the last good run, unsigned: what a new worker starts with."""
+        self._save_request: WorkerRequest | None = None
+        """A request to save the variables whose reply has not been read yet."""
         self._parked: tuple[bytes, WorkerRequest] | None = None
         self._memory_bytes = GuestLimits().memory_bytes
-        self._marks: workspace_copy.Marks = {}
-        self._turn = asyncio.Lock()
+        self._files: workspace_copy.FileStats = {}
+        """The files of the folder when they were last scanned."""
+        self._lock = asyncio.Lock()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -65,106 +72,105 @@ class WasiGuest:
         return self._capabilities
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
-        """Run code to its end, to a limit, or to a call that waits. A run that was parked before is given up."""
+        """Run code to its end, to a limit, or to a call that waits. Abandons a run that was parked before."""
         if len(request.code.encode(errors="replace")) > messages.MAX_CODE_BYTES:
             return Run(status="refused", error=f"the code has more than {messages.MAX_CODE_BYTES} bytes")
-        async with self._at_work():
+        async with self._exclusive():
             if self._parked is not None:
-                await self._drop()
-            await (
-                self._save()
-            )  # first: code of the guest runs while it saves, and could swap folders under our hands
-            self._marks = await asyncio.to_thread(self._refreshed)
-            started = await self._started(request.limits)
-            if isinstance(started, Stopped):
-                return await self._told(started, None)
-            conversation = WorkerRequest(started, request.limits, disk_bytes=self._disk_bytes)
+                await self._end_worker()
+            # First of all: guest code runs while the worker saves, and could replace folders while we scan them.
+            await self._finish_saving()
+            self._files = await asyncio.to_thread(self._refresh_folder)
+            worker = await self._ready_worker(request.limits)
+            if isinstance(worker, RequestStopped):
+                return await self._to_run(worker, None)
+            worker_request = WorkerRequest(worker, request.limits, disk_bytes=self._disk_bytes)
             self._memory_bytes = request.limits.memory_bytes
-            await conversation.begin(messages.run(request, is_fresh=not self._keeps_variables))
-            return await self._told(await conversation.listen(on_call), conversation)
+            await worker_request.send(messages.run(request, is_fresh=not self._keeps_variables))
+            return await self._to_run(await worker_request.wait(on_call), worker_request)
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
-        """Go on with a parked run. Only the process that parked it can; another one replays the turn."""
+        """Resume a parked run. Only the process that parked it can; another one replays the turn."""
         if self._parked is None or not secrets.compare_digest(self._parked[0], snapshot):
             raise SnapshotRefused(
-                "this run waited in a process that is gone",
-                hint="Run the turn again; its calls are on record.",
+                "the process in which this run waited has ended",
+                hint="Run the turn again; its calls are recorded.",
             )
-        async with self._at_work():
-            conversation, self._parked = self._parked[1], None
-            return await self._told(await conversation.proceed(answer, on_call), conversation)
+        async with self._exclusive():
+            worker_request, self._parked = self._parked[1], None
+            return await self._to_run(await worker_request.resume(answer, on_call), worker_request)
 
     async def snapshot(self) -> bytes:
-        """The variables, sealed; empty where nothing was ever run."""
-        async with self._at_work():
-            await self._save()
-        return self._seal.close(_tag(), self._state) if self._state else b""
+        """The signed variables; empty if nothing was ever run."""
+        async with self._exclusive():
+            await self._finish_saving()
+        return self._signer.sign(_tag(), self._state) if self._state else b""
 
     async def restore(self, state: bytes) -> None:
-        """Take up the variables of a snapshot."""
-        content = self._seal.open(_tag(), state) if state else b""
-        async with self._at_work():
-            await self._drop()
+        """Load the variables of a snapshot."""
+        content = self._signer.verify(_tag(), state) if state else b""
+        async with self._exclusive():
+            await self._end_worker()
             self._state = content
-            if content and isinstance(stopped := await self._started(GuestLimits()), Stopped):
+            if content and isinstance(stopped := await self._ready_worker(GuestLimits()), RequestStopped):
                 self._state = b""
                 raise SnapshotRefused(
-                    f"the variables of this session do not load: {stopped.reason}",
+                    f"the variables of this session cannot be loaded: {stopped.reason}",
                     hint="Start the turn again without them.",
                 )
 
-    async def retire(self) -> None:
-        """Give up the worker, keeping the variables: another session needs the room."""
-        if self._turn.locked():
-            return  # it woke up in the meantime
-        async with self._at_work():
-            await self._save()
-            await self._drop()
+    async def evict(self) -> None:
+        """End the worker and keep the variables, because another session needs the room."""
+        if self._lock.locked():
+            return  # it is running again
+        async with self._exclusive():
+            await self._finish_saving()
+            await self._end_worker()
 
     async def close(self) -> None:
         """End the worker, also in the middle of a run. Idempotent."""
-        self._workers.wake(self)
-        await self._drop()
+        self._workers.mark_busy(self)
+        await self._end_worker()
 
     @contextlib.asynccontextmanager
-    async def _at_work(self) -> AsyncIterator[None]:
-        """One thing at a time; a worker whose state nobody knows is ended."""
-        async with self._turn:
-            self._workers.wake(self)
+    async def _exclusive(self) -> AsyncIterator[None]:
+        """Run one operation at a time. If it fails, the state of the worker is unknown, so the worker is ended."""
+        async with self._lock:
+            self._workers.mark_busy(self)
             try:
                 yield
             except BaseException:
-                await self._drop()
+                await self._end_worker()
                 raise
             if self._worker is not None and self._parked is None:
-                self._workers.rest(self)
+                self._workers.mark_idle(self)
 
-    async def _ask_to_save(self, worker: Worker) -> None:
-        """Let the worker save behind the run; the next one is to find what this one left, whatever it does itself."""
-        self._saving = WorkerRequest(worker, messages.STATE_LIMITS)
-        await self._saving.begin(messages.save(memory_bytes=self._memory_bytes))
+    async def _start_saving(self, worker: Worker) -> None:
+        """Ask the worker to save its variables now, while nothing waits for it; the next run may break the worker."""
+        self._save_request = WorkerRequest(worker, messages.STATE_LIMITS)
+        await self._save_request.send(messages.save(memory_bytes=self._memory_bytes))
 
-    async def _save(self) -> None:
-        """Listen to what the worker saved. Pickled inside the sandbox, never looked into outside of it."""
-        saving, self._saving = self._saving, None
+    async def _finish_saving(self) -> None:
+        """Read the variables that the worker saved. The pickle is made inside the sandbox and never loaded outside of it."""
+        saving, self._save_request = self._save_request, None
         if saving is None:
             return
-        ending = await saving.listen(_no_calls)
+        result = await saving.wait(_refuse_all)
         try:
-            assert isinstance(ending, Completed | Stopped)
-            if isinstance(ending, Stopped):
-                raise messages.Malformed(ending.reason)
-            messages.variables(content := ending.response.encode())
+            assert isinstance(result, RequestCompleted | RequestStopped)
+            if isinstance(result, RequestStopped):
+                raise messages.MalformedReply(result.reason)
+            messages.parse_variables(content := result.response.encode())
             self._state = content
-        except messages.Malformed:
-            await self._drop()  # a guest that cannot say what it holds goes on with what it held before
+        except messages.MalformedReply:
+            await self._end_worker()  # the session continues with the variables that were saved before
 
-    async def _started(self, limits: GuestLimits) -> Worker | Stopped:
-        """The worker, or why there can be none. A new one is handed the variables."""
-        await self._save()
+    async def _ready_worker(self, limits: GuestLimits) -> Worker | RequestStopped:
+        """The worker with the variables loaded, or why there is none."""
+        await self._finish_saving()
         if self._worker is not None and not self._worker.is_gone:
             return self._worker
-        await self._drop()
+        await self._end_worker()
         worker = await self._workers.start(
             frames.Setup(
                 workspace=str(self._folder), memory_bytes=limits.memory_bytes, file_bytes=self._file_bytes
@@ -175,7 +181,7 @@ class WasiGuest:
             ready = await worker.read()
         except frames.BrokenFrame as broken:
             raise GuestError(
-                f"the sandbox process does not start: {broken}", hint="Run `holdfast doctor`."
+                f"the sandbox process did not start: {broken}", hint="Run `holdfast doctor`."
             ) from None
         if isinstance(ready, frames.Trapped):
             return WorkerRequest(worker, limits).stopped_by(ready)
@@ -183,80 +189,80 @@ class WasiGuest:
         worker.notes = ready.notes
         if self._state:
             loading = WorkerRequest(worker, messages.STATE_LIMITS)
-            kept = messages.variables(self._state)
-            await loading.begin(messages.load(kept, memory_bytes=limits.memory_bytes))
-            ending = await loading.listen(_no_calls)
-            if isinstance(ending, Stopped):
-                return ending
+            saved = messages.parse_variables(self._state)
+            await loading.send(messages.load(saved, memory_bytes=limits.memory_bytes))
+            result = await loading.wait(_refuse_all)
+            if isinstance(result, RequestStopped):
+                return result
         return worker
 
-    async def _told(self, ending: Ending, conversation: WorkerRequest | None) -> Run:
-        """How a conversation ended, as the contract says it."""
-        verdict = None
-        if isinstance(ending, Completed):
+    async def _to_run(self, result: RequestResult, request: WorkerRequest | None) -> Run:
+        """The `Run` of the contract for the result of a request; no request if the worker did not start."""
+        reply = None
+        if isinstance(result, RequestCompleted):
             try:
-                verdict = messages.verdict(ending.response)
-            except messages.Malformed as malformed:
-                ending = Stopped(is_limit=False, reason=str(malformed))
-        printed = conversation.printed if conversation else ""
-        steps = conversation.steps if conversation else 0
-        if isinstance(ending, Stopped):
-            await self._drop()
-        changed = await self._changes()
-        match ending:
-            case Waiting():
-                assert conversation is not None
+                reply = messages.parse_run(result.response)
+            except messages.MalformedReply as malformed:
+                result = RequestStopped(is_limit=False, reason=str(malformed))
+        printed = request.printed if request else ""
+        steps = request.steps if request else 0
+        if isinstance(result, RequestStopped):
+            await self._end_worker()
+        changes = await self._scan_changes()
+        match result:
+            case RequestParked():
+                assert request is not None
                 token = secrets.token_bytes(16)
-                self._parked = token, conversation
-                return Run(status="parked", printed=printed, snapshot=token, changes=changed)
-            case Stopped():
-                status: Literal["limit", "lost"] = "limit" if ending.is_limit else "lost"
+                self._parked = token, request
+                return Run(status="parked", printed=printed, snapshot=token, changes=changes)
+            case RequestStopped():
+                status: Literal["limit", "lost"] = "limit" if result.is_limit else "lost"
                 return Run(
                     status=status,
                     printed=printed,
-                    error=ending.reason + _FORGOTTEN,
-                    changes=changed,
+                    error=result.reason + _NOT_KEPT,
+                    changes=changes,
                     steps=steps,
                 )
-            case Completed():
-                assert conversation is not None
-                assert verdict is not None
+            case RequestCompleted():
+                assert request is not None
+                assert reply is not None
                 if self._keeps_variables:
-                    await self._ask_to_save(conversation.worker)
+                    await self._start_saving(request.worker)
                 return Run(
-                    status="limit" if conversation.is_over_calls else verdict.status,
-                    value=verdict.value,
+                    status="limit" if request.is_over_calls else reply.status,
+                    value=reply.value,
                     printed=printed,
-                    error=verdict.error[: conversation.limits.output_bytes],
-                    changes=changed,
+                    error=reply.error[: request.limits.output_bytes],
+                    changes=changes,
                     steps=steps,
                 )
 
-    def _refreshed(self) -> workspace_copy.Marks:
-        return workspace_copy.look(self._folder) if self._view is None else self._view.refresh()
+    def _refresh_folder(self) -> workspace_copy.FileStats:
+        return workspace_copy.scan(self._folder) if self._view is None else self._view.refresh()
 
-    async def _changes(self) -> tuple[Change, ...]:
-        """What changed since the last look; a parked run reports its part, and the rest when it goes on."""
-        before = self._marks
-        self._marks = await asyncio.to_thread(workspace_copy.look, self._folder)
-        if before == self._marks:
+    async def _scan_changes(self) -> tuple[Change, ...]:
+        """What changed since the last scan. A parked run reports its changes so far, and the rest after it resumes."""
+        before = self._files
+        self._files = await asyncio.to_thread(workspace_copy.scan, self._folder)
+        if before == self._files:
             return ()
-        known = None if self._view is None else self._view.content_before
+        digest_before = None if self._view is None else self._view.digest_before
         return await asyncio.to_thread(
-            workspace_copy.between, self._folder, before, self._marks, content_before=known
+            workspace_copy.changes_between, self._folder, before, self._files, digest_before=digest_before
         )
 
-    async def _drop(self) -> None:
-        """End the worker and forget what it waited for."""
-        worker, self._worker, self._parked, self._saving = self._worker, None, None, None
+    async def _end_worker(self) -> None:
+        """End the worker and discard the requests that it has not finished."""
+        worker, self._worker, self._parked, self._save_request = self._worker, None, None, None
         if worker is not None:
             await worker.end()
 
 
 def _tag() -> str:
-    """Pickles with code in them belong to one CPython, and that comes with componentize-py."""
+    """Pickles that contain code are valid for one CPython version, which comes with componentize-py."""
     return f"wasi {component.version_of('componentize-py')}"
 
 
-async def _no_calls(operation: str, arguments: object) -> Answer:
+async def _refuse_all(operation: str, arguments: object) -> Answer:
     return Refused(reason=f"{operation} cannot be called while variables are saved or loaded", rule="wasi")

@@ -1,6 +1,6 @@
-"""What is asked of the Python inside the component, and what it claims in return.
+"""The JSON requests to the package `inside` in the component, and its replies.
 
-Its claims are checked for their shape and believed about nothing else: untrusted code shares its interpreter.
+The host checks only the shape of a reply and relies on nothing else in it, because untrusted code shares the interpreter.
 """
 
 from typing import Literal, TypeVar
@@ -14,56 +14,56 @@ from holdfast.guests.tool_stubs import parameters, python_name
 
 MAX_CODE_BYTES = 4 << 20
 MAX_STATE_BYTES = 16 << 20
-"""More variables than this are not kept; the guest names what it left out."""
+"""The saved variables of a session. The guest names those that it had to omit."""
 STATE_LIMITS = GuestLimits(seconds=10, wall_seconds=10, calls=0)
-"""Saving and loading variables is our work, but on objects that untrusted code made."""
+"""For saving and loading variables: our code does it, but on objects of untrusted code."""
 _NO_STEP_LIMIT = 1 << 62
 
 
-class Verdict(Value):
-    """How the guest says its run ended."""
+class RunReply(Value):
+    """How a run ended, according to the guest."""
 
     status: Literal["ok", "error", "limit", "refused"]
     value: Json = None
     error: str = ""
 
 
-class Variables(Value):
-    """The variables as the guest pickled them (base64), and the names it could not keep with the reason of each."""
+class SavedVariables(Value):
+    """The variables as the guest pickled them (base64), and why each of the others could not be kept."""
 
     state: str
     lost: dict[str, str]
 
 
-Claim = TypeVar("Claim", Verdict, Variables)
+Reply = TypeVar("Reply", RunReply, SavedVariables)
 
 
-class Malformed(Exception):
-    """A claim that has not the shape it must have."""
+class MalformedReply(Exception):
+    """A reply does not have the required shape."""
 
 
-def verdict(response: str) -> Verdict:
-    """The guest's claim about a run. Raises Malformed."""
-    return _decoded(response.encode(), Verdict)
+def parse_run(response: str) -> RunReply:
+    """The reply to a run. Raises MalformedReply."""
+    return _decode(response.encode(), RunReply)
 
 
-def variables(response: bytes) -> Variables:
-    """The guest's variables. Raises Malformed."""
-    return _decoded(response, Variables)
+def parse_variables(response: bytes) -> SavedVariables:
+    """The reply to a request to save. Raises MalformedReply."""
+    return _decode(response, SavedVariables)
 
 
 def run(request: RunRequest, *, is_fresh: bool) -> frames.Execute:
-    """Run code under the limits of its request."""
+    """A request to run code with its limits."""
     limits = request.limits
-    told = {
+    body = {
         "do": "run",
         "code": request.code,
         "is_fresh": is_fresh,
         "output_bytes": limits.output_bytes,
-        "tools": [_named(tool) for tool in request.tools],
+        "tools": [_describe(tool) for tool in request.tools],
     }
     return frames.Execute(
-        request=encode(told).decode(),
+        request=encode(body).decode(),
         memory_bytes=limits.memory_bytes,
         seconds=limits.seconds,
         steps=_NO_STEP_LIMIT if limits.steps is None else limits.steps,
@@ -73,18 +73,18 @@ def run(request: RunRequest, *, is_fresh: bool) -> frames.Execute:
 
 
 def save(*, memory_bytes: int) -> frames.Execute:
-    """Pickle the variables."""
-    return _own({"do": "save", "most_bytes": MAX_STATE_BYTES}, memory_bytes)
+    """A request to pickle the variables."""
+    return _state_request({"do": "save", "max_bytes": MAX_STATE_BYTES}, memory_bytes)
 
 
-def load(kept: Variables, *, memory_bytes: int) -> frames.Execute:
-    """Take up variables."""
-    return _own({"do": "load", "state": kept.state, "lost": dict(kept.lost)}, memory_bytes)
+def load(saved: SavedVariables, *, memory_bytes: int) -> frames.Execute:
+    """A request to load saved variables."""
+    return _state_request({"do": "load", "state": saved.state, "lost": dict(saved.lost)}, memory_bytes)
 
 
-def _own(told: Json, memory_bytes: int) -> frames.Execute:
+def _state_request(body: Json, memory_bytes: int) -> frames.Execute:
     return frames.Execute(
-        request=encode(told).decode(),
+        request=encode(body).decode(),
         memory_bytes=memory_bytes,
         seconds=STATE_LIMITS.seconds,
         steps=_NO_STEP_LIMIT,
@@ -93,8 +93,8 @@ def _own(told: Json, memory_bytes: int) -> frames.Execute:
     )
 
 
-def _named(tool: Tool) -> Json:
-    """A tool under the names that its stubs have."""
+def _describe(tool: Tool) -> Json:
+    """A tool with the names that its stubs have."""
     return {
         "operation": tool.name,
         "group": python_name(tool.group),
@@ -104,8 +104,8 @@ def _named(tool: Tool) -> Json:
     }
 
 
-def _decoded(content: bytes, kind: type[Claim]) -> Claim:
+def _decode(content: bytes, kind: type[Reply]) -> Reply:
     try:
         return msgspec.json.decode(content, type=kind)
-    except (ValueError, RecursionError) as problem:  # no JSON, or no UTF-8 in it
-        raise Malformed(f"the guest answered with something else than was asked: {problem}") from None
+    except (ValueError, RecursionError) as problem:  # not JSON, or not UTF-8
+        raise MalformedReply(f"the guest sent a malformed reply: {problem}") from None

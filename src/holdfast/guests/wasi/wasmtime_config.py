@@ -1,10 +1,10 @@
-"""The engine's settings: compiler and worker must have the same ones, or the compiled code does not load."""
+"""The settings of wasmtime. Builder and workers must use the same, or the compiled code does not load."""
 
 import wasmtime
 
 
 def engine() -> wasmtime.Engine:
-    """An engine that counts steps and runs components."""
+    """A wasmtime engine that counts steps and runs components."""
     settings = wasmtime.Config()
     settings.consume_fuel = True
     settings.wasm_component_model = True

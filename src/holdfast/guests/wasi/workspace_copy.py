@@ -1,9 +1,8 @@
-"""A private copy of the workspace for a guest whose changes are to become proposals.
+"""A private copy of the workspace for a guest whose changes become proposals, and the changes that a run made to a folder.
 
-A copy and not an overlay mount, because mounting needs privileges; a clone of the blocks where the file system can
-(btrfs, XFS), plain bytes elsewhere; never a hard link, through which a guest would write into the workspace itself.
-
-What a run did to a folder: created, modified and deleted files, found by looking before and after.
+It is a copy, not an overlay mount, because mounting needs privileges. File systems that can (btrfs, XFS) clone the blocks; others
+copy the bytes. It never uses hard links, through which a guest would write into the workspace itself. A scan before and after a run
+finds the files that it created, modified and deleted.
 """
 
 import errno
@@ -21,12 +20,16 @@ from holdfast.core import Change, Value, digest_bytes
 from holdfast.guests.contract import StagedContents
 from holdfast.store import remove_tree
 
+CHANGED_MEANWHILE = "changed-meanwhile"
+"""Replaces the digest of a file that changed while the guest worked on its copy. It matches no content, so a commit refuses it."""
 _CHUNK_BYTES = 1 << 20
+_FICLONE = 0x40049409
+_UNREADABLE = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EACCES, errno.EPERM})
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Mark(Value):
-    """What a file looked like. The time of the last status change cannot be set, so no write hides behind `os.utime`."""
+class FileStat(Value):
+    """The metadata of a file. Code cannot set the time of the last status change, so `os.utime` cannot hide a write."""
 
     inode: int
     size: int
@@ -35,26 +38,26 @@ class Mark(Value):
     mode: int
 
 
-Marks = dict[str, Mark]
+FileStats = dict[str, FileStat]
 """Every file and symlink of a folder by its relative path."""
 
-ContentBefore = Callable[[str], str | None]
-"""The digest of what a file was before."""
+DigestBefore = Callable[[str], str | None]
+"""The digest of a file before the run."""
 
 
-def look(folder: Path) -> Marks:
-    """All files below, symlinks not followed. Blocks for about 5 µs a file."""
-    marks: Marks = {}
+def scan(folder: Path) -> FileStats:
+    """All files below a folder; symlinks are not followed. Blocks for about 5 µs per file."""
+    stats: FileStats = {}
     for path, entry in entries(folder):
         if not entry.is_dir(follow_symlinks=False):
-            with suppress(OSError):  # gone in the meantime, or too deep for a path
-                marks[path] = _mark(entry.stat(follow_symlinks=False))
-    return marks
+            with suppress(OSError):  # deleted in the meantime, or too deep for a path
+                stats[path] = _file_stat(entry.stat(follow_symlinks=False))
+    return stats
 
 
 def entries(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Everything below by its relative path, folders before what they hold, as deep as a path can say; symlinks are not
-    followed.
+    """Everything below a folder by its relative path, folders before their contents, as deep as a path can be. Symlinks are
+    not followed.
     """
     waiting = [""]
     while waiting:
@@ -62,7 +65,7 @@ def entries(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
         try:
             found = os.scandir(folder / prefix)
         except OSError:
-            continue  # gone in the meantime, or not ours to read: then the guest cannot have changed it
+            continue  # deleted in the meantime, or unreadable, in which case the guest cannot have changed it
         with found:
             for entry in found:
                 yield f"{prefix}{entry.name}", entry
@@ -70,31 +73,31 @@ def entries(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
                     waiting.append(f"{prefix}{entry.name}/")
 
 
-def between(
-    folder: Path, before: Marks, after: Marks, *, content_before: ContentBefore | None = None
+def changes_between(
+    folder: Path, before: FileStats, after: FileStats, *, digest_before: DigestBefore | None = None
 ) -> tuple[Change, ...]:
-    """The changes from one look to the other, by path. Where somebody knows what the files were, they are staged."""
+    """The changes between two scans, sorted by path. With `digest_before` they are staged changes."""
     changes = [
-        _change(folder, path, "modified" if path in before else "created", content_before)
-        for path, mark in after.items()
-        if before.get(path) != mark
+        _change(folder, path, "modified" if path in before else "created", digest_before)
+        for path, found in after.items()
+        if before.get(path) != found
     ]
-    changes += [_change(folder, path, "deleted", content_before) for path in before if path not in after]
+    changes += [_change(folder, path, "deleted", digest_before) for path in before if path not in after]
     return tuple(sorted(changes, key=lambda change: change.path))
 
 
-def mark_of(path: Path) -> Mark | None:
-    """What is at a path now; a symlink is not followed."""
+def stat_of(path: Path) -> FileStat | None:
+    """The metadata of what is at a path now; a symlink is not followed."""
     try:
-        return _mark(path.lstat())
+        return _file_stat(path.lstat())
     except OSError:
         return None
 
 
 @contextmanager
 def parent_of(root: Path, path: str) -> Iterator[tuple[int, str]]:
-    """The folder that a path lies in, open, and its name there. A folder that became a symlink meanwhile, below a root given by
-    its real path or above, is an OSError.
+    """A descriptor of the folder that contains a path, and the name in it. `root` is a real path. Raises OSError if any folder
+    on the way has become a symlink.
     """
     *folders, name = path.split("/")
     here = os.open("/", _FOLDER)
@@ -108,13 +111,13 @@ def parent_of(root: Path, path: str) -> Iterator[tuple[int, str]]:
         os.close(here)
 
 
-def open_plain(name: str, folder: int) -> int:
-    """A plain file, open to read. Neither waits nor follows: since the look it may have become a FIFO or a symlink."""
+def open_regular(name: str, folder: int) -> int:
+    """Open a regular file for reading. Neither blocks nor follows: since the scan it may have become a FIFO or a symlink."""
     return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
 
 
 def digest_of(root: Path, path: str) -> str | None:
-    """SHA-256 of a plain file's content or of a symlink's target; None for anything else, which is never opened."""
+    """The SHA-256 of the content of a regular file or of the target of a symlink; None for anything else, which is never opened."""
     try:
         with parent_of(root, path) as (folder, name):
             kind = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
@@ -122,7 +125,7 @@ def digest_of(root: Path, path: str) -> str | None:
                 return digest_bytes(os.readlink(name, dir_fd=folder).encode(errors="surrogateescape"))
             if not stat.S_ISREG(kind):
                 return None
-            descriptor = open_plain(name, folder)
+            descriptor = open_regular(name, folder)
     except OSError:
         return None
     with open(descriptor, "rb", buffering=0) as file:
@@ -132,63 +135,30 @@ def digest_of(root: Path, path: str) -> str | None:
         return sha256.hexdigest()
 
 
-def _change(
-    folder: Path,
-    path: str,
-    kind: Literal["created", "modified", "deleted"],
-    content_before: ContentBefore | None,
-) -> Change:
-    after = None if kind == "deleted" else mark_of(folder / path)
-    return Change(
-        path=path,
-        kind=kind,
-        before=None if content_before is None or kind == "created" else content_before(path),
-        after=None if after is None else digest_of(folder, path),
-        is_staged=content_before is not None,
-        mode=None if after is None else stat.S_IMODE(after.mode),
-    )
-
-
-def _mark(found: os.stat_result) -> Mark:
-    return Mark(
-        inode=found.st_ino,
-        size=found.st_size,
-        modified_ns=found.st_mtime_ns,
-        status_ns=found.st_ctime_ns,
-        mode=found.st_mode,
-    )
-
-
-CHANGED_MEANWHILE = "changed-meanwhile"
-"""Stands for the content of a file that somebody changed while the guest worked on its copy: no commit may match it."""
-_FICLONE = 0x40049409
-_OUT_OF_REACH = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EACCES, errno.EPERM})
-
-
 class StagedView:
-    """Keeps a folder equal to its base with what is staged over it, between runs; copies only what differs."""
+    """Makes a folder equal to its base plus the staged changes between runs. Copies only what differs."""
 
     def __init__(self, *, base: Path, folder: Path, staged: StagedContents = dict) -> None:
         self.base = base
         self.folder = folder
         self._staged = staged
-        self._shown: dict[str, Mark | bytes] = {}
+        self._sources: dict[str, FileStat | bytes] = {}
         """What each file of the folder was made from: a file of the base, or staged content."""
-        self._seen_folder: Marks | None = None
+        self._folder_stats: FileStats | None = None
 
-    def refresh(self) -> Marks:
-        """Make the folder show what it has to show and return its marks. Blocks."""
-        wanted = self._wanted()
-        if self._seen_folder is None:
+    def refresh(self) -> FileStats:
+        """Update the folder and return its files. Blocks."""
+        wanted = self._wanted_sources()
+        if self._folder_stats is None:
             _empty(self.folder)
-        present = look(self.folder)
+        present = scan(self.folder)
         same = {
             path
             for path, source in wanted.items()
-            if self._seen_folder is not None
-            and self._shown.get(path) == source
+            if self._folder_stats is not None
+            and self._sources.get(path) == source
             and path in present
-            and self._seen_folder.get(path) == present[path]
+            and self._folder_stats.get(path) == present[path]
         }
         for path in present.keys() - same:
             (self.folder / path).unlink()
@@ -200,18 +170,18 @@ class StagedView:
                 (self.folder / path).write_bytes(source)
             else:
                 self._copy(path)
-        self._shown, self._seen_folder = wanted, look(self.folder)
-        return self._seen_folder
+        self._sources, self._folder_stats = wanted, scan(self.folder)
+        return self._folder_stats
 
-    def content_before(self, path: str) -> str | None:
-        """The digest of what the guest was shown; a name that fits no content where that has changed since."""
-        shown = self._shown.get(path)
-        if self._now(path) != shown:
+    def digest_before(self, path: str) -> str | None:
+        """The digest of the content that the guest started with, or CHANGED_MEANWHILE if it has changed since."""
+        source = self._sources.get(path)
+        if self._current_source(path) != source:
             return CHANGED_MEANWHILE
-        return digest_bytes(shown) if isinstance(shown, bytes) else digest_of(self.base, path)
+        return digest_bytes(source) if isinstance(source, bytes) else digest_of(self.base, path)
 
-    def _wanted(self) -> dict[str, Mark | bytes]:
-        wanted: dict[str, Mark | bytes] = dict(look(self.base))
+    def _wanted_sources(self) -> dict[str, FileStat | bytes]:
+        wanted: dict[str, FileStat | bytes] = dict(scan(self.base))
         for path, content in self._staged().items():
             if content is None:
                 wanted.pop(path, None)
@@ -219,36 +189,65 @@ class StagedView:
                 wanted[path] = content
         return wanted
 
-    def _now(self, path: str) -> Mark | bytes | None:
+    def _current_source(self, path: str) -> FileStat | bytes | None:
         staged = self._staged()
-        return staged[path] if path in staged else mark_of(self.base / path)
+        return staged[path] if path in staged else stat_of(self.base / path)
 
     def _match_folders(self, written: list[str]) -> None:
-        """The folders of the base and those around staged files. Only after the files that differ are gone: one may stand
-        where a folder belongs, and staged files where the base has a folder.
+        """Create the folders of the base and of the staged files, and remove all others. Runs after the files that differ are
+        deleted: a file may be where a folder belongs, and a staged file where the base has a folder.
         """
         wanted = {path: None for path in _folders(self.base) if path not in written}
         for path in written:
             wanted |= {str(parent): None for parent in reversed(PurePosixPath(path).parents)}
         for path in _folders(self.folder):
-            around, _, _ = path.rpartition("/")
-            if path not in wanted and (not around or around in wanted):  # others go with the one they lie in
+            parent, _, _ = path.rpartition("/")
+            if path not in wanted and (
+                not parent or parent in wanted
+            ):  # deeper ones are removed with their parent
                 remove_tree(self.folder / path)
         for path in wanted:
             (self.folder / path).mkdir(parents=True, exist_ok=True)
 
     def _copy(self, path: str) -> None:
-        """One entry of the base with its mode and time. What is gone, elsewhere by now or not ours to read is left out."""
+        """Copy one entry of the base with its mode and time. Omits what is deleted, moved or unreadable."""
         try:
             with parent_of(self.base, path) as (source, name):
-                _copy(source, name, self.folder / path)
+                _copy_entry(source, name, self.folder / path)
         except OSError as problem:
-            if problem.errno not in _OUT_OF_REACH:
+            if problem.errno not in _UNREADABLE:
                 raise
 
 
+def _change(
+    folder: Path,
+    path: str,
+    kind: Literal["created", "modified", "deleted"],
+    digest_before: DigestBefore | None,
+) -> Change:
+    after = None if kind == "deleted" else stat_of(folder / path)
+    return Change(
+        path=path,
+        kind=kind,
+        before=None if digest_before is None or kind == "created" else digest_before(path),
+        after=None if after is None else digest_of(folder, path),
+        is_staged=digest_before is not None,
+        mode=None if after is None else stat.S_IMODE(after.mode),
+    )
+
+
+def _file_stat(found: os.stat_result) -> FileStat:
+    return FileStat(
+        inode=found.st_ino,
+        size=found.st_size,
+        modified_ns=found.st_mtime_ns,
+        status_ns=found.st_ctime_ns,
+        mode=found.st_mode,
+    )
+
+
 def _folders(root: Path) -> dict[str, None]:
-    """All folders below, parents first; symlinks are none."""
+    """All folders below a folder, parents first; symlinks do not count."""
     return {path: None for path, entry in entries(root) if entry.is_dir(follow_symlinks=False)}
 
 
@@ -261,16 +260,16 @@ def _empty(folder: Path) -> None:
             os.unlink(entry.path)
 
 
-def _copy(source: int, name: str, target: Path) -> None:
-    """Copy one entry of a folder. Devices, FIFOs and sockets are left out."""
+def _copy_entry(source: int, name: str, target: Path) -> None:
+    """Copy one entry of a folder. Omits devices, FIFOs and sockets."""
     found = os.stat(name, dir_fd=source, follow_symlinks=False)
     if stat.S_ISLNK(found.st_mode):
         os.symlink(os.readlink(name, dir_fd=source), target)
     elif stat.S_ISREG(found.st_mode):
-        with open(open_plain(name, source), "rb") as reading, target.open("xb") as writing:
+        with open(open_regular(name, source), "rb") as reading, target.open("xb") as writing:
             try:
                 fcntl.ioctl(writing.fileno(), _FICLONE, reading.fileno())
-            except OSError:  # this file system shares no blocks
+            except OSError:  # this file system cannot clone blocks
                 shutil.copyfileobj(reading, writing, 1 << 20)
         os.chmod(target, stat.S_IMODE(found.st_mode))
         os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))

@@ -1,7 +1,7 @@
-"""The process from which every worker is forked: engine and component are loaded once, a worker costs milliseconds.
+"""The process that forks every worker. It loads engine and component once, so that a worker starts in milliseconds.
 
-It has no environment, one thread and no session's data. For each worker it is sent two sockets: one the worker talks
-on, one over which it reports the worker's pidfd and, when the worker is gone, how it ended.
+It has no environment, one thread and no data of any session. For each worker the host sends it two sockets: one for the worker, and
+one on which the zygote reports the worker's pidfd and, when the worker has ended, its exit status.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ READY = b"+"
 
 
 def main(control_descriptor: int, image_descriptor: int) -> NoReturn:
-    """Fork a worker for every pair of sockets that arrives; end when the host hangs up."""
+    """Fork a worker for every pair of sockets that arrives. Ends when the host closes its socket."""
     control = socket.socket(fileno=control_descriptor)
     try:
         image = worker_main.Image(f"/proc/self/fd/{image_descriptor}")
@@ -29,10 +29,10 @@ def main(control_descriptor: int, image_descriptor: int) -> NoReturn:
     except Exception as problem:
         control.send(f"{type(problem).__name__}: {problem}".encode()[:1000])
         os._exit(1)
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     gc.collect()
-    gc.freeze()  # a collection in a worker would copy the pages that all of them share
+    gc.freeze()  # a collection in a worker would copy the pages that all workers share
     control.send(READY)
     _Zygote(image, control).serve()
 
@@ -57,8 +57,8 @@ class _Zygote:
     def _start(self) -> None:
         message, descriptors, _, _ = socket.recv_fds(self._control, 1, 2)
         if not message:
-            os._exit(0)  # every worker dies with us
-        if len(descriptors) != 2:  # no room for more: the host sees its own end close
+            os._exit(0)  # every worker dies with the zygote
+        if len(descriptors) != 2:  # too many open files; the host sees its end close
             for descriptor in descriptors:
                 os.close(descriptor)
             return
@@ -75,13 +75,13 @@ class _Zygote:
             self._become_worker(connection, zygote)
         connection.close()
         handle = os.pidfd_open(process)
-        with contextlib.suppress(OSError):  # the host may have given up already
+        with contextlib.suppress(OSError):  # the host may have closed its end already
             socket.send_fds(report, [READY], [handle])
         self._workers[handle] = process, report
         self._selector.register(handle, selectors.EVENT_READ)
 
     def _become_worker(self, connection: socket.socket, zygote: int) -> NoReturn:
-        """In the fork. The descriptors of other sessions go first; the engine's own stay."""
+        """In the fork: close the descriptors of other sessions, then serve."""
         try:
             privileges.die_with_parent(zygote)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -94,7 +94,7 @@ class _Zygote:
         except BaseException as problem:
             reason = f"{type(problem).__name__}: {problem}"
             with contextlib.suppress(OSError):
-                connection.sendall(frames.packed(frames.Trapped(reason=reason, steps=0)))
+                connection.sendall(frames.pack(frames.Trapped(reason=reason, steps=0)))
         finally:
             os._exit(1)
 

@@ -1,4 +1,4 @@
-"""The door of the component: one request in, one response out, everything kept in between."""
+"""The entry point of the component: handles one request at a time and keeps the session in between."""
 
 import base64
 import io
@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-import wit_world  # type: ignore[import-not-found]  # made from sandbox.wit while the component is built
+import wit_world  # type: ignore[import-not-found]  # generated from sandbox.wit when the component is built
 
 from . import runner, state, stdlib, tools
 from .runner import Output
@@ -22,7 +22,7 @@ _real_sleep = time.sleep
 
 
 class _Session:
-    """What lasts from one request to the next."""
+    """What is kept between requests."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -36,7 +36,7 @@ class _Session:
         self.namespace.update({"__name__": "__main__", "__doc__": None, "__builtins__": __builtins__})
 
     def variables(self) -> dict[str, Any]:
-        """The namespace itself, the tools taken out: they are handed in anew with each run."""
+        """The namespace without the tools, which each run passes in again."""
         for name, tool in self.tools.items():
             if self.namespace.get(name) is tool:
                 del self.namespace[name]
@@ -48,48 +48,48 @@ _session = _Session()
 
 
 class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
-    """What the worker calls."""
+    """The functions that the worker calls."""
 
     def handle(self, request: str) -> str:
-        told = json.loads(request)
-        match told["do"]:
+        body = json.loads(request)
+        match body["do"]:
             case "run":
-                return json.dumps(_run(told))
+                return json.dumps(_run(body))
             case "save":
-                content, lost = state.save(_session.variables(), most_bytes=told["most_bytes"])
+                content, lost = state.save(_session.variables(), max_bytes=body["max_bytes"])
                 return json.dumps({"state": base64.b64encode(content).decode(), "lost": lost})
             case _:
-                state.load(base64.b64decode(told["state"]), _session.variables())
-                _session.lost = told["lost"]
+                state.load(base64.b64decode(body["state"]), _session.variables())
+                _session.lost = body["lost"]
                 return json.dumps({})
 
 
-def _run(told: dict[str, Any]) -> dict[str, Any]:
-    if told["is_fresh"]:
+def _run(body: dict[str, Any]) -> dict[str, Any]:
+    if body["is_fresh"]:
         _session.clear()
     namespace = _session.variables()
-    _session.tools = tools.named(told["tools"], _call)
-    # A variable of the code may hide a tool of the same name: what was written last is what is meant.
+    _session.tools = tools.bind(body["tools"], _call)
+    # A variable of the code hides a tool of the same name.
     namespace.update({name: tool for name, tool in _session.tools.items() if name not in namespace})
     _session.number += 1
-    output = Output(wit_world.show, told["output_bytes"])
+    output = Output(wit_world.show, body["output_bytes"])
     sys.stdout = sys.stderr = output
     sys.stdin = io.StringIO()
-    # From the host's seeded source: the state baked into the component would be the same in all sessions. Sixteen bytes,
-    # because `seed()` alone draws 2,500 and each byte costs a microsecond on its way in.
+    # Seeded from the host, because the state that is built into the component is the same in all sessions. Sixteen bytes,
+    # because `seed()` alone draws 2,500, and each byte costs a microsecond to fetch.
     random.seed(os.urandom(16))
     os.chdir(_FOLDER)
     if _FOLDER not in sys.path:
         sys.path.append(_FOLDER)
-    ended = runner.run(
-        told["code"],
+    result = runner.run(
+        body["code"],
         namespace,
         number=_session.number,
-        value_bytes=told["output_bytes"],
+        value_bytes=body["output_bytes"],
         lost=_session.lost,
     )
     output.flush()
-    return {"status": ended.status, "value": ended.value, "error": ended.error}
+    return {"status": result.status, "value": result.value, "error": result.error}
 
 
 def _call(request: str) -> str:
@@ -104,5 +104,5 @@ def _sleep(seconds: float) -> None:
     wit_world.slept(int(seconds * 1e9))
 
 
-time.sleep = _sleep  # type: ignore[assignment]  # numbers that only know `__index__` are floats here
+time.sleep = _sleep  # type: ignore[assignment]  # the original also accepts objects with `__index__`
 sys.dont_write_bytecode = True

@@ -1,8 +1,6 @@
-"""Runs code as the next cell of a session: value of the last expression, honest traceback, variables kept.
+"""Runs code as the next cell of a session: returns the value of the last expression or the traceback, and keeps the variables.
 
-What the code prints, handed to the host early enough that a run which is killed still shows it.
-
-The one exception that ordinary code does not catch: a bound of this run is reached.
+Output goes to the host early, so that a run that is killed still shows it.
 """
 
 import ast
@@ -20,14 +18,23 @@ from typing import Any, Literal, TextIO
 
 from . import stdlib
 
-_OURS = str(pathlib.Path(__file__).parent)
+_PACKAGE = str(pathlib.Path(__file__).parent)
 _MAX_JSON_INTEGER = 2**63
+
+_UNBUFFERED_WRITES = 64
+"""The first writes of a run go out at once. Each leaves the sandbox, which is slow, so later ones are buffered."""
+_BUFFER_SECONDS = 0.02
+_BUFFER_BYTES = 32 << 10
 
 Status = Literal["ok", "error", "limit", "refused"]
 
 
-class Ended:
-    """How the code ended, as it is told to the host."""
+class LimitReached(BaseException):
+    """The run reached a limit and must end. Not an `Exception`, so that `except Exception` does not catch it."""
+
+
+class RunResult:
+    """How the code ended, for the reply to the host."""
 
     def __init__(self, status: Status, *, value: object = None, error: str = "") -> None:
         self.status, self.value, self.error = status, value, error
@@ -35,35 +42,39 @@ class Ended:
 
 def run(
     code: str, namespace: dict[str, Any], *, number: int, value_bytes: int, lost: dict[str, str]
-) -> Ended:
+) -> RunResult:
     """Compile and run code in the namespace. `lost` names variables that could not be kept, and why."""
     name = f"<run {number}>"
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     try:
-        body, last = _compiled(code, name)
+        body, last = _compile_cell(code, name)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
         text = "".join(traceback.format_exception_only(problem))
-        return Ended("refused", error=text.encode("utf-8", "backslashreplace").decode())
+        return RunResult("refused", error=text.encode("utf-8", "backslashreplace").decode())
     try:
         _execute(body, namespace)
         value = None if last is None else _execute(last, namespace)
-        return Ended("ok", value=_as_json(value, value_bytes))
+        return RunResult("ok", value=_as_json(value, value_bytes))
     except SystemExit as leave:
-        return Ended("ok") if leave.code in (None, 0) else Ended("error", error=f"SystemExit: {leave.code!r}")
+        return (
+            RunResult("ok")
+            if leave.code in (None, 0)
+            else RunResult("error", error=f"SystemExit: {leave.code!r}")
+        )
     except LimitReached as limit:
-        return Ended("limit", error=str(limit))
+        return RunResult("limit", error=str(limit))
     except MemoryError as problem:
-        return Ended("limit", error=_traceback(problem))
+        return RunResult("limit", error=_traceback(problem))
     except BaseException as problem:
         if isinstance(problem, NameError) and problem.name in lost:
             problem.add_note(
                 f"{problem.name!r} could not be kept from an earlier process: {lost[problem.name]}"
             )
-        return Ended("error", error=_traceback(problem))
+        return RunResult("error", error=_traceback(problem))
 
 
-def _compiled(code: str, name: str) -> tuple[CodeType, CodeType | None]:
-    """The statements, and apart from them the last expression, whose value the run has."""
+def _compile_cell(code: str, name: str) -> tuple[CodeType, CodeType | None]:
+    """The statements, and separately the last expression, whose value is the value of the run."""
     tree = ast.parse(code, name)
     last: CodeType | None = None
     if tree.body and isinstance(tree.body[-1], ast.Expr):
@@ -88,22 +99,22 @@ def _execute(code: CodeType, namespace: dict[str, Any]) -> Any:
 
 def _traceback(problem: BaseException) -> str:
     """CPython's own traceback without the frames of this package."""
-    told = traceback.TracebackException.from_exception(problem)
-    _drop_our_frames(told, depth=0)
-    return "".join(told.format()).encode("utf-8", "backslashreplace").decode()
+    rendered = traceback.TracebackException.from_exception(problem)
+    _drop_our_frames(rendered, depth=0)
+    return "".join(rendered.format()).encode("utf-8", "backslashreplace").decode()
 
 
-def _drop_our_frames(told: traceback.TracebackException, *, depth: int) -> None:
-    told.stack[:] = [frame for frame in told.stack if not frame.filename.startswith(_OURS)]
+def _drop_our_frames(rendered: traceback.TracebackException, *, depth: int) -> None:
+    rendered.stack[:] = [frame for frame in rendered.stack if not frame.filename.startswith(_PACKAGE)]
     if depth > 20:
         return
-    for other in (told.__cause__, told.__context__, *(getattr(told, "exceptions", None) or ())):
+    for other in (rendered.__cause__, rendered.__context__, *(getattr(rendered, "exceptions", None) or ())):
         if other is not None:
             _drop_our_frames(other, depth=depth + 1)
 
 
 def _as_json(value: object, value_bytes: int) -> object:
-    """The value where JSON can say it, else its representation; bounded either way."""
+    """The value if JSON can represent it, else its repr; limited in size either way."""
     try:
         plain = _plain(value)
         if len(json.dumps(plain, allow_nan=False)) <= value_bytes:
@@ -115,7 +126,7 @@ def _as_json(value: object, value_bytes: int) -> object:
 
 
 def _plain(value: object) -> object:
-    """Refuses what JSON would bend silently: NaN, integers beyond 64 bits, keys that are no text."""
+    """The value as plain data. Raises for what JSON would change silently: NaN, integers beyond 64 bits, keys that are not text."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -131,22 +142,16 @@ def _plain(value: object) -> object:
     raise TypeError("not plain")
 
 
-_AT_ONCE = 64
-"""So many first writes go out at once; each costs a step out of the sandbox, a flood of them is gathered."""
-_GATHERED_SECONDS = 0.02
-_GATHERED_BYTES = 32 << 10
-
-
 class Output(io.TextIOBase, TextIO):
-    """Standard output and error of a run in one stream, bounded."""
+    """Standard output and error of a run in one stream of limited size."""
 
     def __init__(self, show: Callable[[str], None], limit_bytes: int) -> None:
         self._show = show
-        self._left = limit_bytes
-        self._limit = limit_bytes
+        self._bytes_left = limit_bytes
+        self._limit_bytes = limit_bytes
         self._writes = 0
-        self._waiting: list[str] = []
-        self._waiting_bytes = 0
+        self._buffered: list[str] = []
+        self._buffered_bytes = 0
         self._flushed = time.monotonic()
 
     @property
@@ -159,35 +164,31 @@ class Output(io.TextIOBase, TextIO):
     def write(self, text: str, /) -> int:
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        if self._left <= 0:
-            raise LimitReached(f"the code printed more than {self._limit} bytes")
+        if self._bytes_left <= 0:
+            raise LimitReached(f"the code printed more than {self._limit_bytes} bytes")
         content = text.encode("utf-8", "replace")
-        room, self._left = self._left, self._left - len(content)
-        if self._left < 0:
+        room, self._bytes_left = self._bytes_left, self._bytes_left - len(content)
+        if self._bytes_left < 0:
             self._push(content[:room].decode("utf-8", "ignore"), room)
             self.flush()
-            raise LimitReached(f"the code printed more than {self._limit} bytes")
+            raise LimitReached(f"the code printed more than {self._limit_bytes} bytes")
         self._push(content.decode("utf-8"), len(content))
         return len(text)
 
     def flush(self) -> None:
-        if not self._waiting:
+        if not self._buffered:
             return
-        text, self._waiting, self._waiting_bytes = "".join(self._waiting), [], 0
+        text, self._buffered, self._buffered_bytes = "".join(self._buffered), [], 0
         self._flushed = time.monotonic()
         self._show(text)
 
     def _push(self, text: str, size: int) -> None:
-        self._waiting.append(text)
-        self._waiting_bytes += size
+        self._buffered.append(text)
+        self._buffered_bytes += size
         self._writes += 1
-        if not text.endswith("\n") and self._waiting_bytes < _GATHERED_BYTES:
+        if not text.endswith("\n") and self._buffered_bytes < _BUFFER_BYTES:
             return
-        is_early = self._writes <= _AT_ONCE
-        is_due = is_early or self._waiting_bytes >= _GATHERED_BYTES
-        if is_due or time.monotonic() - self._flushed > _GATHERED_SECONDS:
+        is_early = self._writes <= _UNBUFFERED_WRITES
+        is_due = is_early or self._buffered_bytes >= _BUFFER_BYTES
+        if is_due or time.monotonic() - self._flushed > _BUFFER_SECONDS:
             self.flush()
-
-
-class LimitReached(BaseException):
-    """A bound of the run is reached; the run is to end. Not an `Exception`, so that `except Exception` lets it through."""

@@ -1,6 +1,7 @@
-"""Variables of a session as bytes, and back: plain pickle, taught about functions and classes that the code defined.
+"""Saves the variables of a session as bytes and loads them: pickle, extended to functions and classes that the code defined.
 
-Written and read only inside the sandbox, so a forged state harms nobody but its own session.
+The bytes are written and read only inside the sandbox, so a forged state harms only its own session. The names of the functions in
+this module are in saved pickles; see the package docstring.
 """
 
 import dataclasses
@@ -12,41 +13,41 @@ import pickle
 import types
 from typing import Any
 
-_KEPT_OUT = frozenset(("__builtins__", "__name__", "__doc__"))
+_NOT_SAVED = frozenset(("__builtins__", "__name__", "__doc__"))
 _SENTINELS: dict[str, object] = {
     name: getattr(dataclasses, name)
     for name in ("MISSING", "KW_ONLY", "_FIELD", "_FIELD_CLASSVAR", "_FIELD_INITVAR", "_HAS_DEFAULT_FACTORY")
 }
-"""Compared by identity in dataclasses, so a copy of one would not be one."""
+"""dataclasses compares these by identity, so a copy would not work."""
 _NAMELESS: dict[str, object] = {name: value for name, value in vars(types).items() if isinstance(value, type)}
-"""Types of the interpreter (functions, cells, mapping proxies) that lie under their own name in no module."""
+"""Types of the interpreter (functions, cells, mapping proxies) that no module has under their own name."""
 _BY_IDENTITY = {id(value): (kind, name) for kind, known in (("type", _NAMELESS), ("sentinel", _SENTINELS))
                 for name, value in known.items()}  # fmt: skip
 _NOT_CLASS_STATE = frozenset(("__dict__", "__weakref__", "__module__", "__qualname__", "__firstlineno__"))
 
 
-def save(namespace: dict[str, Any], *, most_bytes: int) -> tuple[bytes, dict[str, str]]:
-    """The variables as bytes, and the names that could not be kept with the reason of each."""
-    variables = {name: value for name, value in namespace.items() if name not in _KEPT_OUT}
-    content = _dumped_or_none(variables, namespace)
-    if content is not None and len(content) <= most_bytes:
+def save(namespace: dict[str, Any], *, max_bytes: int) -> tuple[bytes, dict[str, str]]:
+    """The variables as bytes, and why each of the others could not be kept, by name."""
+    variables = {name: value for name, value in namespace.items() if name not in _NOT_SAVED}
+    content = _try_dump(variables, namespace)
+    if content is not None and len(content) <= max_bytes:
         return content, {}
-    # One bad variable fails them all. What cannot be kept alone is left out, the biggest next; the rest keep their ties.
+    # One bad variable fails them all. Omit those that cannot be saved alone, then the largest; the rest keep their references.
     lost: dict[str, str] = {}
     sizes: dict[str, int] = {}
     for name, value in list(variables.items()):
         try:
-            sizes[name] = len(_dumped(value, namespace))
+            sizes[name] = len(_dump(value, namespace))
         except Exception as problem:
             lost[name] = f"{type(value).__name__}: {problem}"
             del variables[name]
     for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
-        content = _dumped(variables, namespace)
-        if len(content) <= most_bytes:
+        content = _dump(variables, namespace)
+        if len(content) <= max_bytes:
             return content, lost
         lost[name] = f"{type(variables[name]).__name__}: {sizes[name]} bytes are too many"
         del variables[name]
-    return _dumped(variables, namespace), lost
+    return _dump(variables, namespace), lost
 
 
 def load(content: bytes, namespace: dict[str, Any]) -> None:
@@ -54,14 +55,14 @@ def load(content: bytes, namespace: dict[str, Any]) -> None:
     namespace.update(_Loader(io.BytesIO(content), namespace).load())
 
 
-def _dumped_or_none(variables: dict[str, Any], namespace: dict[str, Any]) -> bytes | None:
+def _try_dump(variables: dict[str, Any], namespace: dict[str, Any]) -> bytes | None:
     try:
-        return _dumped(variables, namespace)
+        return _dump(variables, namespace)
     except Exception:
         return None
 
 
-def _dumped(value: object, namespace: dict[str, Any]) -> bytes:
+def _dump(value: object, namespace: dict[str, Any]) -> bytes:
     content = io.BytesIO()
     _Saver(content, namespace).dump(value)
     return content.getvalue()
@@ -81,14 +82,14 @@ class _Saver(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, types.FunctionType) and not _is_importable(value):
-            return _reduced_function(value)
+            return _reduce_function(value)
         if isinstance(value, type) and not _is_importable(value):
-            return _reduced_enum(value) if issubclass(value, enum.Enum) else _reduced_class(value)
+            return _reduce_enum(value) if issubclass(value, enum.Enum) else _reduce_class(value)
         if isinstance(value, types.CellType):
             return _new_cell, (), _cell_state(value), None, None, _fill_cell
         if isinstance(value, types.MappingProxyType):
             return types.MappingProxyType, (dict(value),)
-        if _is_machinery(value):
+        if _is_builtin_descriptor(value):
             return _machinery, (value.__objclass__, value.__name__)
         if isinstance(value, property):
             return property, (value.fget, value.fset, value.fdel, value.__doc__)
@@ -102,8 +103,8 @@ class _Loader(pickle.Unpickler):
         super().__init__(file)
         self._namespace = namespace
 
-    def persistent_load(self, told: tuple[str, str]) -> object:
-        kind, name = told
+    def persistent_load(self, reference: tuple[str, str]) -> object:
+        kind, name = reference
         if kind == "namespace":
             return self._namespace
         if kind == "module":
@@ -112,7 +113,7 @@ class _Loader(pickle.Unpickler):
 
 
 def _is_importable(value: Any) -> bool:
-    """Whether another process finds this very object under its name in a module of the library."""
+    """Whether another process finds this same object under its name in a module of the library."""
     if value.__module__ in (None, "__main__"):
         return False
     found: Any = importlib.sys.modules.get(value.__module__)  # type: ignore[attr-defined]
@@ -121,7 +122,7 @@ def _is_importable(value: Any) -> bool:
     return found is value
 
 
-def _reduced_function(function: types.FunctionType) -> Any:
+def _reduce_function(function: types.FunctionType) -> Any:
     state = {
         "__defaults__": function.__defaults__,
         "__kwdefaults__": function.__kwdefaults__,
@@ -160,13 +161,13 @@ def _fill_cell(cell: types.CellType, state: tuple[Any, ...]) -> None:
         cell.cell_contents = state[0]
 
 
-def _reduced_class(value: type) -> Any:
+def _reduce_class(value: type) -> Any:
     slots = value.__dict__.get("__slots__", ())
     own = {slots} if isinstance(slots, str) else set(slots)
     state = {
         name: member
         for name, member in value.__dict__.items()
-        if name not in _NOT_CLASS_STATE and name not in own and not _is_machinery(member)
+        if name not in _NOT_CLASS_STATE and name not in own and not _is_builtin_descriptor(member)
     }
     head = {"__module__": value.__module__, "__qualname__": value.__qualname__}
     if "__slots__" in value.__dict__:
@@ -175,12 +176,12 @@ def _reduced_class(value: type) -> Any:
     return _new_class, (type(value), value.__name__, value.__bases__, head), state, None, None, _fill
 
 
-def _is_machinery(member: object) -> bool:
+def _is_builtin_descriptor(member: object) -> bool:
     return isinstance(member, types.GetSetDescriptorType | types.MemberDescriptorType)
 
 
 def _machinery(owner: type, name: str) -> object:
-    """A descriptor that Python itself puts into each class; 3.14's annotation functions hold on to them."""
+    """A descriptor that Python itself puts into each class; annotation functions of Python 3.14 refer to it."""
     return owner.__dict__[name]
 
 
@@ -188,7 +189,7 @@ def _new_class(metaclass: Any, name: str, bases: tuple[type, ...], head: dict[st
     return metaclass(name, bases, dict(head))
 
 
-def _reduced_enum(value: type[enum.Enum]) -> Any:
+def _reduce_enum(value: type[enum.Enum]) -> Any:
     members = [(name, member.value) for name, member in value.__members__.items()]
     made = set(value.__members__) | set(dir(enum.Enum)) | _NOT_CLASS_STATE
     state = {

@@ -1,6 +1,7 @@
-"""The standard library, imported while the component is built: what is not imported then does not exist later.
+"""The standard library and the event loop inside the component.
 
-An event loop without sockets, since WASI has none: timers and tasks work, the network does not exist.
+A module that is not imported while the component is built does not exist later. The event loop has no sockets, because WASI has none:
+timers and tasks work, the network does not exist.
 """
 
 import asyncio
@@ -13,33 +14,33 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 
-class _Sleeper:
-    """Stands where a loop keeps its selector: nothing ever becomes readable, time passes."""
+class _TimerSelector:
+    """The selector of the loop: nothing ever becomes readable, so it only waits."""
 
     def select(self, timeout: float | None) -> list[Any]:
         if timeout is None:
-            raise RuntimeError("this task waits for something that cannot happen here: nothing is scheduled")
+            raise RuntimeError("this task waits for something that cannot happen here: no timer is scheduled")
         if timeout > 0:
             time.sleep(timeout)
         return []
 
 
 class SocketlessLoop(asyncio.base_events.BaseEventLoop):
-    """Runs coroutines, timers and callbacks of one thread."""
+    """An event loop for the coroutines, timers and callbacks of one thread."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._selector = _Sleeper()
+        self._selector = _TimerSelector()
 
     def _process_events(self, event_list: list[Any]) -> None:
-        """Nothing ever happens outside."""
+        """There are no external events."""
 
     def _write_to_self(self) -> None:
         """There is no other thread to wake this one."""
 
 
 def install_event_loop() -> None:
-    """Make `asyncio.run` and `new_event_loop` give this loop."""
+    """Make `asyncio.run` and `new_event_loop` use this loop."""
     policy = asyncio.events._get_event_loop_policy()  # type: ignore[attr-defined]
     type(policy)._loop_factory = SocketlessLoop
 
@@ -49,7 +50,7 @@ def run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(coroutine)
 
 
-_LEFT_OUT = frozenset(
+_EXCLUDED = frozenset(
     (
         "antigravity",
         "ensurepip",
@@ -66,22 +67,21 @@ _LEFT_OUT = frozenset(
 
 
 def import_everything() -> None:
-    """Import each module that this build of CPython has; the ones that need threads, sockets or windows are skipped.
+    """Import each module of this CPython. Modules that need threads, sockets or Windows fail and are skipped.
 
-    Submodules too: the library imports many only at the moment of use, such as the codec for the names in a ZIP file.
+    Submodules too: the library imports many only when they are used, such as the codec for the names in a ZIP file.
     """
-    for name in sorted(sys.stdlib_module_names - _LEFT_OUT):
+    for name in sorted(sys.stdlib_module_names - _EXCLUDED):
         if name.startswith("__"):
             continue
         for each in (name, *_submodules(name)):
-            with contextlib.suppress(
-                BaseException
-            ):  # a module may fail in any way it likes; then it is not there
+            # A module may fail in any way. It is then missing.
+            with contextlib.suppress(BaseException):
                 importlib.import_module(each)
 
 
 def _submodules(name: str) -> Iterator[str]:
-    """All modules below a package, but the ones that are programs or tests."""
+    """All modules below a package, except programs and tests."""
     try:
         package = importlib.import_module(name)
     except BaseException:

@@ -1,4 +1,4 @@
-"""Tools as the code sees them: `group.verb(...)`, each call one step out to the host."""
+"""Tools as guest code sees them: `group.verb(...)`. Each call goes to the host."""
 
 import builtins
 import datetime
@@ -9,21 +9,21 @@ from typing import Any
 
 from .runner import LimitReached
 
-Door = Callable[[str], str]
+CallHost = Callable[[str], str]
 
-_STANDS_FOR = {"PathRefused": "PermissionError", "QuotaExceeded": "OSError", "ToolTimeout": "TimeoutError"}
-"""Errors of the host under the names that Python code knows."""
+_RAISED_AS = {"PathRefused": "PermissionError", "QuotaExceeded": "OSError", "ToolTimeout": "TimeoutError"}
+"""The Python names for errors of the host."""
 
 
 class Verb:
-    """One tool. Positional arguments take the names of its parameters in their order."""
+    """One tool. Positional arguments are matched to its parameters in order."""
 
-    def __init__(self, told: dict[str, Any], door: Door) -> None:
-        self.__name__ = self._operation = told["operation"]
-        self.__doc__ = told["description"]
-        self._parameters: dict[str, str] = dict(told["parameters"])
-        """What the tool calls each parameter, by what Python calls it."""
-        self._door = door
+    def __init__(self, tool: dict[str, Any], call_host: CallHost) -> None:
+        self.__name__ = self._operation = tool["operation"]
+        self.__doc__ = tool["description"]
+        self._parameters: dict[str, str] = dict(tool["parameters"])
+        """The tool's own names of its parameters, by their Python names."""
+        self._door = call_host
 
     def __call__(self, *values: object, **named: object) -> Any:
         if len(values) > len(self._parameters):
@@ -32,16 +32,16 @@ class Verb:
             )
         arguments = dict(zip(self._parameters.values(), values, strict=False))
         for python, value in named.items():
-            # A tool may take more than its schema lists; the gate holds arguments against the schema.
+            # A tool may accept more than its schema lists; the gate checks arguments against the schema.
             name = self._parameters.get(python, python)
             if name in arguments:
                 raise TypeError(f"{self._operation}() got multiple values for argument {python!r}")
             arguments[name] = value
         request = {"operation": self._operation, "arguments": arguments}
-        # Not in ASCII: text that UTF-8 cannot say (a lone surrogate) is then an error here, where it is caused.
-        told = json.dumps(request, default=_plain, allow_nan=False, ensure_ascii=False)
-        told.encode()
-        return _settle(json.loads(self._door(told)))
+        # Not in ASCII, so that text which UTF-8 cannot encode (a lone surrogate) is an error here, where it is caused.
+        text = json.dumps(request, default=_to_json, allow_nan=False, ensure_ascii=False)
+        text.encode()
+        return _unwrap(json.loads(self._door(text)))
 
     def __repr__(self) -> str:
         return f"<tool {self._operation}({', '.join(self._parameters)})>"
@@ -57,20 +57,20 @@ class Group:
         return f"<tools of {self._name}>"
 
 
-def named(tools: list[dict[str, Any]], door: Door) -> dict[str, Group | Verb]:
-    """What the code finds under which name: a group, or a tool that belongs to none."""
-    found: dict[str, Group | Verb] = {}
-    for told in tools:
-        if not told["verb"]:
-            found[told["group"]] = Verb(told, door)
+def bind(tools: list[dict[str, Any]], call_host: CallHost) -> dict[str, Group | Verb]:
+    """The objects that the code finds under each name: a group, or a tool without a group."""
+    names: dict[str, Group | Verb] = {}
+    for tool in tools:
+        if not tool["verb"]:
+            names[tool["group"]] = Verb(tool, call_host)
             continue
-        group = found.setdefault(told["group"], Group(told["group"]))
-        setattr(group, told["verb"], Verb(told, door))
-    return found
+        group = names.setdefault(tool["group"], Group(tool["group"]))
+        setattr(group, tool["verb"], Verb(tool, call_host))
+    return names
 
 
-def _settle(answer: dict[str, Any]) -> Any:
-    """The value of a call that was carried out, or the exception that says why it was not."""
+def _unwrap(answer: dict[str, Any]) -> Any:
+    """The value of a call. Raises an exception that says why there is none."""
     kind = answer["kind"]
     if kind == "returned":
         return answer.get("value")
@@ -82,15 +82,15 @@ def _settle(answer: dict[str, Any]) -> Any:
 
 
 def _exception(name: str) -> type[Exception]:
-    """The built-in exception of that name where code may sensibly catch it, else RuntimeError."""
-    found = getattr(builtins, _STANDS_FOR.get(name, name), None)
+    """The built-in exception of that name if code may want to catch it, else RuntimeError."""
+    found = getattr(builtins, _RAISED_AS.get(name, name), None)
     if isinstance(found, type) and issubclass(found, OSError | ValueError | TypeError | KeyError):
         return ValueError if issubclass(found, UnicodeError) else found
     return RuntimeError
 
 
-def _plain(value: object) -> object:
-    """JSON has no paths, times, sets or bytes; the code need not know."""
+def _to_json(value: object) -> object:
+    """Convert paths, times, sets and bytes, which JSON does not have."""
     if isinstance(value, pathlib.PurePath):
         return str(value)
     if isinstance(value, datetime.date | datetime.time):
@@ -99,4 +99,4 @@ def _plain(value: object) -> object:
         return sorted(value)
     if isinstance(value, bytes | bytearray):
         return value.decode()
-    raise TypeError(f"a tool takes text, numbers, lists and dictionaries, not {type(value).__name__}")
+    raise TypeError(f"a tool accepts text, numbers, lists and dictionaries, not {type(value).__name__}")

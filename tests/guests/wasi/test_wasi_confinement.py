@@ -1,10 +1,13 @@
-"""The process below WebAssembly: what a worker has, what it inherits, and that it does not outlive its host."""
+"""The worker process below WebAssembly: what it has, what it inherits, and that it ends with its host."""
 
 import asyncio
 import os
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
+import pytest_asyncio
 from tests.guests.wasi.running import KEY, run
 
 import holdfast.process.landlock as landlock
@@ -13,8 +16,18 @@ from holdfast.guests import Engine, Guest
 from holdfast.guests.wasi import WorkerPool, wasi_engine
 
 
-async def test_a_worker_has_no_environment_no_privileges_and_its_own_descriptors_only(guest: Guest) -> None:
-    os.environ["HOST_SECRET"] = "hidden"
+@pytest_asyncio.fixture(loop_scope="module")
+async def engine(cache: Path, workspace: Path) -> AsyncIterator[Engine]:
+    """An engine with its own zygote, so that a test finds no other processes."""
+    made = wasi_engine(key=KEY, cache=cache, workspace=workspace)
+    yield made
+    await made.close()
+
+
+async def test_a_worker_has_no_environment_no_privileges_and_its_own_descriptors_only(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOST_SECRET", "hidden")
     await run(guest, "open('f', 'w').close()")
     process = only_worker()
     assert Path(f"/proc/{process}/environ").read_bytes() == b""
@@ -26,7 +39,6 @@ async def test_a_worker_has_no_environment_no_privileges_and_its_own_descriptors
         assert status["Seccomp"] == "2"
     sockets = [link for link in links(process) if link.startswith("socket:")]
     assert len(sockets) == 1
-    del os.environ["HOST_SECRET"]
 
 
 async def test_a_later_worker_inherits_nothing_of_an_earlier_one(engine: Engine) -> None:
@@ -47,7 +59,7 @@ async def test_closing_the_engine_leaves_no_process(cache: Path, workspace: Path
     assert not Path(f"/proc/{child}").exists()
 
 
-async def test_workers_die_with_a_host_that_is_killed(cache: Path, workspace: Path) -> None:
+async def test_workers_end_when_their_host_is_killed(cache: Path, workspace: Path) -> None:
     program = (
         "import asyncio, os, sys\nfrom pathlib import Path\nfrom holdfast.guests import RunRequest\n"
         "from holdfast.guests.wasi import wasi_engine\n"
@@ -93,7 +105,7 @@ async def test_many_guests_are_started_at_once(cache: Path, workspace: Path) -> 
     await workers.close()
 
 
-def test_the_capabilities_say_which_walls_stand(engine: Engine) -> None:
+def test_the_capabilities_name_the_confinement(engine: Engine) -> None:
     notes = " ".join(engine.capabilities.notes)
     assert ("landlock version" in notes) == (landlock.version() > 0)
     assert ("seccomp allow-list" in notes) == seccomp_profiles.is_known_here()
@@ -114,7 +126,7 @@ def children(process: int) -> list[int]:
 
 
 def zygote(of: int | None = None) -> int:
-    """The zygote of a host: the child that was told to be one."""
+    """The zygote of a host process."""
     host = of or os.getpid()
     (found,) = [
         child for child in children(host) if b"wasi.zygote" in Path(f"/proc/{child}/cmdline").read_bytes()

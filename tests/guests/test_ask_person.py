@@ -1,13 +1,13 @@
-"""Code that asks its person: it waits in the middle of a line, holds no process, and goes on in another one."""
+"""Code that asks its person waits in the middle of a line, holds no process, and resumes in another one."""
 
 import asyncio
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.guests.ask_main import take_step
 from tests.guests.engines import KEY
 from tests.guests.test_python_guest import worker_pids
 
@@ -36,7 +36,7 @@ CALLS = ["world.write", "person.ask", "person.ask", "world.read"]
 @pytest.mark.parametrize(
     ("engine", "code"), [(python_engine, ASKS), (lisp_engine, ASKS_IN_LISP)], ids=["python", "lisp"]
 )
-async def test_code_goes_on_in_mid_line_with_what_the_person_said(engine: Any, code: str) -> None:
+async def test_code_resumes_in_mid_line_with_the_answer(engine: Any, code: str) -> None:
     async with memory_session(engine=engine(key=KEY), policy=FixedPolicy(default="allow")) as session:
         assert isinstance(await session.execute(code), Needs)
         for words in ("blue", "green"):
@@ -59,7 +59,7 @@ async def test_code_that_waits_holds_no_process() -> None:
     assert worker_pids() == []
 
 
-async def test_a_no_is_an_error_that_the_code_can_catch() -> None:
+async def test_a_denial_is_an_error_that_the_code_can_catch() -> None:
     code = "try:\n    answer = person.ask(question='May I?')\nexcept PermissionError as error:\n    answer = str(error)\nanswer"
     async with memory_session(engine=python_engine(key=KEY), policy=FixedPolicy(default="allow")) as session:
         assert isinstance(await session.execute(code), Needs)
@@ -72,28 +72,31 @@ async def test_a_no_is_an_error_that_the_code_can_catch() -> None:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("sandbox", ["python", "lisp", "wasi"])
-def test_the_answer_may_come_in_another_process(tmp_path: Path, sandbox: str) -> None:
+async def test_the_answer_may_come_in_another_process(tmp_path: Path, sandbox: str) -> None:
     code = ASKS_IN_LISP if sandbox == "lisp" else ASKS
-    begun = process(tmp_path, sandbox, "begin", code)
-    assert (begun["outcome"], begun["asked"]) == ("Needs", ["Which colour?"])
-    first = process(tmp_path, sandbox, "answer", "blue")
+    started = await take_step(tmp_path, sandbox, "start", code)
+    assert (started["outcome"], started["asked"]) == ("Needs", ["Which colour?"])
+    first = await take_step_in_another_process(tmp_path, sandbox, "answer", "blue")
     assert (first["outcome"], first["asked"]) == ("Needs", ["And then?"])
-    second = process(tmp_path, sandbox, "answer", "green")
+    second = await take_step(tmp_path, sandbox, "answer", "green")
     assert (second["outcome"], second["value"]) == ("Proposed", PAINTED)
-    assert second["calls"] == CALLS, "no call was made twice, although three processes took part"
+    assert second["calls"] == CALLS, "no call was made twice, although two processes took part"
     assert second["starts"] == 1
 
 
-def process(home: Path, *words: str) -> dict[str, Any]:
-    """One process of the session, from its start to its end."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.guests.waiting", str(home), *words],
+async def take_step_in_another_process(home: Path, *words: str) -> dict[str, Any]:
+    """One step in a process that starts for it."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.guests.ask_main",
+        str(home),
+        *words,
         cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    output, errors = await asyncio.wait_for(process.communicate(), timeout=600)
+    assert process.returncode == 0, errors.decode()[-2000:]
+    state: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return state

@@ -1,4 +1,4 @@
-"""The process below the Python interpreter: behind the kernel's walls from its start, or not there at all."""
+"""The process of the Python interpreter is confined from its start, or does not start."""
 
 import subprocess
 import sys
@@ -23,17 +23,17 @@ async def test_a_worker_has_no_environment_no_privileges_and_three_descriptors(
     await run(engine.guest(), "1 + 1")
     assert worker_pids() != []
     for process in worker_pids():
-        place = Path(f"/proc/{process}")
-        status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines())
-        assert (place / "environ").read_bytes() == b""
+        folder = Path(f"/proc/{process}")
+        status = dict(line.split(":\t", 1) for line in (folder / "status").read_text().splitlines())
+        assert (folder / "environ").read_bytes() == b""
         assert status["NoNewPrivs"] == "1"
         assert {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
         assert (status["Seccomp"] == "2") == seccomp_profiles.is_known_here()
-        assert sorted(int(each.name) for each in (place / "fd").iterdir()) == [0, 1, 2]
+        assert sorted(int(each.name) for each in (folder / "fd").iterdir()) == [0, 1, 2]
     await engine.close()
 
 
-def test_the_capabilities_say_which_walls_stand() -> None:
+def test_the_capabilities_name_the_confinement() -> None:
     notes = " ".join(python_engine(key=KEY).capabilities.notes)
     assert ("landlock version" in notes) == (landlock.version() > 0)
     assert ("seccomp allow-list" in notes) == seccomp_profiles.is_known_here()
@@ -44,12 +44,12 @@ async def test_an_interpreter_that_cannot_be_confined_runs_nothing(
 ) -> None:
     monkeypatch.setenv("MONTY_BIN", str(tmp_path / "none"))
     engine = python_engine(key=KEY)
-    with pytest.raises(GuestError, match="does not start"):
+    with pytest.raises(GuestError, match="did not start"):
         await run(engine.guest(), "1 + 1")
     await engine.close()
 
 
-def test_the_launcher_works_where_python_lies_in_a_folder_with_a_space(
+def test_the_launcher_works_if_the_path_of_python_has_a_space(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     python = tmp_path / "my projects" / "python"
@@ -57,5 +57,5 @@ def test_the_launcher_works_where_python_lies_in_a_folder_with_a_space(
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
-    told = subprocess.run([launcher("/bin/echo"), "hello"], capture_output=True, text=True, check=True)
-    assert told.stdout == "hello\n"
+    done = subprocess.run([launcher("/bin/echo"), "hello"], capture_output=True, text=True, check=True)
+    assert done.stdout == "hello\n"

@@ -1,13 +1,16 @@
-"""One process of a session that asks its person: run as a program, it does one step and ends.
+"""One process of a session whose code asks its person: takes one step and ends.
 
-python -m tests.guests.waiting HOME SANDBOX begin CODE      start a session whose code waits; prints how that ended
-python -m tests.guests.waiting HOME SANDBOX answer WORDS    answer the first question in words; prints how the turn goes on
+python -m tests.guests.ask_main HOME SANDBOX start CODE      start a session whose code waits
+python -m tests.guests.ask_main HOME SANDBOX answer WORDS    answer its first question, and run on
+
+Prints the state of the session as one line of JSON.
 """
 
 import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.guests.engines import KEY, component_cache
 
@@ -19,29 +22,29 @@ from holdfast.guests import Engines
 SESSION = "asking"
 
 
-async def main(home: str, sandbox: str, step: str, words: str) -> None:
-    """Do the step and tell of it in one line of JSON."""
-    runtime = await Runtime.start(home=Path(home), engines=Engines(key=KEY, cache=component_cache()))
+async def take_step(home: Path, sandbox: str, step: str, words: str) -> dict[str, Any]:
+    """Take the step in a new runtime, and describe the session after it."""
+    runtime = await Runtime.start(home=home, engines=Engines(key=KEY, cache=component_cache()))
     try:
         session = await runtime.sandbox(SESSION, sandbox=sandbox, policy="project")  # type: ignore[arg-type]
-        if step == "begin":
+        if step == "start":
             outcome = await session.execute(words)
         else:
             waits = session.escalations()[0]
             await session.resolve(waits.id, Response(verdict="approve", reason=words), transport="test")
             outcome = await session.advance()  # type: ignore[assignment]
         recorded = await runtime.store.read(session.id)
-        told = {
+        return {
             "outcome": type(outcome).__name__,
             "value": outcome.value if isinstance(outcome, Ok | Proposed) else None,
             "asked": [each.call.arguments["question"] for each in session.escalations()],
             "calls": [entry.operation for entry in session.audit()],
             "starts": sum(isinstance(each.event, RunStarted) for each in recorded),
         }
-        print(json.dumps(told))
     finally:
         await runtime.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    folder, chosen, action, text = sys.argv[1:]
+    print(json.dumps(asyncio.run(take_step(Path(folder), chosen, action, text))))

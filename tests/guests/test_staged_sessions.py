@@ -1,4 +1,4 @@
-"""Proposal mode in a whole session: real CPython sees what is staged, and what it changes becomes proposals."""
+"""Staging in a whole session: CPython sees what is staged, and its changes become proposals."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(900)  # the first of them may have to build the
 
 STAGING = FixedPolicy(default="allow", verdicts={"world.write": "stage", "world.delete": "stage"})
 NEEDS_CPYTHON = "def lines(path):\n    yield from open(path)\n"
-"""Generators are what Monty does not have: code with one goes to CPython."""
+"""Monty does not have generators, so code with one runs in CPython."""
 
 
 @pytest.fixture
@@ -49,9 +49,7 @@ async def test_cpython_sees_what_it_staged_in_an_earlier_turn(runtime: Runtime, 
     assert sorted(path.name for path in (workspace / "src").iterdir()) == ["a.txt", "new"]
 
 
-async def test_cpython_sees_what_monty_staged_and_the_other_way_round(
-    runtime: Runtime, workspace: Path
-) -> None:
+async def test_cpython_and_monty_see_what_the_other_staged(runtime: Runtime, workspace: Path) -> None:
     session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="auto", needs_model=False)
     await session.execute("open('src/a.txt', 'w').write('by monty\\n')")
     second = await session.execute(
@@ -72,7 +70,7 @@ async def test_cpython_sees_what_monty_staged_and_the_other_way_round(
     assert (workspace / "src" / "a.txt").read_text() == "one\n"
 
 
-async def test_what_was_staged_is_seen_after_a_restart_and_not_after_a_rollback(
+async def test_staged_changes_are_visible_after_a_restart_and_not_after_a_rollback(
     runtime: Runtime, workspace: Path
 ) -> None:
     session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
@@ -86,13 +84,13 @@ async def test_what_was_staged_is_seen_after_a_restart_and_not_after_a_rollback(
     assert seen.value == "one\n"  # type: ignore[union-attr]
 
 
-async def test_a_file_that_was_made_and_removed_again_around_a_wait_is_nobodys_business(
+async def test_a_file_created_before_a_wait_and_deleted_after_it_makes_no_call(
     runtime: Runtime, workspace: Path
 ) -> None:
     session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
     code = (
         "import os\nopen('draft.txt', 'w').write('x')\nos.remove('src/gone.txt')\n"
-        "person.ask(question='Go on?')\nos.remove('draft.txt')"
+        "person.ask(question='Continue?')\nos.remove('draft.txt')"
     )
     assert isinstance(await session.execute(code), Needs)
     [waits] = session.escalations()
@@ -104,18 +102,18 @@ async def test_a_file_that_was_made_and_removed_again_around_a_wait_is_nobodys_b
     ]
 
 
-async def test_what_a_cancelled_run_left_in_the_view_is_not_put_before_the_gate_by_the_next(
+async def test_the_changes_of_a_cancelled_run_are_not_submitted_by_the_next(
     runtime: Runtime, workspace: Path
 ) -> None:
     session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
-    code = "import os\nopen('draft.txt', 'w').write('x')\nos.remove('src/gone.txt')\nperson.ask(question='Go on?')"
+    code = "import os\nopen('draft.txt', 'w').write('x')\nos.remove('src/gone.txt')\nperson.ask(question='Continue?')"
     assert isinstance(await session.execute(code), Needs)
     await session.cancel()
     assert isinstance(await session.execute("open('src/gone.txt').read()"), Ok)
     assert session.audit(turn=2) == []
 
 
-async def test_files_and_folders_may_change_places(runtime: Runtime, workspace: Path) -> None:
+async def test_a_folder_may_replace_a_file(runtime: Runtime, workspace: Path) -> None:
     session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
     outcome = await session.execute(
         "import os, shutil\nos.remove('src/a.txt')\nos.mkdir('src/a.txt')\nopen('src/a.txt/b', 'w').write('x')"
@@ -126,10 +124,12 @@ async def test_files_and_folders_may_change_places(runtime: Runtime, workspace: 
     assert (workspace / "src" / "a.txt" / "b").read_text() == "x"
 
 
-async def test_folders_deeper_than_any_path_cost_a_session_nothing(runtime: Runtime, workspace: Path) -> None:
+async def test_folders_deeper_than_any_path_are_removed(runtime: Runtime, workspace: Path) -> None:
     session = await runtime.create(workspace=workspace, policy=STAGING, sandbox="wasi", needs_model=False)
-    dig = "import os\ntry:\n    while True:\n        os.mkdir('d')\n        os.chdir('d')\nexcept OSError:\n    pass\n"
-    assert isinstance(await session.execute(dig), Ok)
+    dig = "import os\ntry:\n    while True:\n        os.mkdir({name!r})\n        os.chdir({name!r})\nexcept OSError:\n    pass\n"
+    # Two thousand levels take the sandbox seconds to create, so the later ones reach the longest path in twenty.
+    assert isinstance(await session.execute(dig.format(name="d")), Ok)
+    dig = dig.format(name="d" * 200)
     assert await session.execute("sorted(os.listdir('/workspace'))") == Ok(value=["src"])
     assert isinstance(await session.execute(dig), Ok)
     await session.close()
