@@ -49,7 +49,6 @@ MISTAKES = (
     ("proposals", 2, "arguments are required: action\n", "hint: holdfast proposals --help"),
     ("rename only", 2, "give a new name", "hint: like this: holdfast rename"),
     ("mcp annotate nosuch", 2, "there is no server 'nosuch'", "hint: holdfast mcp list"),
-    ("model install nosuch", 2, "there is no 'nosuch' to install", "hint: one of: "),
     ("install emacs", 2, "invalid choice: 'emacs'", "hint: holdfast install --help"),
     ("prune --older-than soon", 2, "'soon' is no age", "hint: holdfast prune --help"),
     ("search", 2, "arguments are required: text", "hint: holdfast search --help"),

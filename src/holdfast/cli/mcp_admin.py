@@ -187,7 +187,7 @@ class McpAdmin:
         """The proposals with what a model adds; without it where the model does not answer."""
         from holdfast.models import Prompt, create_model
 
-        model = create_model(name, weights=self._home.models)
+        model = create_model(name, models_folder=self._home.models)
 
         async def ask(question: str) -> str:
             prompt = Prompt(
@@ -237,7 +237,7 @@ class McpAdmin:
     @asynccontextmanager
     async def _running(self, spec: ServerSpec) -> AsyncIterator[McpToolset]:
         """The server, working in an empty folder."""
-        annotations, keys = self._shelf.annotations(), key_variables(load_config(self._home).asking)
+        annotations, keys = self._shelf.annotations(), key_variables(load_config(self._home).model_requests)
         with tempfile.TemporaryDirectory(prefix="holdfast-mcp-") as folder:
             async with McpToolset(
                 spec, workspace=Path(folder), pins=self._pins, annotations=annotations, keys=keys

@@ -95,7 +95,7 @@ async def _note(asked: _Asked, policy: str) -> int:
 def _running() -> AbstractAsyncContextManager[Runtime]:
     """A configuration that cannot be read stops no tool: all that is taken of it is what to keep out of the record."""
     servers, asking = who_has_keys(Home.default().root)
-    return running(Settings(asking=asking), servers)
+    return running(Settings(model_requests=asking), servers)
 
 
 async def _is_begun(runtime: Runtime, asked: _Asked) -> bool:

@@ -68,7 +68,7 @@ async def run(arguments: argparse.Namespace) -> int:
         toolsets = shelf.toolsets(
             workspace=folder,
             paths=WorldPaths(folder, protected=(home.root,), guest_root=None),
-            keys=key_variables(settings.asking),
+            keys=key_variables(settings.model_requests),
             file=file,
             present=present_wholly,
             has_extras=True,
