@@ -1,5 +1,6 @@
 """`holdfast init` and `holdfast config`: files to start from, values in effect, and positions of mistakes."""
 
+import io
 import json
 import os
 import re
@@ -196,7 +197,10 @@ def test_values_set_one_after_the_other_are_all_kept(chosen: list[Field]) -> Non
         assert value == field.default
 
 
-def test_a_project_can_forbid_what_the_persons_policy_allows(run: Run, tmp_path: Path) -> None:
+def test_a_project_can_forbid_what_the_persons_policy_allows(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     code = "try:\n    open('.env').read()\nexcept PermissionError as no:\n    print(no)\nopen('a.txt').read()"
     model = script(tmp_path, runs(code), "Read.")
     work = tmp_path / "work"

@@ -113,7 +113,7 @@ def names() -> dict[str, list[str]]:
         "principals": sorted([core.PERSON, core.AGENT, core.EXTERNAL]),
         "variables": sorted(set(_variables())),
         "lisp image": sorted(
-            f"{kind.__name__}.{field}" for kind, fields in image._FIELDS.items() for field in fields
+            f"{image.image_name(kind)}.{field}" for kind, fields in image._FIELDS.items() for field in fields
         ),
         "lisp machine": sorted([*snapshot._REGISTERS, *snapshot._COUNTS]),
     }
@@ -133,7 +133,9 @@ def constants() -> dict[str, object]:
         "pins format": pins.FORMAT,
         "wire format": translate.WIRE_FORMAT,
         "exit codes": sorted(exit_codes.MEANINGS),
-        "order of lisp image fields": {kind.__name__: list(each) for kind, each in image._FIELDS.items()},
+        "order of lisp image fields": {
+            image.image_name(kind): list(each) for kind, each in image._FIELDS.items()
+        },
     }
 
 

@@ -75,7 +75,7 @@ def test_the_proxy_serves_without_the_server_that_failed_and_says_so(place: Plac
 
 def test_no_server_is_given_the_variable_that_the_configuration_names_for_the_key(place: Place) -> None:
     place.environment["COMPANY_KEY"] = "sk-secret-secret"
-    (place.home / "config.toml").write_text('[asking]\nkey_variable = "COMPANY_KEY"\n')
+    (place.home / "config.toml").write_text('[model_requests]\nkey_variable = "COMPANY_KEY"\n')
     entry = {"command": FRIENDLY[0], "args": FRIENDLY[1:], "env": {"KEY": "${COMPANY_KEY}"}}
     servers = {"mcpServers": {"greedy": entry | {"variables": ["COMPANY_KEY"]}}}
     (place.home / "mcp-servers.json").write_text(json.dumps(servers))

@@ -14,7 +14,7 @@ from tests.mcp.bench import SERVERS, Opener, spec_for
 from holdfast.core import FakeClock
 from holdfast.core.errors import InvalidConfig, ToolFailed, ToolTimeout
 from holdfast.mcp import McpToolset, Pins, Progressed, ServerFailed, ServerSpec, ServerStarted, start_servers
-from holdfast.models.keys import VARIABLES
+from holdfast.models import key_variables
 
 
 async def test_a_server_is_started_by_the_first_call(opened: Opener) -> None:
@@ -61,7 +61,7 @@ async def test_a_server_sees_its_own_variables_and_none_of_our_keys(opened: Open
     assert not {"ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "TICKET"} & set(names)
 
 
-@pytest.mark.parametrize("name", sorted({name for names in VARIABLES.values() for name in names}))
+@pytest.mark.parametrize("name", sorted(key_variables()))
 async def test_a_key_of_ours_is_not_handed_on_even_when_asked_for(opened: Opener, name: str) -> None:
     spec = spec_for("friendly", env={"K": f"${{{name}}}"}, variables=(name,))
     with pytest.raises(InvalidConfig, match="a key of ours"):

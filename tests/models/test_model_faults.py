@@ -135,7 +135,7 @@ async def test_arguments_that_are_not_an_object_are_rejected(kind: str, start_st
 async def test_an_endless_reply_is_cut_off_and_not_retried(kind: str, start_stub: StartStub) -> None:
     stub = await start_stub([Endless()])
     with pytest.raises(ModelUnavailable, match="is longer than max_reply_bytes"):
-        await ask(kind, stub.url, settings=ModelSettings(max_reply_bytes=5_000))
+        await ask(kind, stub.url, settings=ModelSettings(max_reply_bytes=500))
     await stub.disconnected.wait()
     assert len(stub.requests) == 1
 

@@ -32,7 +32,7 @@ from holdfast.session import Session
 from holdfast.testing import memory_session
 
 StartSession = Callable[[str, str], Awaitable[Session]]
-ONE_ATTEMPT = ModelSettings(max_attempts=1, max_reply_bytes=5_000)
+ONE_ATTEMPT = ModelSettings(max_attempts=1, max_reply_bytes=1_000)
 
 each_wire = pytest.mark.parametrize("kind", WIRE_FORMATS)
 
