@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.cli.commands import Run, run
 from tests.cli.test_task import runs, script
 
-from holdfast.config import Field, config_text, fields, load_config, with_value
+from holdfast.config import ConfigField, config_text, fields, load_config, with_value
 from holdfast.core import Limits
 from holdfast.core.errors import InvalidConfig
 from holdfast.session import Settings
@@ -185,7 +185,7 @@ def test_a_mistake_in_the_file_is_reported_with_line_and_column(
         st.sampled_from([field for field in fields() if field.default is not None]), max_size=6, unique=True
     )
 )
-def test_values_set_one_after_the_other_are_all_kept(chosen: list[Field]) -> None:
+def test_values_set_one_after_the_other_are_all_kept(chosen: list[ConfigField]) -> None:
     text = ""
     for field in chosen:
         text = with_value(text, field.key, field.default)  # type: ignore[arg-type]  # a scalar, as it is in TOML

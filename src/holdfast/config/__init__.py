@@ -13,15 +13,15 @@ from holdfast.config.load import (
     read_config,
 )
 from holdfast.config.renamed_keys import current_key
-from holdfast.config.schema import Field, fields, tables
+from holdfast.config.schema import ConfigField, fields, tables
 from holdfast.config.templates import PROJECT_CONFIG_TEXT, PROJECT_POLICY_TEXT, config_text, policy_draft
 
 __all__ = [
     "PROJECT_CONFIG",
     "PROJECT_CONFIG_TEXT",
     "PROJECT_POLICY_TEXT",
+    "ConfigField",
     "Configured",
-    "Field",
     "ProjectSettings",
     "Scalar",
     "check_config",

@@ -44,11 +44,11 @@ def _set(table: MutableMapping[str, Any], name: str, value: Scalar) -> None:
     from tomlkit import TOMLDocument, item
     from tomlkit.items import SingleKey, Table
 
-    container = table.value if isinstance(table, Table) else table
     if name in table or not isinstance(table, Table | TOMLDocument):
         table[name] = value
     else:
-        container.body.insert(_position(container.body, name), (SingleKey(name), item(value)))
+        body = table.value.body if isinstance(table, Table) else table.body
+        body.insert(_position(body, name), (SingleKey(name), item(value)))
 
 
 def _position(body: list[Any], name: str) -> int:

@@ -14,7 +14,7 @@ from holdfast.core import Value
 from holdfast.session import Settings
 
 
-class Field(NamedTuple):
+class ConfigField(NamedTuple):
     """One field of the configuration."""
 
     key: str
@@ -29,11 +29,11 @@ class Field(NamedTuple):
 
 
 @cache
-def fields(kind: type[Value] = Settings, prefix: str = "") -> tuple[Field, ...]:
+def fields(kind: type[Value] = Settings, prefix: str = "") -> tuple[ConfigField, ...]:
     """Every field by its dotted key: first the top-level ones, then those of each table."""
     descriptions = _descriptions(kind)
-    top: list[Field] = []
-    in_tables: list[Field] = []
+    top: list[ConfigField] = []
+    in_tables: list[ConfigField] = []
     for field in msgspec.structs.fields(kind):
         key = f"{prefix}{field.name}"
         if isinstance(field.type, type) and issubclass(field.type, Value):
@@ -43,7 +43,9 @@ def fields(kind: type[Value] = Settings, prefix: str = "") -> tuple[Field, ...]:
             ]
         else:
             top.append(
-                Field(key, _kind(field.type), field.type, field.default, descriptions.get(field.name, ""))
+                ConfigField(
+                    key, _kind(field.type), field.type, field.default, descriptions.get(field.name, "")
+                )
             )
     return (*top, *in_tables)
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import msgspec
 
-from holdfast.config.schema import Field, fields, tables
+from holdfast.config.schema import ConfigField, fields, tables
 
 _WIDTH = 100
 _EXAMPLES: dict[str, object] = {
@@ -107,7 +107,7 @@ def _comment(text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ")
 
 
-def _example(field: Field) -> str:
+def _example(field: ConfigField) -> str:
     is_unset = field.default is None or field.default == ""
     name = field.key.rpartition(".")[2]
     example = _EXAMPLES.get(field.key, _EXAMPLES.get(name, 1000 if "number" in field.kind else "..."))

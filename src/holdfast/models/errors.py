@@ -98,7 +98,7 @@ def classify(error: BaseException, spec: ModelSpec, *, key: str | None) -> Failu
         case library.ContentFilterError():
             return _refused(f"{spec} declined to answer", "rephrase the request, or choose another model")
         case ReplyTooLong():
-            hint = "ask for less at once, or raise model_requests.max_reply_bytes"
+            hint = "ask for less at once, or holdfast config set model_requests.max_reply_bytes 8000000"
             return Failure(
                 message=f"the reply of {spec} is longer than max_reply_bytes",
                 hint=hint,

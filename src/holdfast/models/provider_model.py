@@ -67,7 +67,7 @@ class ProviderModel:
         except TimeoutError:
             raise ModelUnavailable(
                 f"{self._spec} did not finish within {pluralize(self._retry_policy.timeout_seconds, 'second')}",
-                hint="raise model_requests.timeout_seconds, or ask for less at once",
+                hint="holdfast config set model_requests.timeout_seconds 1200, or ask for less at once",
                 usage=_total(paid),
             ) from None
 

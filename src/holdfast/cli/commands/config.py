@@ -21,7 +21,7 @@ import msgspec
 from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console, visible
 from holdfast.config import (
-    Field,
+    ConfigField,
     Scalar,
     check_config,
     config_text,
@@ -123,7 +123,7 @@ def _show(console: Console, home: Home, rows: list[_Row], project: Path | None, 
     console.say(f"file: {home.config}{where}", "dim")
 
 
-def _set(console: Console, home: Home, field: Field, text: str) -> None:
+def _set(console: Console, home: Home, field: ConfigField, text: str) -> None:
     try:
         value: Scalar | Decimal | None = msgspec.convert(text, field.type, strict=False)
     except msgspec.ValidationError as error:
@@ -144,7 +144,7 @@ def _set(console: Console, home: Home, field: Field, text: str) -> None:
     console.say(f"{field.key} = {_text(value)} in {home.config}")
 
 
-def _field(key: str) -> Field:
+def _field(key: str) -> ConfigField:
     known = {field.key: field for field in fields()}
     if current_key(key) in known:
         return known[current_key(key)]

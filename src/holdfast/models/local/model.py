@@ -59,7 +59,7 @@ class LocalModel:
         except TimeoutError:
             raise ModelUnavailable(
                 f"{self._name} did not finish within {pluralize(self._retry_policy.timeout_seconds, 'second')}",
-                hint="raise model_requests.timeout_seconds, or ask for less at once",
+                hint="holdfast config set model_requests.timeout_seconds 1200, or ask for less at once",
             ) from None
 
     async def close(self) -> None:
