@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cli.commands import Run, run
 from tests.cli.test_task import runs, script
@@ -180,6 +180,7 @@ def test_a_mistake_in_the_file_is_reported_with_line_and_column(
     assert "hint:" in done.err
 
 
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.sampled_from([field for field in fields() if field.default is not None]), max_size=6, unique=True

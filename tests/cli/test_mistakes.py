@@ -35,7 +35,7 @@ MISTAKES = (
     ("policy check --policy project --call {", 2, "--call is no call", 'hint: expected {"operation"'),
     ("policy test folder", 2, "no policy named 'folder'", "hint: give a name, or the path"),
     ("config get polcy", 2, "there is no field 'polcy'", "hint: did you mean policy?"),
-    ("config set budget.tokens many", 2, "budget.tokens cannot be 'many' ", "hint: it is a whole number"),
+    ("config set budget.tokens many", 2, "budget.tokens cannot be 'many' ", "hint: expected: whole number"),
     ("why 1.1", 1, "there are no sessions yet", "hint: start one with: holdfast"),
     ("explain nosuch", 2, "there is no code 'nosuch'", "hint: holdfast explain lists every code"),
     ("approve nosuch", 1, "'nosuch' does not wait", "hint: nothing was changed"),

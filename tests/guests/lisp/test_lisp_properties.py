@@ -48,7 +48,7 @@ DATA: st.SearchStrategy[Datum] = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(deadline=None, max_examples=60)
 @given(DATA)
 def test_written_data_reads_back_as_equal(datum: Datum) -> None:
     (back,) = read(show(datum, max_characters=10**6))
