@@ -19,6 +19,7 @@ from holdfast.cli.command_list import GROUPS
 from holdfast.cli.error_help import explanations
 from holdfast.cli.help_pages import ManualParser, actions, load
 from holdfast.config import ProjectSettings, fields, tables
+from holdfast.config.renamed_keys import RENAMED_KEYS, RENAMED_TABLES
 from holdfast.core import events
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -60,10 +61,16 @@ def config() -> str:
         ]
         parts.append("|---|---|---|---|")
         for field in fields():
-            if field.key.rpartition(".")[0] == table and field.key != "asking.model":
+            if field.key.rpartition(".")[0] == table:
                 default = "" if field.default in (None, "") else f"`{_plain(field.default)}`"
-                parts.append(f"| `{field.key}` | {field.kind} | {default} | {_cell(field.what)} |")
+                parts.append(f"| `{field.key}` | {field.kind} | {default} | {_cell(field.description)} |")
         parts.append("")
+    parts.append("## Old names\n")
+    parts.append("Version 0.1 had other names for these. They are still read, with a note on stderr.\n")
+    parts.append("| old | current |\n|---|---|")
+    parts += [f"| `[{old}]` | `[{new}]` |" for old, new in RENAMED_TABLES.items()]
+    parts += [f"| `{old}` | `{new}` |" for old, new in RENAMED_KEYS.items()]
+    parts.append("")
     parts.append("## In a project\n")
     parts.append(
         "`.holdfast/config.toml` and `.holdfast/policy.yaml` in the folder of `-w` come with the project, so they can only\n"

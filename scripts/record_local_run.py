@@ -1,8 +1,7 @@
 """Record a whole session with a real local model: sandbox, gate, escalation and result.
 
     pip install 'holdfast[local]'
-    holdfast model install
-    python scripts/record_local_run.py docs/recorded/local-run.md
+    python scripts/record_local_run.py docs/recorded/local-run.md qwen2.5-coder-1.5b.gguf
 
 Only the tasks and the person, who approves every request, are scripted. The model may act differently in another run or on
 another machine; the page records what it does.
@@ -10,6 +9,7 @@ another machine; the page records what it does.
 
 import argparse
 import asyncio
+import hashlib
 import os
 import platform
 import tempfile
@@ -22,7 +22,7 @@ from holdfast.app import Runtime
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.tables import audit_table
 from holdfast.core import Escalation, Ok, Outcome, Proposed, Response
-from holdfast.models import QWEN_CODER, ModelSettings, create_model
+from holdfast.models import ModelSettings, create_model
 
 TASKS = (
     "Count the lines of /workspace/notes.txt and write the number into /workspace/count.txt.",
@@ -36,7 +36,7 @@ description: Reads inside pass, writes inside ask, everything else is denied.
 rules:
   - name: only-files
     deny: ["llm.*", "session.*"]
-    because: a small model is told of few tools
+    because: a small model works better with few tools
   - name: read-inside
     allow: "*"
     roles: [read-path]
@@ -53,8 +53,8 @@ rules:
 """
 
 
-async def record(spec: str, threads: int) -> str:
-    """Run the task in a home of its own and return the page."""
+async def record(model_file: Path, threads: int) -> str:
+    """Run the tasks in a new data directory and return the page."""
     lines: list[str] = []
 
     def say(text: str, _tone: str = "plain") -> None:
@@ -72,7 +72,8 @@ async def record(spec: str, threads: int) -> str:
         (workspace / "notes.txt").write_text(NOTES)
         (place / "policy.yaml").write_text(POLICY)
         model = create_model(
-            spec, settings=ModelSettings(total_seconds=3600, max_tokens=300, local_threads=threads)
+            f"local:{model_file.resolve()}",
+            settings=ModelSettings(timeout_seconds=3600, max_tokens=300, local_threads=threads),
         )
         runtime = await Runtime.start(home=place / "home")
         started = time.monotonic()
@@ -83,7 +84,7 @@ async def record(spec: str, threads: int) -> str:
             session.follow(Narrator(say, shows_code=True))
             for task in TASKS:
                 say(f"person  {task}")
-                say(f"outcome {_told(await session.send(task))}\n")
+                say(f"outcome {_describe(await session.send(task))}\n")
             audit = list(audit_table(session.audit(), width=110))
             spent = session.budget.spent
         finally:
@@ -92,7 +93,7 @@ async def record(spec: str, threads: int) -> str:
         seconds = time.monotonic() - started
         found = [_verdict(workspace / name, wanted) for name, wanted in WANTED.items()]
     return _page(
-        spec, lines, audit, found, f"{spent.tokens} tokens, {spent.cost_usd} USD, {seconds:.0f} seconds"
+        model_file, lines, audit, found, f"{spent.tokens} tokens, {spent.cost_usd} USD, {seconds:.0f} seconds"
     )
 
 
@@ -105,20 +106,20 @@ def _verdict(path: Path, wanted: str) -> str:
     return f"- `{path.name}` is wrong: `{written.strip()!r}`"
 
 
-def _told(outcome: Outcome) -> str:
+def _describe(outcome: Outcome) -> str:
     kind = type(outcome).__name__.lower()
     return f"{kind}: {outcome.value}" if isinstance(outcome, Ok | Proposed) else f"{kind}: {outcome}"
 
 
-def _page(spec: str, lines: list[str], audit: list[str], found: list[str], spent: str) -> str:
+def _page(model_file: Path, lines: list[str], audit: list[str], found: list[str], spent: str) -> str:
     transcript, table, files = "\n".join(lines), "\n".join(audit), "\n".join(found)
     day = datetime.now(UTC).date().isoformat()
     return f"""\
 # A recorded run with a local model
 
-`scripts/record_local_run.py` made this recording on {day}; you can run it yourself. The model is {QWEN_CODER.title}
-(`{spec}`, SHA-256
-`{QWEN_CODER.digest}`), run by xllamacpp {version("xllamacpp")} on {os.cpu_count()} processors, {platform.system()}
+`scripts/record_local_run.py` made this recording on {day}; you can run it yourself. The model is
+`{model_file.name}` (SHA-256 `{_sha256(model_file)}`),
+run by xllamacpp {version("xllamacpp")} on {os.cpu_count()} processors, {platform.system()}
 {platform.machine()}. The model's replies are not
 scripted. The person is: a script approves every request.
 
@@ -144,16 +145,23 @@ The audit:
 """
 
 
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def main() -> None:
     """Record, and write the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("page", type=Path)
-    parser.add_argument("--model", default=f"local:{QWEN_CODER.name}")
-    parser.add_argument("--threads", type=int, default=0, help="of the engine; 1 on a machine that is busy")
+    parser.add_argument("model_file", type=Path, metavar="FILE.gguf")
+    parser.add_argument(
+        "--threads", type=int, default=0, help="threads of the engine; use 1 on a busy machine"
+    )
     arguments = parser.parse_args()
-    page = asyncio.run(record(arguments.model, arguments.threads))
+    page = asyncio.run(record(arguments.model_file, arguments.threads))
     arguments.page.parent.mkdir(parents=True, exist_ok=True)
     arguments.page.write_text(page, encoding="utf-8")
 

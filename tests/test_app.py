@@ -1,5 +1,6 @@
 """A whole runtime over a real home: what it hands out itself is written nowhere, and what it opened it closes."""
 
+import re
 import shutil
 import sys
 from contextlib import AbstractAsyncContextManager
@@ -24,8 +25,8 @@ from holdfast.core import (
     Tool,
 )
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelMissing, PathRefused, SessionHeld
-from holdfast.models import QWEN_CODER, ModelSettings, ScriptedModel, create_model, say
-from holdfast.models.provider import ProviderModel
+from holdfast.models import ModelSettings, ScriptedModel, create_model, say
+from holdfast.models.provider_model import ProviderModel
 from holdfast.policy import FixedPolicy
 from holdfast.session import ExternalAgentSession, Session, Settings
 from holdfast.store import Home
@@ -39,14 +40,14 @@ POLICY = FixedPolicy(default="deny", verdicts={"desk.look": "allow", "desk.move"
 
 
 @pytest.mark.parametrize(
-    ("variable", "asking"),
+    ("variable", "model_requests"),
     [("ANTHROPIC_API_KEY", ModelSettings()), ("COMPANY_KEY", ModelSettings(key_variable="COMPANY_KEY"))],
 )
 async def test_a_key_that_we_know_is_in_no_file_at_rest(
-    variable: str, asking: ModelSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variable: str, model_requests: ModelSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, CANARY)
-    runtime = await Runtime.start(home=tmp_path / "home", settings=Settings(asking=asking))
+    runtime = await Runtime.start(home=tmp_path / "home", settings=Settings(model_requests=model_requests))
     await say_it(await runtime.create(model=ScriptedModel([say(f"the key is {CANARY}")])))
     await runtime.close()
     assert files_with_it(tmp_path) == []
@@ -63,7 +64,7 @@ async def test_a_key_of_the_keyring_is_in_no_file_at_rest_either(
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     model = "anthropic:claude-sonnet-5-5"
     async with StubServer([f"the key is {CANARY}"], key=CANARY) as stub:
-        settings = Settings(asking=ModelSettings(base_url=stub.url))
+        settings = Settings(model_requests=ModelSettings(base_url=stub.url))
         runtime = await Runtime.start(home=tmp_path / "home", settings=settings)
         session = await runtime.create(name=f"my {CANARY}", model=model)
         if is_resumed:
@@ -87,17 +88,17 @@ def files_with_it(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
 
 
-async def test_installed_weights_are_those_of_the_home_that_was_given(
+async def test_a_local_model_is_looked_up_in_the_given_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "another"))
     runtime = await Runtime.start(home=tmp_path / "home")
-    with pytest.raises(ModelMissing, match="is not installed"):
-        await runtime.create(model=f"local:{QWEN_CODER.name}")
+    with pytest.raises(ModelMissing, match=re.escape(str(runtime.home.models / "tiny.gguf"))):
+        await runtime.create(model="local:tiny")
     runtime.home.models.mkdir()
-    (runtime.home.models / QWEN_CODER.file).write_bytes(b"GGUF")
-    session = await runtime.create(model=f"local:{QWEN_CODER.name}")
-    assert session.status.model == f"local:{QWEN_CODER.name}"
+    (runtime.home.models / "tiny.gguf").write_bytes(b"GGUF")
+    session = await runtime.create(model="local:tiny")
+    assert session.status.model == "local:tiny"
     await runtime.close()
 
 

@@ -1,5 +1,6 @@
-"""`holdfast init` and `holdfast config`: files to start from, what is in force, and where mistakes stand."""
+"""`holdfast init` and `holdfast config`: files to start from, values in effect, and positions of mistakes."""
 
+import io
 import json
 import os
 import re
@@ -7,12 +8,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cli.commands import Run, run
-from tests.cli.test_task import holdfast, runs, script
+from tests.cli.test_task import runs, script
 
-from holdfast.config import Field, config_text, fields, load_config, with_value
+from holdfast.config import ConfigField, config_text, fields, load_config, with_value
 from holdfast.core import Limits
 from holdfast.core.errors import InvalidConfig
 from holdfast.session import Settings
@@ -28,7 +29,7 @@ def written(tmp_path: Path, text: str) -> Home:
     return home
 
 
-def test_init_writes_files_that_say_everything_and_change_nothing(run: Run, tmp_path: Path) -> None:
+def test_init_writes_files_that_list_every_field_and_change_no_default(run: Run, tmp_path: Path) -> None:
     done = run("init")
     assert done.code == 0
     assert done.out.split() == [f"{tmp_path}/holdfast/config.toml", f"{tmp_path}/holdfast/policies/mine.yaml"]
@@ -37,11 +38,10 @@ def test_init_writes_files_that_say_everything_and_change_nothing(run: Run, tmp_
     assert run("policy", "test", "mine").code == 0
     text = home.config.read_text()
     for field in fields():
-        if field.key != "asking.model":
-            assert re.search(rf"^(# )?{field.key.rpartition('.')[2]} = ", text, re.MULTILINE), field.key
+        assert re.search(rf"^(# )?{field.key.rpartition('.')[2]} = ", text, re.MULTILINE), field.key
 
 
-def test_every_line_of_the_draft_can_be_taken_as_it_stands() -> None:
+def test_every_commented_line_of_the_template_is_valid() -> None:
     text = re.sub(r"^# (\w+ = )", r"\1", config_text("mine"), flags=re.MULTILINE)
     assert tomllib.loads(text)["budget"]["tokens"] == 1_000_000
 
@@ -53,20 +53,20 @@ def test_init_never_replaces_a_file(run: Run, tmp_path: Path) -> None:
     assert "left as it is" in done.err
 
 
-def test_init_shows_without_writing(run: Run, tmp_path: Path) -> None:
+def test_init_dry_run_writes_nothing(run: Run, tmp_path: Path) -> None:
     done = run("init", "--dry-run")
     assert 'policy = "mine"' in done.out
     assert "read-inside" in done.out
     assert not (tmp_path / "holdfast").exists()
 
 
-def test_init_for_a_project_writes_a_policy_whose_examples_hold(run: Run, tmp_path: Path) -> None:
+def test_init_for_a_project_writes_a_policy_with_valid_examples(run: Run, tmp_path: Path) -> None:
     assert run("init", "--project").code == 0
     assert run("policy", "test", ".holdfast/policy.yaml").code == 0
     assert load_config(Home(tmp_path / "holdfast"), {}, project=tmp_path) == Settings()
 
 
-def test_a_project_can_only_narrow_what_may_be_spent(run: Run, tmp_path: Path) -> None:
+def test_a_project_can_only_lower_limits(run: Run, tmp_path: Path) -> None:
     home = written(tmp_path, "[budget]\ntokens = 100\n")
     project = tmp_path / ".holdfast" / "config.toml"
     project.parent.mkdir()
@@ -81,20 +81,20 @@ def test_a_project_can_only_narrow_what_may_be_spent(run: Run, tmp_path: Path) -
     assert "a project may only set limits" in str(refused.value.hint)
 
 
-def test_a_pipe_in_the_place_of_a_configuration_is_told_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_instead_of_a_configuration_is_refused_without_waiting(tmp_path: Path) -> None:
     home = written(tmp_path, "")
     project = tmp_path / ".holdfast" / "config.toml"
     project.parent.mkdir()
     os.mkfifo(project)
-    with pytest.raises(InvalidConfig, match="it is no plain file"):
+    with pytest.raises(InvalidConfig, match="not a regular file"):
         load_config(home, {}, project=tmp_path)
     home.config.unlink()
     os.mkfifo(home.config)
-    with pytest.raises(InvalidConfig, match="it is no plain file"):
+    with pytest.raises(InvalidConfig, match="not a regular file"):
         load_config(home, {})
 
 
-def test_the_source_of_each_value_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_source_of_each_value_is_shown(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path, 'sandbox = "lisp"\n')
     monkeypatch.setenv("HOLDFAST_POLICY", "safe-edit")
     rows = {row["key"]: row for row in json.loads(run("config", "--json").out)}
@@ -108,17 +108,17 @@ def test_the_source_of_each_value_is_named(run: Run, tmp_path: Path, monkeypatch
     assert "nothing-of-worth" not in run("config").out
 
 
-def test_a_value_is_set_and_comments_stay(run: Run, tmp_path: Path) -> None:
+def test_setting_a_value_keeps_comments_and_layout(run: Run, tmp_path: Path) -> None:
     run("init")
     before = (tmp_path / "holdfast" / "config.toml").read_text()
     assert run("config", "set", "budget.cost_usd", "2.50").code == 0
     assert run("config", "get", "budget.cost_usd").out == "2.5\n"
     after = (tmp_path / "holdfast" / "config.toml").read_text()
-    assert set(before.splitlines()) < set(after.splitlines())
+    assert after == re.sub(r"(\[budget\][^[]*# cost_usd = \S+\n)", r"\1cost_usd = 2.5\n", before, count=1)
     assert run("config", "path").out == f"{tmp_path}/holdfast/config.toml\n"
 
 
-def test_files_that_a_person_writes_may_begin_with_a_byte_order_mark(run: Run, tmp_path: Path) -> None:
+def test_files_may_start_with_a_byte_order_mark(run: Run, tmp_path: Path) -> None:
     home = written(tmp_path, "")
     for path, text in (
         (home.config, 'policy = "project"\n'),
@@ -138,7 +138,7 @@ def test_files_that_a_person_writes_may_begin_with_a_byte_order_mark(run: Run, t
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("polcy", "x"), "did you mean policy?"),
         (("budget.tokens", "many"), "whole number"),
@@ -147,42 +147,46 @@ def test_files_that_a_person_writes_may_begin_with_a_byte_order_mark(run: Run, t
     ],
 )
 def test_a_wrong_value_is_refused_and_nothing_is_written(
-    run: Run, tmp_path: Path, words: tuple[str, ...], told: str
+    run: Run, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     done = run("config", "set", "--", *words)
     assert done.code == 2
-    assert told in done.err
+    assert message in done.err
     assert not (tmp_path / "holdfast" / "config.toml").exists()
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "position"),
     [
         ("polcy = 'x'\n", "1:9: there is no field 'polcy'"),
         ("# a\n\n[budget]\ntokens = 'many'\n", "4:10: Expected `int | null`"),
         ("[budget]\ntokns = 4\n", "2:9: there is no field 'budget.tokns'"),
         ("budget = {calls = -3}\n", "1:10: a limit is a number from 0 up"),
+        ("[model_requests]\nmax_attempts = true\n", "2:16: Expected `int`"),
         ("[asking]\nattempts = true\n", "2:12: Expected `int`"),
+        ("[asking]\nattemps = 3\n", "2:11: there is no field 'model_requests.attemps'"),
+        ("asking = 3\n", "1:10: there is no field 'asking'"),
         ("policy = \n", "1:10: Invalid value"),
         ("a = [\n", "1:6: "),
     ],
 )
-def test_a_mistake_in_the_file_is_named_with_line_and_column(
-    run: Run, tmp_path: Path, text: str, place: str
+def test_a_mistake_in_the_file_is_reported_with_line_and_column(
+    run: Run, tmp_path: Path, text: str, position: str
 ) -> None:
     written(tmp_path, text)
     done = run("config")
     assert done.code == 2
-    assert f"config.toml:{place}" in done.err
+    assert f"config.toml:{position}" in done.err
     assert "hint:" in done.err
 
 
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.sampled_from([field for field in fields() if field.default is not None]), max_size=6, unique=True
     )
 )
-def test_values_set_one_after_the_other_are_all_there(chosen: list[Field]) -> None:
+def test_values_set_one_after_the_other_are_all_kept(chosen: list[ConfigField]) -> None:
     text = ""
     for field in chosen:
         text = with_value(text, field.key, field.default)  # type: ignore[arg-type]  # a scalar, as it is in TOML
@@ -194,7 +198,10 @@ def test_values_set_one_after_the_other_are_all_there(chosen: list[Field]) -> No
         assert value == field.default
 
 
-def test_what_a_project_forbids_is_forbidden_whatever_the_persons_policy_says(tmp_path: Path) -> None:
+def test_a_project_can_forbid_what_the_persons_policy_allows(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     code = "try:\n    open('.env').read()\nexcept PermissionError as no:\n    print(no)\nopen('a.txt').read()"
     model = script(tmp_path, runs(code), "Read.")
     work = tmp_path / "work"
@@ -202,20 +209,88 @@ def test_what_a_project_forbids_is_forbidden_whatever_the_persons_policy_says(tm
     (work / ".env").write_text("KEY=canary")
     (work / "a.txt").write_text("harmless")
     words = ("-m", model, "-w", "work", "--trust", "read it")
-    open_before = holdfast(*words, home=tmp_path)
-    assert "allow   world.read path=/workspace/.env" in open_before.stderr, open_before.stderr
-    assert holdfast("init", "--project", "work", home=tmp_path).returncode == 0
-    done = holdfast(*words, home=tmp_path)
-    assert "path=/workspace/.env\n          rule secrets: keys and passwords" in done.stderr, done.stderr
-    assert "allow   world.read path=/workspace/.env" not in done.stderr
-    assert "allow   world.read path=/workspace/a.txt" in done.stderr
+    before = run(*words)
+    assert "allow   world.read path=/workspace/.env" in before.err, before.err
+    assert run("init", "--project", "work").code == 0
+    done = run(*words)
+    assert "path=/workspace/.env\n          rule secrets: keys and passwords" in done.err, done.err
+    assert "allow   world.read path=/workspace/.env" not in done.err
+    assert "allow   world.read path=/workspace/a.txt" in done.err
 
 
-def test_a_number_below_nothing_is_refused_and_the_file_stays(run: Run, tmp_path: Path) -> None:
+def test_a_negative_number_is_refused_and_the_file_is_kept(run: Run, tmp_path: Path) -> None:
     home = written(tmp_path, "call_seconds = 5\n")
     done = run("config", "set", "call_seconds", "-1")
-    assert (done.code, "call_seconds has to be 0 or more" in done.err) == (2, True)
+    assert (done.code, "call_seconds must be 0 or more" in done.err) == (2, True)
     assert home.config.read_text() == "call_seconds = 5\n"
     home.config.write_text("escalation_seconds = -3.5\n")
-    with pytest.raises(InvalidConfig, match=r"config.toml:1:22: escalation_seconds has to be 0 or more"):
+    with pytest.raises(InvalidConfig, match=r"config.toml:1:22: escalation_seconds must be 0 or more"):
         load_config(home, {})
+
+
+OLD_NAMES = """\
+max_tokens = 7000
+[asking]  # of version 0.1
+attempts = 3
+total_seconds = 60.0  # a minute
+max_tokens = 9000
+temperature = 0.5
+model = "ollama:qwen3"
+"""
+
+
+def test_old_names_are_read_with_a_note_that_names_the_new_key(run: Run, tmp_path: Path) -> None:
+    home = written(tmp_path, OLD_NAMES)
+    assert f"note: {home.config}:3: asking.attempts is now called" in run("model", "prices").err
+    settings = load_config(home, {})
+    requests = settings.model_requests
+    assert (requests.max_attempts, requests.timeout_seconds, requests.temperature) == (3, 60.0, 0.5)
+    assert (requests.max_tokens, settings.model) == (7000, "ollama:qwen3")
+    done = run("config")
+    assert re.search(r"model_requests\.max_attempts +3 +config\.toml:3:12", done.out)
+    for line, old, new in (
+        (1, "max_tokens", "model_requests.max_tokens"),
+        (3, "asking.attempts", "model_requests.max_attempts"),
+        (4, "asking.total_seconds", "model_requests.timeout_seconds"),
+        (5, "asking.max_tokens", "model_requests.max_tokens"),
+        (7, "asking.model", "model"),
+    ):
+        assert f"note: {home.config}:{line}: {old} is now called {new}\n" in done.err
+    assert run("config", "get", "asking.attempts").out == "3\n"
+
+
+def test_a_new_name_takes_precedence_over_the_old_one(tmp_path: Path) -> None:
+    home = written(tmp_path, "[model_requests]\nmax_attempts = 2\n[asking]\nattempts = 3\n")
+    assert load_config(home, {}).model_requests.max_attempts == 2
+
+
+def test_an_unused_old_table_is_read_without_a_note(run: Run, tmp_path: Path) -> None:
+    written(tmp_path, "[asking]\n# attempts = 5\n")
+    done = run("config")
+    assert (done.code, "note:" in done.err) == (0, False)
+
+
+def test_config_set_writes_the_new_name_and_removes_the_old_one(run: Run, tmp_path: Path) -> None:
+    home = written(tmp_path, OLD_NAMES)
+    assert run("config", "set", "asking.attempts", "4").code == 0
+    assert run("config", "set", "model_requests.max_tokens", "8000").code == 0
+    text = home.config.read_text()
+    assert text.startswith(
+        "[asking]  # of version 0.1\ntotal_seconds = 60.0  # a minute\ntemperature = 0.5\n"
+    )
+    assert text.endswith("\n[model_requests]\nmax_attempts = 4\nmax_tokens = 8000\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "[budget]\ncalls = 7\n"),
+        ("# mine", "# mine\n\n[budget]\ncalls = 7\n"),
+        ("[budget]\n  tokens = 5 # few\n\n# code\n[code]\n", "[budget]\n  tokens = 5 # few\ncalls = 7\n\n# code\n[code]\n"),
+        ("[budget]\ncalls=3   # three\n", "[budget]\ncalls=7   # three\n"),
+        ("budget = { tokens = 5 }\n", "budget = { tokens = 5, calls = 7}\n"),
+        ("budget.tokens = 5\nmode = 'code'\n", "budget.tokens = 5\nbudget.calls = 7\nmode = 'code'\n"),
+    ],
+)  # fmt: skip
+def test_a_value_is_set_in_any_layout(before: str, after: str) -> None:
+    assert with_value(before, "budget.calls", 7) == after

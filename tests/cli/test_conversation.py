@@ -56,7 +56,7 @@ def test_another_model_can_be_taken_in_mid_session(tmp_path: Path) -> None:
         say(typist, "/model", f"scripted:{tmp_path}/script.json; /model PROVIDER:NAME")
         say(typist, f"/model scripted:{tmp_path}/other.json", "from here on: scripted:")
         say(typist, "and you?", "I am the second.")
-        say(typist, "/model nobody:knows", "names no model")
+        say(typist, "/model nobody:knows", "is not the name of a model")
         say(typist, "/model", f"scripted:{tmp_path}/other.json; /model")
         typist.type("/exit\r")
         assert typist.end() == 0

@@ -32,7 +32,7 @@ def test_an_empty_machine_has_everything_but_a_model(run: Run, tmp_path: Path) -
     done = run("doctor")
     assert done.code == 1
     assert "1 to mend: model" in done.out
-    assert "fix: set a key, or holdfast model install" in done.out
+    assert "fix: set a key, or start Ollama or llama-server" in done.out
     assert not (tmp_path / "holdfast").exists(), "looking makes nothing"
 
 

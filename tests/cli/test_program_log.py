@@ -66,7 +66,7 @@ def test_it_knows_no_key_whose_variable_the_configuration_names(
     monkeypatch.setenv("COMPANY_KEY", "a-key-of-worth")
     home = (tmp_path / LOG).parent.parent
     home.mkdir(parents=True, exist_ok=True)
-    (home / "config.toml").write_text('[asking]\nkey_variable = "COMPANY_KEY"\n')
+    (home / "config.toml").write_text('[model_requests]\nkey_variable = "COMPANY_KEY"\n')
     with logged() as log:
         log.warning("the header was %r", "a-key-of-worth")
     assert "the header was '[redacted]'" in (tmp_path / LOG).read_text()

@@ -21,6 +21,7 @@ import holdfast
 from holdfast import agent, core, guests, mcp, models, policy, session, store, teams, world  # noqa: F401
 from holdfast.cli import exit_codes
 from holdfast.cli.views.team_tables import LogLine
+from holdfast.config import current_key
 from holdfast.config.load import PROJECT_CONFIG, ProjectSettings
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import FORMAT, AnyEvent
@@ -87,7 +88,9 @@ ID = "session-id"
 @cache
 def structs() -> dict[str, list[str]]:
     """Every field of every struct as a path with the kinds of value it may have."""
-    return {name: sorted(set(_paths(inspect.type_info(kind), ""))) for name, kind in STRUCTS.items()}
+    found = {name: set(_paths(inspect.type_info(kind), "")) for name, kind in STRUCTS.items()}
+    found["config.toml"] |= set(_old_config_paths(found["config.toml"]))
+    return {name: sorted(paths) for name, paths in found.items()}
 
 
 @cache
@@ -110,7 +113,7 @@ def names() -> dict[str, list[str]]:
         "principals": sorted([core.PERSON, core.AGENT, core.EXTERNAL]),
         "variables": sorted(set(_variables())),
         "lisp image": sorted(
-            f"{kind.__name__}.{field}" for kind, fields in image._FIELDS.items() for field in fields
+            f"{image.image_name(kind)}.{field}" for kind, fields in image._FIELDS.items() for field in fields
         ),
         "lisp machine": sorted([*snapshot._REGISTERS, *snapshot._COUNTS]),
     }
@@ -130,7 +133,9 @@ def constants() -> dict[str, object]:
         "pins format": pins.FORMAT,
         "wire format": translate.WIRE_FORMAT,
         "exit codes": sorted(exit_codes.MEANINGS),
-        "order of lisp image fields": {kind.__name__: list(each) for kind, each in image._FIELDS.items()},
+        "order of lisp image fields": {
+            image.image_name(kind): list(each) for kind, each in image._FIELDS.items()
+        },
     }
 
 
@@ -154,6 +159,15 @@ def _paths(kind: inspect.Type, above: str) -> Iterator[str]:
             yield from _paths(kind.item_type, f"{above}[]")
         case _:
             yield f"{above}: {type(kind).__name__.removesuffix('Type').lower()}"
+
+
+def _old_config_paths(current: set[str]) -> Iterator[str]:
+    """The pinned paths of config.toml whose key has a new name, if that key takes the same kinds of value."""
+    pinned: list[str] = json.loads(DATA.read_text())["structs"]["config.toml"]
+    for path in pinned:
+        key, kind = re.fullmatch(r"\.([\w.]+)(.*)", path).groups()  # type: ignore[union-attr]  # else the test fails
+        if f".{current_key(key)}{kind}" in current:
+            yield path
 
 
 def _required(kind: inspect.Type, above: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.guests.engines import KEY, component_cache
 from tests.guests.hostile import attack, attacks, disguised, ending
-from tests.guests.lisp.hostile import attack_in_lisp, lisp_attacks
+from tests.guests.lisp.attacks import attack_in_lisp, lisp_attacks
 from tests.guests.wasi import watched
 
 from holdfast.guests import Run

@@ -3,7 +3,7 @@
 import pytest
 from tests.guests.attack_table import PAGE, PYTHONS, SECURITY, Table, summary
 from tests.guests.hostile import attacks
-from tests.guests.lisp.hostile import lisp_attacks
+from tests.guests.lisp.attacks import lisp_attacks
 
 ENGINES = (*PYTHONS, "lisp")
 

@@ -79,7 +79,7 @@ def test_the_proxy_serves_without_a_failed_server_and_reports_it(project: Projec
 
 def test_no_command_passes_the_configured_key_variable_to_a_server(project: Project) -> None:
     project.environment["COMPANY_KEY"] = "sk-secret-secret"
-    (project.home / "config.toml").write_text('[asking]\nkey_variable = "COMPANY_KEY"\n')
+    (project.home / "config.toml").write_text('[model_requests]\nkey_variable = "COMPANY_KEY"\n')
     entry = {"command": "unused", "env": {"KEY": "${COMPANY_KEY}"}}
     servers = {"mcpServers": {"greedy": entry | {"variables": ["COMPANY_KEY"]}}}
     (project.home / "mcp-servers.json").write_text(json.dumps(servers))

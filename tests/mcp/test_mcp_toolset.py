@@ -15,7 +15,7 @@ from holdfast.core import FakeClock
 from holdfast.core.errors import InvalidConfig, ToolFailed, ToolTimeout
 from holdfast.mcp import McpToolset, Pins, Progressed, ServerFailed, ServerSpec, ServerStarted, start_servers
 from holdfast.mcp.proxy.http import serve_http
-from holdfast.models.keys import VARIABLES
+from holdfast.models import key_variables
 
 
 async def test_the_first_call_starts_the_server(open_toolset: OpenToolset) -> None:
@@ -62,7 +62,7 @@ async def test_a_server_sees_its_own_variables_and_no_other(open_toolset: OpenTo
     assert not {"ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "TICKET"} & set(names)
 
 
-@pytest.mark.parametrize("name", sorted({name for names in VARIABLES.values() for name in names}))
+@pytest.mark.parametrize("name", sorted(key_variables()))
 async def test_a_server_that_asks_for_a_model_key_is_refused(open_toolset: OpenToolset, name: str) -> None:
     spec = spec_for("friendly", env={"K": f"${{{name}}}"}, variables=(name,))
     with pytest.raises(InvalidConfig, match="which is a model key"):

@@ -1,10 +1,10 @@
-"""Fixtures of the tests of models."""
+"""Fixtures for the tests of models."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 
 import pytest
-from tests.models.speaking import KEY, PROVIDERS, Serve, Speak, open_at
+from tests.models.create import KEY, SPECS, CreateScripted, StartStub, create_at
 from tests.support.provider_stub import Fault, StubServer
 
 from holdfast.models import Model, Reply, ScriptedModel
@@ -17,7 +17,7 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
 
 
 @pytest.fixture
-def serve(stack: AsyncExitStack) -> Serve:
+def start_stub(stack: AsyncExitStack) -> StartStub:
     """Starts a stub with a script."""
 
     async def start(replies: Sequence[Reply | str | Fault], *, packet: int = 0) -> StubServer:
@@ -26,20 +26,20 @@ def serve(stack: AsyncExitStack) -> Serve:
     return start
 
 
-@pytest.fixture(params=["scripted", *PROVIDERS])
+@pytest.fixture(params=["scripted", *SPECS])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Every kind of model there is."""
+    """Every kind of model that needs no engine."""
     return str(request.param)
 
 
 @pytest.fixture
-def speak(kind: str, serve: Serve, stack: AsyncExitStack) -> Speak:
-    async def open_speaking(replies: Sequence[Reply | str]) -> Model:
+def create_scripted(kind: str, start_stub: StartStub, stack: AsyncExitStack) -> CreateScripted:
+    async def create(replies: Sequence[Reply | str]) -> Model:
         if kind == "scripted":
             return ScriptedModel(replies)
-        stub = await serve(replies)
-        model = open_at(kind, stub.url)
+        stub = await start_stub(replies)
+        model = create_at(kind, stub.url)
         stack.push_async_callback(model.close)
         return model
 
-    return open_speaking
+    return create

@@ -1,4 +1,4 @@
-"""`holdfast model`, through the entry of the command line."""
+"""`holdfast model`, through the entry point of the command line."""
 
 import json
 from pathlib import Path
@@ -8,19 +8,18 @@ import pytest
 
 from holdfast.cli import main
 from holdfast.models import use
-from holdfast.models.keys import VARIABLES
+from holdfast.models.keys import key_variables
 
 Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(autouse=True)
 def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home of its own, and no key."""
+    """An empty data directory, and no API key."""
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("HOLDFAST_MODEL", raising=False)
-    for names in VARIABLES.values():
-        for name in names:
-            monkeypatch.delenv(name, raising=False)
+    for name in key_variables():
+        monkeypatch.delenv(name, raising=False)
 
 
 def script(tmp_path: Path, replies: list[object]) -> str:
@@ -41,22 +40,22 @@ def test_the_list_names_providers_with_a_key_and_never_the_key(
     assert "must-not-show" not in out + err
 
 
-def test_a_model_that_answers_and_calls_passes_the_check(capsys: Captured, tmp_path: Path) -> None:
+def test_a_model_that_calls_the_tool_passes_the_check(capsys: Captured, tmp_path: Path) -> None:
     assert main(["model", "check", script(tmp_path, [use("add", {"a": 19, "b": 23})])]) == 0
     assert "uses tools  yes" in capsys.readouterr().out
 
 
-def test_a_model_that_only_talks_does_not_pass(capsys: Captured, tmp_path: Path) -> None:
+def test_a_model_that_only_answers_fails_the_check(capsys: Captured, tmp_path: Path) -> None:
     assert main(["model", "check", script(tmp_path, ["It is 42."])]) == 1
     assert "uses tools  no" in capsys.readouterr().out
 
 
-def test_without_a_model_there_is_nothing_to_check(capsys: Captured) -> None:
+def test_without_a_model_the_check_fails_with_a_hint(capsys: Captured) -> None:
     assert main(["model", "check"]) == 6
     assert "hint:" in capsys.readouterr().err
 
 
-def test_prices_say_where_they_are_from_and_what_is_unknown(capsys: Captured) -> None:
+def test_prices_show_their_source_and_unknown_ones(capsys: Captured) -> None:
     assert main(["model", "prices", "anthropic:claude-sonnet-5-5", "openai:no-such-model", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     known, unknown = found["prices"]
@@ -65,13 +64,8 @@ def test_prices_say_where_they_are_from_and_what_is_unknown(capsys: Captured) ->
     assert found["list"]["source"].startswith("genai-prices")
 
 
-def test_a_file_that_is_not_the_weights_is_not_installed(capsys: Captured, tmp_path: Path) -> None:
-    other = tmp_path / "other.gguf"
-    other.write_bytes(b"GGUF but another")
-    assert main(["model", "install", "--file", str(other)]) == 1
-    assert "SHA-256" in capsys.readouterr().err
-    assert not list((tmp_path / "home").rglob("*.gguf"))
-
-
-def test_weights_nobody_knows_are_a_mistake_of_the_command_line(capsys: Captured) -> None:
-    assert main(["model", "install", "no-such"]) == 2
+def test_gguf_files_in_the_models_folder_are_listed(capsys: Captured, tmp_path: Path) -> None:
+    (tmp_path / "home" / "models").mkdir(parents=True)
+    (tmp_path / "home" / "models" / "tiny.gguf").write_bytes(b"GGUF")
+    assert main(["model", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["installed"] == ["local:tiny"]

@@ -1,10 +1,10 @@
-"""What every model promises. Each kind passes this suite, the scripted twin as well as providers over real HTTP."""
+"""The contract of a model. Every kind passes this suite: the scripted fake, and each provider over real HTTP."""
 
 import asyncio
 from collections.abc import Sequence
 
 import pytest
-from tests.models.speaking import Speak
+from tests.models.create import SPECS, CreateScripted
 
 from holdfast.core import (
     Message,
@@ -18,6 +18,7 @@ from holdfast.core import (
     UserMessage,
 )
 from holdfast.models import Prompt, Reply, ToolOffer, say, use_all
+from holdfast.models.providers import PROVIDERS
 
 HELLO = Prompt(system="Be brief.", messages=(UserMessage(text="hello"),))
 TOOL = ToolOffer(
@@ -25,21 +26,21 @@ TOOL = ToolOffer(
     description="Look at a thing.",
     parameters={"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]},
 )
-WORDS = "Grüße aus 北京: a reply of many words 🪸 and a\nsecond line."
+TEXT = "Grüße aus 北京: a reply in several pieces 🪸 and a\nsecond line."
 
 
-async def test_the_pieces_shown_are_the_words_of_the_reply(speak: Speak) -> None:
-    model = await speak([WORDS])
+async def test_the_streamed_pieces_are_the_text_of_the_reply(create_scripted: CreateScripted) -> None:
+    model = await create_scripted([TEXT])
     pieces: list[str] = []
     reply = await model.ask(HELLO, pieces.append)
-    assert reply.message.text == WORDS
-    assert "".join(pieces) == WORDS
+    assert reply.message.text == TEXT
+    assert "".join(pieces) == TEXT
     assert len(pieces) > 3
     assert reply.finish == "stop"
 
 
-async def test_parallel_calls_come_back_in_order_with_ids_of_their_own(speak: Speak) -> None:
-    model = await speak(
+async def test_parallel_calls_arrive_in_order_with_different_ids(create_scripted: CreateScripted) -> None:
+    model = await create_scripted(
         [use_all(("look", {"at": "ä" * 40}), ("look", {"at": "b", "deep": {"n": [1, 2.5, None]}}))]
     )
     reply = await model.ask(Prompt(system="", messages=HELLO.messages, tools=(TOOL,)), lambda _: None)
@@ -50,8 +51,10 @@ async def test_parallel_calls_come_back_in_order_with_ids_of_their_own(speak: Sp
     assert reply.finish == "tool-calls"
 
 
-async def test_a_conversation_goes_on_after_calls_and_their_returns(speak: Speak) -> None:
-    model = await speak(
+async def test_a_conversation_continues_after_calls_and_their_results(
+    create_scripted: CreateScripted,
+) -> None:
+    model = await create_scripted(
         [use_all(("look", {"at": "a"}), text="I will look."), "It is an A.", "You are welcome."]
     )
     messages: Sequence[Message] = HELLO.messages
@@ -67,8 +70,8 @@ async def test_a_conversation_goes_on_after_calls_and_their_returns(speak: Speak
     assert third.message.text == "You are welcome."
 
 
-async def test_a_reply_of_another_model_can_stand_in_the_conversation(speak: Speak) -> None:
-    foreign = ModelMessage(
+async def test_a_conversation_may_contain_a_reply_of_another_model(create_scripted: CreateScripted) -> None:
+    other = ModelMessage(
         parts=(
             ThinkingPart(text="hm"),
             TextPart(text="let me look"),
@@ -77,19 +80,19 @@ async def test_a_reply_of_another_model_can_stand_in_the_conversation(speak: Spe
         wire='{"format":1,"provider":"elsewhere","response":{}}',
     )
     returned = ToolMessage(returns=(ToolReturn(id="x-1", tool="look", content="gone", is_error=True),))
-    model = await speak(["never said", "I see."])
+    model = await create_scripted(["never said", "I see."])
     reply = await model.ask(
-        Prompt(system="s", messages=(*HELLO.messages, foreign, returned), tools=(TOOL,)), lambda _: None
+        Prompt(system="s", messages=(*HELLO.messages, other, returned), tools=(TOOL,)), lambda _: None
     )
     assert reply.message.text == "I see."
 
 
-async def test_thoughts_are_kept_apart_from_words(speak: Speak) -> None:
+async def test_reasoning_is_not_part_of_the_text(create_scripted: CreateScripted) -> None:
     thoughtful = Reply(
         message=ModelMessage(parts=(ThinkingPart(text="first this, then that"), TextPart(text="Done."))),
         usage=Usage(input_tokens=5, output_tokens=5),
     )
-    model = await speak([thoughtful])
+    model = await create_scripted([thoughtful])
     pieces: list[str] = []
     reply = await model.ask(HELLO, pieces.append)
     assert reply.message.text == "Done." == "".join(pieces)
@@ -98,33 +101,39 @@ async def test_thoughts_are_kept_apart_from_words(speak: Speak) -> None:
     ]
 
 
-async def test_usage_is_what_the_provider_counted(speak: Speak) -> None:
+async def test_usage_is_what_the_provider_reports(create_scripted: CreateScripted) -> None:
     counted = Usage(input_tokens=1200, output_tokens=34, cached_tokens=1000)
-    model = await speak([Reply(message=say("ok").message, usage=counted)])
+    model = await create_scripted([Reply(message=say("ok").message, usage=counted)])
     usage = (await model.ask(HELLO, lambda _: None)).usage
     assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (1200, 34, 1000)
 
 
 @pytest.mark.parametrize("finish", ["length", "refused"])
-async def test_a_reply_says_why_it_ended(speak: Speak, finish: str) -> None:
+async def test_a_reply_has_the_reason_why_it_ended(create_scripted: CreateScripted, finish: str) -> None:
     given = say("as far as it goes", finish="length" if finish == "length" else "refused")
-    model = await speak([given])
+    model = await create_scripted([given])
     assert (await model.ask(HELLO, lambda _: None)).finish == finish
 
 
-async def test_two_conversations_at_once_do_not_mix(speak: Speak) -> None:
-    model = await speak(["one", "two"])
+async def test_concurrent_conversations_do_not_mix(create_scripted: CreateScripted) -> None:
+    model = await create_scripted(["one", "two"])
     later = Prompt(system="", messages=(*HELLO.messages, say("one").message, UserMessage(text="and?")))
     replies = await asyncio.gather(model.ask(HELLO, lambda _: None), model.ask(later, lambda _: None))
     assert [reply.message.text for reply in replies] == ["one", "two"]
 
 
-async def test_closing_twice_is_closing_once(speak: Speak) -> None:
-    model = await speak(["one"])
+async def test_close_is_idempotent(create_scripted: CreateScripted) -> None:
+    model = await create_scripted(["one"])
     await model.close()
     await model.close()
 
 
-async def test_a_model_has_the_name_it_was_opened_by(speak: Speak, kind: str) -> None:
-    model = await speak(["one"])
+async def test_the_name_of_a_model_starts_with_its_provider(
+    create_scripted: CreateScripted, kind: str
+) -> None:
+    model = await create_scripted(["one"])
     assert model.name.split(":")[0] == kind
+
+
+def test_every_provider_passes_this_suite() -> None:
+    assert set(SPECS) == set(PROVIDERS)

@@ -1,4 +1,4 @@
-"""Keys, specs and which model follows from them."""
+"""API keys, model specs, and the default model."""
 
 import importlib
 import json
@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.core.errors import InvalidConfig, ModelMissing
 from holdfast.models import (
+    DEFAULT_MODELS,
     ModelSettings,
     Prompt,
     create_model,
@@ -20,33 +21,31 @@ from holdfast.models import (
     resolve_model,
     secrets,
 )
-from holdfast.models.keys import DEFAULTS
 
 
-def test_the_environment_goes_before_the_configuration() -> None:
-    settings = ModelSettings(model="openai:gpt-6-luna")
+def test_the_environment_takes_precedence_over_the_configuration() -> None:
     environ = {"HOLDFAST_MODEL": "ollama:qwen3", "ANTHROPIC_API_KEY": "k"}
-    assert resolve_model(environ, settings) == "ollama:qwen3"
-    assert resolve_model({"ANTHROPIC_API_KEY": "k"}, settings) == "openai:gpt-6-luna"
+    assert resolve_model(environ, "openai:gpt-6-luna") == "ollama:qwen3"
+    assert resolve_model({"ANTHROPIC_API_KEY": "k"}, "openai:gpt-6-luna") == "openai:gpt-6-luna"
 
 
 @pytest.mark.parametrize(
     ("variable", "provider"),
     [("ANTHROPIC_API_KEY", "anthropic"), ("OPENAI_API_KEY", "openai"), ("GOOGLE_API_KEY", "google")],
 )
-def test_a_key_alone_chooses_a_model_of_its_provider(variable: str, provider: str) -> None:
+def test_a_key_selects_the_default_model_of_its_provider(variable: str, provider: str) -> None:
     chosen = resolve_model({variable: "key"})
     assert chosen is not None
     assert parse_spec(chosen).provider == provider
 
 
-def test_without_a_key_no_model_is_chosen() -> None:
+def test_without_a_key_there_is_no_default_model() -> None:
     assert resolve_model({}) is None
     assert resolve_model({"ANTHROPIC_API_KEY": "  ", "HOLDFAST_MODEL": ""}) is None
 
 
-def test_models_chosen_by_a_key_have_a_price_and_a_window() -> None:
-    for spec in DEFAULTS.values():
+def test_default_models_have_a_price_and_a_context_window() -> None:
+    for spec in DEFAULT_MODELS:
         listed = price(spec)
         assert listed is not None
         assert listed.context_tokens is not None
@@ -65,7 +64,7 @@ def test_models_chosen_by_a_key_have_a_price_and_a_window() -> None:
         "server:http://models.example/v1#x",
     ],
 )
-def test_what_names_no_model_is_refused_with_a_way_out(text: str) -> None:
+def test_an_invalid_spec_is_refused_with_a_hint(text: str) -> None:
     with pytest.raises(InvalidConfig) as caught:
         parse_spec(text)
     assert caught.value.hint
@@ -81,14 +80,14 @@ def test_what_names_no_model_is_refused_with_a_way_out(text: str) -> None:
         "local:/models/a.gguf",
     ],
 )
-def test_a_spec_is_written_as_it_was_read(text: str) -> None:
+def test_a_parsed_spec_is_written_back_unchanged(text: str) -> None:
     assert str(parse_spec(text)) == text
 
 
 @pytest.mark.parametrize(
     "address", ["http://gateway.example/v1", "https://user:hunter2@gateway.example/v1", "gateway.example"]
 )
-def test_an_address_that_would_give_something_away_is_refused(address: str) -> None:
+def test_an_address_that_would_expose_a_key_or_prompt_is_refused(address: str) -> None:
     environ = {"ANTHROPIC_API_KEY": "key"}
     with pytest.raises(InvalidConfig) as caught:
         create_model("anthropic:claude-sonnet-5-5", settings=ModelSettings(base_url=address), environ=environ)
@@ -97,14 +96,14 @@ def test_an_address_that_would_give_something_away_is_refused(address: str) -> N
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_missing_key_says_which_variable_to_set() -> None:
+def test_a_missing_key_is_reported_with_the_variable_to_set() -> None:
     with pytest.raises(ModelMissing) as caught:
         create_model("google:gemini-3.8-flash", environ={})
     assert caught.value.hint is not None
     assert "$GEMINI_API_KEY" in caught.value.hint
 
 
-def test_a_key_variable_of_ones_own_is_used_and_its_absence_is_no_other_key() -> None:
+def test_a_configured_key_variable_has_no_fallback() -> None:
     settings = ModelSettings(key_variable="WORK_KEY")
     with pytest.raises(ModelMissing, match="WORK_KEY"):
         create_model(
@@ -112,7 +111,7 @@ def test_a_key_variable_of_ones_own_is_used_and_its_absence_is_no_other_key() ->
         )
 
 
-def test_a_key_may_stand_in_a_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_read_from_the_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
     stored = {("holdfast", "anthropic"): "from-the-ring\n"}
     ring = SimpleNamespace(
         get_password=lambda service, user: stored.get((service, user)),
@@ -125,7 +124,7 @@ def test_a_key_may_stand_in_a_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
         keys.find_key("openai", {}, ModelSettings())
 
 
-def test_secrets_are_the_exact_keys_once_each() -> None:
+def test_secrets_are_the_values_of_all_keys_without_duplicates() -> None:
     environ = {
         "ANTHROPIC_API_KEY": "sk-ant-0123456789",
         "OPENAI_API_KEY": "sk-ant-0123456789",
@@ -137,7 +136,7 @@ def test_secrets_are_the_exact_keys_once_each() -> None:
     assert set(secrets(environ, ModelSettings(key_variable="MINE"))) == {"sk-ant-0123456789", "my-own-key-1"}
 
 
-async def test_a_script_in_a_file_is_a_model(tmp_path: Path) -> None:
+async def test_a_script_file_is_a_model(tmp_path: Path) -> None:
     path = tmp_path / "script.json"
     path.write_text(json.dumps(["hello"]))
     model = create_model(f"scripted:{path}")
@@ -147,7 +146,7 @@ async def test_a_script_in_a_file_is_a_model(tmp_path: Path) -> None:
         create_model(f"scripted:{path}")
 
 
-def test_the_door_loads_no_library_of_a_provider() -> None:
+def test_importing_models_loads_no_provider_library() -> None:
     heavy = (
         "pydantic_ai",
         "anthropic",

@@ -1,4 +1,4 @@
-"""Prices: exact where the list has them, unknown where it has not, and never 0 by mistake."""
+"""Prices: exact if the list has them, otherwise unknown, and never 0 by mistake."""
 
 from datetime import date
 from decimal import Decimal
@@ -11,7 +11,7 @@ from holdfast.models import price, price_list, price_of
 USED = Usage(input_tokens=10_000, output_tokens=2_000)
 
 
-def test_a_listed_model_costs_what_the_list_says() -> None:
+def test_a_listed_model_costs_its_list_price() -> None:
     listed = price("anthropic:claude-sonnet-5-5")
     assert listed is not None
     expected = (listed.input_usd * 10_000 + listed.output_usd * 2_000) / 1_000_000
@@ -45,11 +45,11 @@ def test_an_unknown_price_is_none(model: str) -> None:
 @pytest.mark.parametrize(
     "model", ["local:/m/a.gguf", "ollama:qwen3", "server:http://127.0.0.1:8080/v1#m", "scripted:demo"]
 )
-def test_what_runs_here_costs_nothing(model: str) -> None:
+def test_a_model_on_this_machine_costs_nothing(model: str) -> None:
     assert price_of(model, USED) == Decimal(0)
 
 
-def test_the_list_says_how_new_it_is_and_never_more_than_today() -> None:
+def test_the_list_is_dated_and_never_after_today() -> None:
     listed = price_list()
     assert listed.source.startswith("genai-prices ")
     assert date(2026, 1, 1) < date.fromisoformat(listed.dated)

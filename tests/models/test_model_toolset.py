@@ -1,4 +1,4 @@
-"""A model asked from inside a guest's program."""
+"""A model that a guest calls from its program."""
 
 from decimal import Decimal
 
@@ -13,7 +13,7 @@ def call(operation: str, arguments: JsonObject) -> Call:
     return Call(id=call_id(1, 1), operation=operation, arguments=arguments)
 
 
-async def test_a_completion_is_the_words_and_their_exact_cost() -> None:
+async def test_a_completion_returns_text_and_its_exact_cost() -> None:
     counted = Usage(input_tokens=70, output_tokens=30, cost_usd=Decimal("0.0125"))
     toolset = ModelToolset(ScriptedModel([Reply(message=say("42").message, usage=counted)]))
     performed = await toolset.perform(call("llm.complete", {"prompt": "6 x 7"}), is_staged=False)
@@ -27,28 +27,28 @@ async def test_an_unknown_price_stays_unknown() -> None:
     assert performed.amount.cost_usd is None
 
 
-async def test_what_was_asked_reaches_the_model() -> None:
-    asked: list[Prompt] = []
+async def test_the_arguments_reach_the_model() -> None:
+    prompts: list[Prompt] = []
 
-    def note(prompt: Prompt) -> Reply:
-        asked.append(prompt)
+    def record(prompt: Prompt) -> Reply:
+        prompts.append(prompt)
         return say("ok")
 
-    toolset = ModelToolset(ScriptedModel([note]))
+    toolset = ModelToolset(ScriptedModel([record]))
     arguments: JsonObject = {"prompt": "why", "system": "Be brief.", "max_tokens": 9}
     await toolset.perform(call("llm.complete", arguments), is_staged=False)
     await toolset.perform(call("llm.intent", {"intent": "count the files"}), is_staged=False)
-    assert asked[0] == Prompt(system="Be brief.", messages=(UserMessage(text="why"),), max_tokens=9)
-    assert asked[1].messages == (UserMessage(text="count the files"),)
-    assert asked[1].max_tokens == 1024
+    assert prompts[0] == Prompt(system="Be brief.", messages=(UserMessage(text="why"),), max_tokens=9)
+    assert prompts[1].messages == (UserMessage(text="count the files"),)
+    assert prompts[1].max_tokens == 1024
 
 
-async def test_a_model_that_fails_is_a_tool_that_failed() -> None:
+async def test_an_error_of_the_model_is_a_failed_tool() -> None:
     with pytest.raises(ToolFailed, match="0 replies"):
         await ModelToolset(ScriptedModel([])).perform(call("llm.complete", {"prompt": "x"}), is_staged=False)
 
 
-def test_every_argument_has_a_role_and_no_other_is_taken() -> None:
+def test_every_argument_has_a_role_and_no_other_is_accepted() -> None:
     for tool in ModelToolset(ScriptedModel([])).tools():
         assert tool.roles is not None
         properties = tool.parameters["properties"]

@@ -1,11 +1,11 @@
-"""What goes over the wire: nothing of a reply is lost on its way back, and nothing goes where it should not."""
+"""What is sent to providers: a reply goes back complete, and nothing goes to the wrong provider."""
 
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.models.speaking import PROVIDERS, Serve, open_at
+from tests.models.create import SPECS, WIRE_FORMATS, StartStub, create_at
 from tests.support.provider_stub import StubServer
 
 from holdfast.core import (
@@ -30,7 +30,7 @@ THOUGHTFUL = Reply(
 
 
 async def first_reply(kind: str, stub: StubServer) -> ModelMessage:
-    model = open_at(kind, stub.url)
+    model = create_at(kind, stub.url)
     reply = await model.ask(Prompt(system="", messages=(HELLO,)), lambda _: None)
     await model.close()
     return reply.message
@@ -39,32 +39,34 @@ async def first_reply(kind: str, stub: StubServer) -> ModelMessage:
 async def second_body(
     kind: str, stub: StubServer, *messages: UserMessage | ModelMessage | ToolMessage
 ) -> str:
-    """What is sent when these messages are."""
-    model = open_at(kind, stub.url)
+    """The body of a request with these messages."""
+    model = create_at(kind, stub.url)
     await model.ask(Prompt(system="House rules.", messages=messages), lambda _: None)
     await model.close()
     return json.dumps(stub.requests[-1].body)
 
 
-@pytest.mark.parametrize(("kind", "seal"), [("anthropic", "c2lnbmVk"), ("openai", "c2VhbGVk")])
-async def test_a_signed_thought_goes_back_to_who_signed_it(kind: str, seal: str, serve: Serve) -> None:
-    stub = await serve([THOUGHTFUL, "ok"])
+@pytest.mark.parametrize(("kind", "signature"), [("anthropic", "c2lnbmVk"), ("openai", "c2VhbGVk")])
+async def test_signed_reasoning_goes_back_to_its_provider(
+    kind: str, signature: str, start_stub: StartStub
+) -> None:
+    stub = await start_stub([THOUGHTFUL, "ok"])
     message = await first_reply(kind, stub)
-    assert seal in await second_body(kind, stub, HELLO, message, HELLO)
+    assert signature in await second_body(kind, stub, HELLO, message, HELLO)
 
 
-async def test_a_signed_thought_goes_to_nobody_else(serve: Serve) -> None:
-    message = await first_reply("anthropic", await serve([THOUGHTFUL]))
-    stub = await serve(["never said", "ok"])
+async def test_signed_reasoning_goes_to_no_other_provider(start_stub: StartStub) -> None:
+    message = await first_reply("anthropic", await start_stub([THOUGHTFUL]))
+    stub = await start_stub(["never said", "ok"])
     body = await second_body("openai-chat", stub, HELLO, message, HELLO)
     assert "Done." in body
     assert "c2lnbmVk" not in body
     assert "secret thought" not in body
 
 
-@pytest.mark.parametrize("kind", PROVIDERS)
-async def test_a_failed_call_is_told_as_one(kind: str, serve: Serve) -> None:
-    stub = await serve([use("look", {}), "ok"])
+@pytest.mark.parametrize("kind", WIRE_FORMATS)
+async def test_a_failed_call_is_sent_as_failed(kind: str, start_stub: StartStub) -> None:
+    stub = await start_stub([use("look", {}), "ok"])
     message = await first_reply(kind, stub)
     [call] = message.tool_calls
     returned = ToolMessage(
@@ -76,10 +78,10 @@ async def test_a_failed_call_is_told_as_one(kind: str, serve: Serve) -> None:
         assert '"is_error": true' in body
 
 
-@pytest.mark.parametrize("kind", PROVIDERS)
-async def test_the_system_prompt_and_the_tools_are_sent(kind: str, serve: Serve) -> None:
-    stub = await serve(["ok"])
-    model = open_at(kind, stub.url)
+@pytest.mark.parametrize("kind", WIRE_FORMATS)
+async def test_the_system_prompt_and_the_tools_are_sent(kind: str, start_stub: StartStub) -> None:
+    stub = await start_stub(["ok"])
+    model = create_at(kind, stub.url)
     schema: Json = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     assert isinstance(schema, dict)
     tool = ToolOffer(name="read_file", description="Read a file.", parameters=schema)
@@ -92,48 +94,48 @@ async def test_the_system_prompt_and_the_tools_are_sent(kind: str, serve: Serve)
         assert sent in body
 
 
-@pytest.mark.parametrize("kind", PROVIDERS)
-async def test_an_empty_reply_in_the_history_is_not_sent(kind: str, serve: Serve) -> None:
-    stub = await serve(["ok"])
+@pytest.mark.parametrize("kind", WIRE_FORMATS)
+async def test_an_empty_reply_in_the_history_is_not_sent(kind: str, start_stub: StartStub) -> None:
+    stub = await start_stub(["ok"])
     body = await second_body(kind, stub, HELLO, ModelMessage(parts=()), UserMessage(text="still there?"))
     assert "still there?" in body
 
 
-async def test_openai_is_asked_to_keep_nothing(serve: Serve) -> None:
-    stub = await serve(["ok"])
+async def test_openai_is_asked_not_to_store_the_conversation(start_stub: StartStub) -> None:
+    stub = await start_stub(["ok"])
     assert '"store": false' in await second_body("openai", stub, HELLO)
 
 
-async def test_anthropic_is_asked_to_cache_the_prompt(serve: Serve) -> None:
-    stub = await serve(["ok"])
+async def test_anthropic_is_asked_to_cache_the_prompt(start_stub: StartStub) -> None:
+    stub = await start_stub(["ok"])
     assert "cache_control" in await second_body("anthropic", stub, HELLO)
 
 
-@pytest.mark.parametrize("kind", PROVIDERS)
-async def test_what_stays_on_this_machine_goes_through_no_proxy(
-    kind: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", SPECS)
+async def test_a_request_to_this_machine_bypasses_the_proxy(
+    kind: str, start_stub: StartStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    stub = await serve(["ok"])
+    stub = await start_stub(["ok"])
     assert "hello" in await second_body(kind, stub, HELLO)
 
 
-@pytest.mark.parametrize("kind", PROVIDERS)
-async def test_keys_of_the_process_are_not_used_instead_of_ours(
-    kind: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", SPECS)
+async def test_keys_in_the_process_environment_do_not_replace_the_given_key(
+    kind: str, start_stub: StartStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.setenv(name, "another-key")
-    stub = await serve(["ok"])
+    stub = await start_stub(["ok"])
     await second_body(kind, stub, HELLO)
     assert stub.requests[-1].has_right_key
 
 
-@pytest.mark.parametrize("kind", PROVIDERS)
-async def test_calls_with_one_id_are_told_apart(kind: str, serve: Serve) -> None:
+@pytest.mark.parametrize("kind", WIRE_FORMATS)
+async def test_calls_with_the_same_id_get_different_ids(kind: str, start_stub: StartStub) -> None:
     twins = tuple(ToolCallPart(id="same", tool="look", arguments={"at": at}) for at in "ab")
-    stub = await serve(
+    stub = await start_stub(
         [Reply(message=ModelMessage(parts=twins), usage=Usage(input_tokens=1), finish="tool-calls")]
     )
     message = await first_reply(kind, stub)
@@ -145,14 +147,14 @@ async def test_calls_with_one_id_are_told_apart(kind: str, serve: Serve) -> None
     wire=st.text()
     | st.sampled_from(["{}", "[]", "null", '{"format":2,"provider":"anthropic","response":{}}'])
 )
-def test_whatever_stands_in_wire_the_reply_can_be_sent(wire: str) -> None:
+def test_a_reply_with_any_wire_text_can_be_sent(wire: str) -> None:
     message = ModelMessage(parts=say("said").message.parts, wire=wire)
     [_, sent] = to_library(Prompt(system="", messages=(HELLO, message)), "anthropic")
     assert "said" in repr(sent)
 
 
 @given(response=st.dictionaries(st.text(), st.none() | st.integers() | st.text(), max_size=3))
-def test_a_wire_that_holds_no_response_is_rebuilt_from_the_parts(
+def test_a_wire_without_a_response_is_rebuilt_from_the_parts(
     response: dict[str, int | str | None],
 ) -> None:
     wire = json.dumps({"format": 1, "provider": "anthropic", "response": response})
@@ -161,8 +163,8 @@ def test_a_wire_that_holds_no_response_is_rebuilt_from_the_parts(
     assert "said" in repr(sent)
 
 
-async def test_a_reply_that_its_parts_say_all_of_is_kept_once(serve: Serve) -> None:
-    assert (await first_reply("server", await serve(["plain words"]))).wire is None
-    signed = (await first_reply("anthropic", await serve([THOUGHTFUL]))).wire
+async def test_a_reply_whose_parts_are_complete_has_no_wire(start_stub: StartStub) -> None:
+    assert (await first_reply("server", await start_stub(["plain words"]))).wire is None
+    signed = (await first_reply("anthropic", await start_stub([THOUGHTFUL]))).wire
     assert signed is not None
     assert "timestamp" not in signed

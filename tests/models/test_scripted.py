@@ -1,4 +1,4 @@
-"""The scripted model: what it says follows from the conversation alone."""
+"""The scripted model: its reply depends on the conversation alone."""
 
 import pytest
 
@@ -14,27 +14,27 @@ def prompt(*messages: UserMessage | ModelMessage) -> Prompt:
 HELLO = UserMessage(text="hello")
 
 
-async def test_a_resumed_conversation_gets_the_reply_that_is_next() -> None:
+async def test_a_resumed_conversation_gets_the_next_reply() -> None:
     first = await ScriptedModel(["one", "two"]).ask(prompt(HELLO), lambda _: None)
     another_process = ScriptedModel(["one", "two"])
     second = await another_process.ask(prompt(HELLO, first.message, HELLO), lambda _: None)
     assert second.message.text == "two"
 
 
-async def test_asking_twice_gives_the_same_reply_twice() -> None:
+async def test_the_same_request_gets_the_same_reply() -> None:
     model = ScriptedModel(["one", "two"])
     assert await model.ask(prompt(HELLO), lambda _: None) == await model.ask(prompt(HELLO), lambda _: None)
 
 
-async def test_a_script_that_is_used_up_says_so() -> None:
+async def test_a_script_without_a_next_reply_is_unavailable() -> None:
     model = ScriptedModel([])
-    with pytest.raises(ModelUnavailable, match="0 replies and was asked for reply 1"):
+    with pytest.raises(ModelUnavailable, match="0 replies but reply 1 was requested"):
         await model.ask(prompt(HELLO), lambda _: None)
 
 
-async def test_a_function_in_the_script_answers_what_it_is_asked() -> None:
-    def echo(asked: Prompt) -> Reply:
-        last = asked.messages[-1]
+async def test_a_function_in_the_script_makes_the_reply() -> None:
+    def echo(prompt: Prompt) -> Reply:
+        last = prompt.messages[-1]
         assert isinstance(last, UserMessage)
         return say(last.text.upper())
 
@@ -51,7 +51,7 @@ async def test_no_two_calls_of_a_conversation_share_an_id() -> None:
     assert first.finish == "tool-calls"
 
 
-async def test_an_id_given_in_the_script_stays() -> None:
+async def test_an_id_in_the_script_is_kept() -> None:
     given = ModelMessage(parts=(TextPart(text=""), ToolCallPart(id="mine", tool="a", arguments={})))
     reply = await ScriptedModel([Reply(message=given, usage=say("").usage)]).ask(
         prompt(HELLO), lambda _: None

@@ -110,7 +110,7 @@ async def test_a_cancelled_turn_is_interrupted_and_the_next_answer_is_its_own(
         asking = asyncio.create_task(board.ask("alpha", "beta", "hang"))
         await stub.hanging.wait()
         assert await board.cancel("alpha", "beta")
-        await stub.left.wait()
+        await stub.disconnected.wait()
         cancelled = await asking
         after = await board.ask("alpha", "beta", "still there")
         assert set(board.pool.states().values()) == {"idle"}
@@ -126,7 +126,7 @@ async def test_a_time_that_is_up_interrupts_and_the_next_answer_is_its_own(
     async with company(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as board:
         await board.ask("alpha", "beta", "before")
         late = await board.ask("alpha", "beta", "hang", seconds=0.5)
-        await stub.left.wait()
+        await stub.disconnected.wait()
         after = await board.ask("alpha", "beta", "still there")
     assert isinstance(late.outcome, Error)
     assert late.outcome.code == "timeout"

@@ -55,7 +55,9 @@ async def open_external_gate(
             clock=ground.clock,
             inbox=ControlRequests(ground.home.inbox(journal.session)),
             settings=settings,
-            results=OutputFilter(secrets=(*known_secrets(ground.servers, ground.settings.asking), *secrets)),
+            results=OutputFilter(
+                secrets=(*known_secrets(ground.servers, ground.settings.model_requests), *secrets)
+            ),
         )
         keeper = ExternalAgentSession(
             gate, journal, clock=ground.clock, description=description, transport=transport

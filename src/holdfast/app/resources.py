@@ -97,7 +97,7 @@ class SharedResources:
             clock=self.clock,
             toolsets=[*terms.toolsets, *servers],
             language=self.engines.toolsets(sandbox),
-            secrets=known_secrets(self.servers, self.settings.asking, terms.model),
+            secrets=known_secrets(self.servers, self.settings.model_requests, terms.model),
             tree=tree,
             approver=terms.approver,
             can_ask=terms.can_ask,
@@ -126,7 +126,7 @@ class SharedResources:
                 pins=shelf.pins,
                 paths=paths,
                 annotations=roles,
-                keys=key_variables(self.settings.asking),
+                keys=key_variables(self.settings.model_requests),
                 clock=self.clock,
             )
             for spec in self.servers

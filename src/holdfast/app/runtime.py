@@ -94,7 +94,7 @@ class Runtime:
         place = Home(Path(home)) if home is not None else Home.default()
         place.prepare()
         settings = settings or Settings()
-        redact = redactor(servers, settings.asking)
+        redact = redactor(servers, settings.model_requests)
         return cls(
             SharedResources(
                 home=place,
@@ -264,7 +264,7 @@ class Runtime:
             choices,
             self.settings,
             policies=self.home.policies,
-            weights=self.home.models,
+            models_folder=self.home.models,
             policy_before=policy_before,
             model_before=model_before,
             running_in=running_in,

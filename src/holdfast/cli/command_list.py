@@ -38,7 +38,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "policies, models, sandboxes": {
         "policy": "what a policy decides, why, and what a change would change",
-        "model": "which there is, what it costs, and a local one to install",
+        "model": "which models you can use, a test request, and prices",
         "sandbox": "what is in force, and building the one for real CPython",
         "exec": "run code as a turn, without a model",
     },

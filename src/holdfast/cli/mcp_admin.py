@@ -188,7 +188,7 @@ class McpAdmin:
         """Refine the suggestions with a model. If the model does not answer, return them unchanged."""
         from holdfast.models import Prompt, create_model
 
-        model = create_model(name, weights=self._home.models)
+        model = create_model(name, models_folder=self._home.models)
 
         async def ask(question: str) -> str:
             prompt = Prompt(
@@ -240,7 +240,7 @@ class McpAdmin:
     @asynccontextmanager
     async def _start(self, spec: ServerSpec) -> AsyncIterator[McpToolset]:
         """Start a server in an empty folder."""
-        annotations, keys = self._files.annotations(), key_variables(load_config(self._home).asking)
+        annotations, keys = self._files.annotations(), key_variables(load_config(self._home).model_requests)
         with tempfile.TemporaryDirectory(prefix="holdfast-mcp-") as folder:
             async with McpToolset(
                 spec, workspace=Path(folder), pins=self._pins, annotations=annotations, keys=keys

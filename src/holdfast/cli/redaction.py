@@ -30,7 +30,7 @@ def who_has_keys(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]":
     except (OSError, HoldfastError):
         servers = ()  # what is wrong with them is told elsewhere
     try:
-        asking = load_config(Home(root)).asking
+        asking = load_config(Home(root)).model_requests
     except (OSError, HoldfastError):
         asking = ModelSettings()
     return servers, asking

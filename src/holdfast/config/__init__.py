@@ -1,4 +1,7 @@
-"""What a person configured: config.toml, the environment, and what a project narrows. A program that embeds Holdfast says its own."""
+"""A person's configuration: config.toml, the environment, and a project's own limits.
+
+A program that embeds Holdfast passes `Settings` instead.
+"""
 
 from holdfast.config.edit import Scalar, with_value
 from holdfast.config.load import (
@@ -9,19 +12,21 @@ from holdfast.config.load import (
     load_config,
     read_config,
 )
-from holdfast.config.schema import Field, fields, tables
+from holdfast.config.renamed_keys import current_key
+from holdfast.config.schema import ConfigField, fields, tables
 from holdfast.config.templates import PROJECT_CONFIG_TEXT, PROJECT_POLICY_TEXT, config_text, policy_draft
 
 __all__ = [
     "PROJECT_CONFIG",
     "PROJECT_CONFIG_TEXT",
     "PROJECT_POLICY_TEXT",
+    "ConfigField",
     "Configured",
-    "Field",
     "ProjectSettings",
     "Scalar",
     "check_config",
     "config_text",
+    "current_key",
     "fields",
     "load_config",
     "policy_draft",

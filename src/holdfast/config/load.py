@@ -1,13 +1,16 @@
-"""Reading the configuration: config.toml of the home, then the environment, then what a project may narrow."""
+"""Reading the configuration: config.toml of the data directory, then the environment, then a project's own limits."""
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.config.edit import parse, place_of
+from holdfast.config.renamed_keys import current_key, dotted_keys, old_keys_in, with_current_keys
+from holdfast.config.toml_source import parse_toml, position_of
 from holdfast.core import DIMENSIONS, Limits, Value
 from holdfast.core.errors import InvalidConfig, InvalidInput
 from holdfast.session import Settings
@@ -15,90 +18,115 @@ from holdfast.store import Home
 
 PROJECT_CONFIG = Path(".holdfast") / "config.toml"
 Kind = TypeVar("Kind", bound=Value)
-_HINT = "docs/reference/config.md lists every field; holdfast config shows what is read"
-_PROJECT_HINT = "a project may only set limits, in a table [budget]; the rest is for your own config.toml"
+_HINT = "docs/reference/config.md lists every field; `holdfast config` shows the current values"
+_PROJECT_HINT = "a project may only set limits, in a table [budget]; put the rest into your own config.toml"
 
 
 class ProjectSettings(Value, forbid_unknown_fields=True):
-    """What a project may say for itself. It comes with the files, so it can only narrow: it is never trusted to widen."""
+    """What a project's own file may set. It comes with the project's files, so it can only lower limits."""
 
     budget: Limits = Limits()
-    """Of a session that works in it; the stricter of this and your own holds."""
+    """Of a session that works in the project. The lower of this and your own limit applies."""
 
 
 class Configured(Value):
-    """The settings in force, and where each that is not a default comes from."""
+    """The settings in effect, and where each one that is not a default comes from."""
 
     settings: Settings
     sources: dict[str, str]
-    """Dotted key and its source: a file with its line, or a variable."""
+    """Dotted key to its source: a file with line and column, or an environment variable."""
+    notes: tuple[str, ...] = ()
+    """One line for each key in the file that has a new name."""
 
 
 def load_config(
     home: Home, environ: Mapping[str, str] | None = None, *, project: Path | None = None
 ) -> Settings:
-    """The settings in force. Raises InvalidConfig, naming file, line, column and field."""
-    return read_config(home, environ, project=project).settings
+    """The settings in effect. Reports keys with old names on stderr. Raises InvalidConfig with line and column."""
+    configured = read_config(home, environ, project=project)
+    for note in configured.notes:
+        _print_once(note)
+    return configured.settings
 
 
 def read_config(
     home: Home, environ: Mapping[str, str] | None = None, *, project: Path | None = None
 ) -> Configured:
-    """The settings in force and their sources. Raises InvalidConfig, naming file, line, column and field."""
+    """The settings in effect, their sources and notes about old names. Raises InvalidConfig with line and column."""
     environ = os.environ if environ is None else environ
-    settings, sources = _read(home.config, Settings)
+    settings, sources, notes = _read_file(home.config, Settings)
     if environ.get("HOLDFAST_POLICY"):
         settings = msgspec.structs.replace(settings, policy=environ["HOLDFAST_POLICY"])
         sources["policy"] = "$HOLDFAST_POLICY"
     if environ.get("HOLDFAST_MODEL"):
-        # Models read it themselves; it is told here so that a person sees what is in force.
+        # `resolve_model` reads the variable itself; it is repeated here so that a person sees the value in effect.
         settings = msgspec.structs.replace(settings, model=environ["HOLDFAST_MODEL"])
         sources["model"] = "$HOLDFAST_MODEL"
     if project is not None:
-        settings = _narrowed(settings, sources, project / PROJECT_CONFIG)
-    return Configured(settings=settings, sources=sources)
-
-
-def _narrowed(settings: Settings, sources: dict[str, str], path: Path) -> Settings:
-    narrower, places = _read(path, ProjectSettings)
-    budget = settings.budget.narrowed(narrower.budget)
-    for dimension in DIMENSIONS:
-        if getattr(settings.budget, dimension) != getattr(budget, dimension):
-            sources[f"budget.{dimension}"] = places[f"budget.{dimension}"]
-    return msgspec.structs.replace(settings, budget=budget)
+        settings = _narrow(settings, sources, project / PROJECT_CONFIG)
+    return Configured(settings=settings, sources=sources, notes=notes)
 
 
 def check_config(text: str, path: Path) -> None:
-    """Make sure that a text would be understood as the configuration in this file. Raises InvalidConfig."""
-    _understood(text, path, Settings)
+    """Check that a text is a valid configuration for this file. Raises InvalidConfig."""
+    _parse(text, path, Settings)
 
 
-def _read(path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str]]:
+@cache
+def _print_once(note: str) -> None:
+    print(f"note: {note}", file=sys.stderr)
+
+
+def _narrow(settings: Settings, sources: dict[str, str], path: Path) -> Settings:
+    narrower, project_sources, _ = _read_file(path, ProjectSettings)
+    budget = settings.budget.narrowed(narrower.budget)
+    for dimension in DIMENSIONS:
+        if getattr(settings.budget, dimension) != getattr(budget, dimension):
+            sources[f"budget.{dimension}"] = project_sources[f"budget.{dimension}"]
+    return msgspec.structs.replace(settings, budget=budget)
+
+
+def _read_file(path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str], tuple[str, ...]]:
     if path.exists() and not path.is_file():
-        raise InvalidConfig(f"{path}: it is no plain file", hint="move it away")
+        raise InvalidConfig(f"{path}: not a regular file", hint="move it away")
     try:
         text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"{path}: {error}", hint="fix it, or move the file away") from error
-    return _understood(text, path, kind)
+    return _parse(text, path, kind)
 
 
-def _understood(text: str, path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str]]:
-    table = parse(text, str(path))
-    _check_known(table, kind, path, text)
+def _parse(text: str, path: Path, kind: type[Kind]) -> tuple[Kind, dict[str, str], tuple[str, ...]]:
+    written = parse_toml(text, str(path))
+    table, old_keys = with_current_keys(written) if kind is Settings else (written, {})
+
+    def locate(key: str) -> str:
+        position = position_of(text, old_keys.get(key, key))
+        return f"{path}:{position.line}:{position.column}" if position else str(path)
+
+    _check_known(table, kind, locate)
     try:
         settings = msgspec.convert(_over_defaults(table, kind), kind)
-        if key := _out_of_bounds(table):
-            raise InvalidInput(f"{key} has to be 0 or more")
+        if key := _negative_number(table):
+            raise InvalidInput(f"{key} must be 0 or more")
     except (msgspec.ValidationError, InvalidInput) as error:
         what, _, key = str(error).partition(" - at `$.")
-        place = _stands(path, text, key.rstrip("`") or _out_of_bounds(table))
-        raise InvalidConfig(f"{place}: {what}", hint=_HINT) from error
-    return settings, {key: _stands(path, text, key) for key in _keys(table)}
+        raise InvalidConfig(
+            f"{locate(key.rstrip('`') or _negative_number(table))}: {what}", hint=_HINT
+        ) from error
+    notes = [
+        f"{path}:{_line(text, old)}: {old} is now called {current_key(old)}" for old in old_keys_in(written)
+    ]
+    return settings, {key: locate(key) for key in dotted_keys(table)}, tuple(notes)
+
+
+def _line(text: str, key: str) -> int:
+    position = position_of(text, key)
+    return position.line if position else 1
 
 
 def _over_defaults(table: Mapping[str, object], kind: type[Value]) -> dict[str, object]:
-    """The table with what it leaves out of a table below filled in: to set one limit must not lift the others."""
+    """The table with the defaults of its tables filled in: setting one limit must not remove the others."""
     filled = dict(table)
     for field in msgspec.structs.fields(kind):
         given = table.get(field.name)
@@ -108,44 +136,31 @@ def _over_defaults(table: Mapping[str, object], kind: type[Value]) -> dict[str, 
 
 
 def _check_known(
-    table: Mapping[str, object], kind: type[Any], path: Path, text: str, above: str = ""
+    table: Mapping[str, object], kind: type[Any], locate: Callable[[str], str], prefix: str = ""
 ) -> None:
-    """Misspelt fields are an error at any depth: one that is silently ignored is a limit that does not hold."""
+    """A misspelt key is an error at any depth: a limit that is silently ignored does not protect anyone."""
     known = {field.name: field.type for field in msgspec.structs.fields(kind)}
     for name, value in table.items():
         if name not in known:
-            place = _stands(path, text, f"{above}{name}")
-            hint = _PROJECT_HINT if kind is ProjectSettings else _near(name, known)
-            raise InvalidConfig(f"{place}: there is no field {above + name!r}", hint=hint)
+            hint = _PROJECT_HINT if kind is ProjectSettings else _suggestion(name, known)
+            raise InvalidConfig(f"{locate(prefix + name)}: there is no field {prefix + name!r}", hint=hint)
         if isinstance(value, dict) and isinstance(known[name], type) and issubclass(known[name], Value):
-            _check_known(value, known[name], path, text, f"{above}{name}.")
+            _check_known(value, known[name], locate, f"{prefix}{name}.")
 
 
-def _near(name: str, known: Mapping[str, object]) -> str:
+def _suggestion(name: str, known: Mapping[str, object]) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}? {_HINT}" if close else _HINT
 
 
-def _stands(path: Path, text: str, key: str) -> str:
-    place = place_of(text, key)
-    return f"{path}:{place.line}:{place.column}" if place else str(path)
-
-
-def _out_of_bounds(table: Mapping[str, object]) -> str:
-    """The key of a number that is none to count with: what a limit complains of without knowing where it stands."""
-    for key in _keys(table):
+def _negative_number(table: Mapping[str, object]) -> str:
+    """The key of the first number that is negative or NaN. Limits report such a number without its key."""
+    for key in dotted_keys(table):
         value: object = table
         for name in key.split("."):
             value = value[name] if isinstance(value, dict) else None
         if isinstance(value, int | float) and not value >= 0:
             return key
     return ""
-
-
-def _keys(table: Mapping[str, object], above: str = "") -> list[str]:
-    found = []
-    for name, value in table.items():
-        found += _keys(value, f"{above}{name}.") if isinstance(value, dict) else [f"{above}{name}"]
-    return found

@@ -1,4 +1,4 @@
-"""The fields that a configuration may have, read off the classes that hold them: key, kind, default and what it is for."""
+"""The fields of the configuration, read from the settings classes: key, kind, default and description."""
 
 import ast
 import inspect
@@ -14,56 +14,60 @@ from holdfast.core import Value
 from holdfast.session import Settings
 
 
-class Field(NamedTuple):
-    """One field."""
+class ConfigField(NamedTuple):
+    """One field of the configuration."""
 
     key: str
     """Dotted, as in `budget.tokens`."""
     kind: str
-    """In words: `text`, `number`, `yes or no`, or the values that it may have."""
+    """In words: `text`, `number`, `true or false`, or the possible values."""
     type: Any
-    """As annotated; Any because it may be a union."""
+    """The annotation; Any because it may be a union."""
     default: object
-    what: str
-    """From the source; empty where the name says it all."""
+    description: str
+    """From the source; empty if the name is enough."""
 
 
 @cache
-def fields(kind: type[Value] = Settings, above: str = "") -> tuple[Field, ...]:
-    """Every field: first those of the top, then those of each table, by their dotted keys."""
-    said = _said(kind)
-    found: list[Field] = []
-    below: list[Field] = []
+def fields(kind: type[Value] = Settings, prefix: str = "") -> tuple[ConfigField, ...]:
+    """Every field by its dotted key: first the top-level ones, then those of each table."""
+    descriptions = _descriptions(kind)
+    top: list[ConfigField] = []
+    in_tables: list[ConfigField] = []
     for field in msgspec.structs.fields(kind):
-        key = f"{above}{field.name}"
+        key = f"{prefix}{field.name}"
         if isinstance(field.type, type) and issubclass(field.type, Value):
-            below += [
+            in_tables += [
                 inner._replace(default=getattr(field.default, inner.key.rpartition(".")[2]))
                 for inner in fields(field.type, f"{key}.")
             ]
         else:
-            found.append(Field(key, _kind(field.type), field.type, field.default, said.get(field.name, "")))
-    return (*found, *below)
+            top.append(
+                ConfigField(
+                    key, _kind(field.type), field.type, field.default, descriptions.get(field.name, "")
+                )
+            )
+    return (*top, *in_tables)
 
 
 def tables(kind: type[Value] = Settings) -> dict[str, str]:
-    """The tables there are and what each is for."""
+    """The tables and their descriptions."""
     names = {field.key.rpartition(".")[0] for field in fields(kind)}
-    return {name: what for name, what in _said(kind).items() if name in names}
+    return {name: text for name, text in _descriptions(kind).items() if name in names}
 
 
-def _said(kind: type[Value]) -> dict[str, str]:
-    """The strings that stand below fields in the source, which Python itself throws away."""
+def _descriptions(kind: type[Value]) -> dict[str, str]:
+    """The docstrings of the fields, read from the source because Python discards them."""
     [body] = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(body, ast.ClassDef)
-    said: dict[str, str] = {}
-    for field, below in zip(body.body, body.body[1:], strict=False):
-        match field, below:
+    descriptions: dict[str, str] = {}
+    for field, next_statement in zip(body.body, body.body[1:], strict=False):
+        match field, next_statement:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                said[name] = " ".join(text.split())
+                descriptions[name] = " ".join(text.split())
             case _:
                 pass
-    return said
+    return descriptions
 
 
 def _kind(annotation: Any) -> str:

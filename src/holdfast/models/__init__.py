@@ -1,31 +1,23 @@
-"""Language models behind one contract: providers, the scripted twin, what a reply costs.
+"""Language models behind one contract: providers, local models, a scripted fake, prices and API keys.
 
-The libraries of the providers load when a real model is opened, not with this package.
+A provider's library loads when `create_model` creates one of its models, not with this package.
 """
 
 from holdfast.models.contract import Model, OnText, Prompt, Reply, ToolOffer, api_key_of
 from holdfast.models.factory import create_model
-from holdfast.models.keys import DEFAULTS, find_key, key_variables, keys_present, resolve_model, secrets
-from holdfast.models.local import (
-    QWEN_CODER,
-    WEIGHTS,
-    LocalModel,
-    Weights,
-    install_file,
-    install_weights,
-)
+from holdfast.models.keys import find_key, key_variables, keys_present, resolve_model, secrets
+from holdfast.models.local import LocalModel
 from holdfast.models.local_servers import LocalServer, local_servers
 from holdfast.models.prices import Price, PriceList, price, price_list, price_of
+from holdfast.models.providers import DEFAULT_MODELS
 from holdfast.models.retry import RetryPolicy
 from holdfast.models.scripted import ScriptedModel, ScriptedReply, say, use, use_all
 from holdfast.models.specs import ModelSettings, ModelSpec, parse_spec
 from holdfast.models.toolset import MODEL_TOOLS, ModelToolset
 
 __all__ = [
-    "DEFAULTS",
+    "DEFAULT_MODELS",
     "MODEL_TOOLS",
-    "QWEN_CODER",
-    "WEIGHTS",
     "LocalModel",
     "LocalServer",
     "Model",
@@ -41,12 +33,9 @@ __all__ = [
     "ScriptedModel",
     "ScriptedReply",
     "ToolOffer",
-    "Weights",
     "api_key_of",
     "create_model",
     "find_key",
-    "install_file",
-    "install_weights",
     "key_variables",
     "keys_present",
     "local_servers",

@@ -1,4 +1,4 @@
-"""What every model promises: messages and tools in, one reply out, text as it comes. It proposes and never acts."""
+"""The contract of a language model: messages and tools in, one reply out, its text streamed. A model proposes; it never acts."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 from holdfast.core import Finish, JsonObject, Message, ModelMessage, Usage, Value, encode
 
 OnText = Callable[[str], None]
-"""Called with each piece of text as it arrives; for showing, not for the record."""
+"""Called with each piece of text as it arrives. For display only; the reply is what gets recorded."""
 
 
 class ToolOffer(Value):
@@ -18,22 +18,22 @@ class ToolOffer(Value):
 
 
 class Prompt(Value):
-    """Everything a model is given for one reply."""
+    """Everything a model receives for one reply."""
 
     system: str
     messages: Sequence[Message]
-    """It does not change while the model is asked."""
+    """Must not change while a request is in flight."""
     tools: tuple[ToolOffer, ...] = ()
     max_tokens: int | None = None
 
     @property
     def size_bytes(self) -> int:
-        """About what is sent, for an estimate where nobody counts tokens."""
+        """The approximate size of the request, to estimate tokens that the provider did not count."""
         return len(encode((self.system, self.tools))) + sum(len(encode(each)) for each in self.messages)
 
 
 class Reply(Value):
-    """What came back, and what it cost. A cost of None is an unknown price."""
+    """One reply and its cost. A cost of None means that the price is unknown."""
 
     message: ModelMessage
     usage: Usage
@@ -50,28 +50,28 @@ class Model(Protocol):
 
     @property
     def context_tokens(self) -> int | None:
-        """The size of its window, where known."""
+        """The size of its context window, if known."""
         ...
 
     async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
-        """One reply. Raises ModelUnavailable, ModelRefused, ContextExceeded; cancelling stops the request."""
+        """Request one reply. Raises ModelUnavailable, ModelRefused or ContextExceeded; cancelling closes the connection."""
         ...
 
     async def close(self) -> None:
-        """Free its connections. Idempotent."""
+        """Close its connections. Idempotent."""
         ...
 
 
 @runtime_checkable
 class Keyed(Protocol):
-    """A model that was opened with a key, wherever that came from."""
+    """A model that was created with an API key."""
 
     @property
     def key(self) -> str | None:
-        """For whoever writes records to take out."""
+        """The API key, so that records can be redacted."""
         ...
 
 
 def api_key_of(model: Model | None) -> str | None:
-    """The key that a model was opened with."""
+    """The API key that a model was created with, or None."""
     return model.key if isinstance(model, Keyed) else None

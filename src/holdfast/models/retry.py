@@ -1,4 +1,4 @@
-"""Patience: how long to wait before asking again, and when to stop."""
+"""Retries: how long to wait before the next attempt, and when to stop."""
 
 import asyncio
 import random
@@ -11,28 +11,28 @@ Sleep = Callable[[float], Awaitable[None]]
 _Result = TypeVar("_Result")
 
 _FIRST_WAIT_SECONDS = 0.5
-_LONGEST_WAIT_SECONDS = 30.0
+_MAX_WAIT_SECONDS = 30.0
 
 
 class RetryPolicy:
-    """One time limit over all attempts at one reply. Waiting and the hour are handed in, so a test needs neither."""
+    """One time limit over all attempts at one reply. Tests pass their own clock and sleep, and so never wait."""
 
     def __init__(
         self,
-        total_seconds: float,
-        attempts: int,
+        timeout_seconds: float,
+        max_attempts: int,
         *,
         sleep: Sleep = asyncio.sleep,
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self.total_seconds, self.attempts = total_seconds, attempts
+        self.timeout_seconds, self.max_attempts = timeout_seconds, max_attempts
         self._sleep, self._clock, self._jitter = sleep, clock or SystemClock(), jitter
 
-    async def within(self, work: Coroutine[object, object, _Result]) -> _Result:
-        """The result of the work, or TimeoutError when the time is up; either way nothing is left running."""
+    async def run(self, work: Coroutine[object, object, _Result]) -> _Result:
+        """Run the work. Raises TimeoutError at the time limit; in either case no task is left running."""
         task = asyncio.ensure_future(work)
-        alarm = asyncio.ensure_future(self._sleep(self.total_seconds))
+        alarm = asyncio.ensure_future(self._sleep(self.timeout_seconds))
         try:
             done, _ = await asyncio.wait({task, alarm}, return_when=asyncio.FIRST_COMPLETED)
             if task in done:
@@ -43,21 +43,21 @@ class RetryPolicy:
             alarm.cancel()
             await asyncio.gather(task, alarm, return_exceptions=True)
 
-    def started(self) -> float:
-        """When a reply was first asked for; goes into `wait`."""
+    def start(self) -> float:
+        """The time of the first attempt, to pass to `wait`."""
         return self._clock.monotonic()
 
-    async def wait(self, attempt: int, *, since: float, retry_after: float | None) -> bool:
-        """Wait before the attempt after this one (counted from 1). False, at once, when there is none to be made."""
-        if attempt >= self.attempts:
+    async def wait(self, attempt: int, *, started: float, retry_after_seconds: float | None) -> bool:
+        """Wait before the next attempt; `attempt` counts from 1. Returns False at once if there must not be another."""
+        if attempt >= self.max_attempts:
             return False
-        backoff = min(_FIRST_WAIT_SECONDS * 2 ** (attempt - 1), _LONGEST_WAIT_SECONDS)
-        # Half of it by chance, so that many sessions do not come back in the same instant.
+        backoff = min(_FIRST_WAIT_SECONDS * 2 ** (attempt - 1), _MAX_WAIT_SECONDS)
+        # Half of the wait is random, so that many sessions do not retry at the same moment.
         seconds = backoff * (0.5 + self._jitter() / 2)
-        if retry_after is not None:
-            seconds = max(seconds, retry_after)
-        left = self.total_seconds - (self._clock.monotonic() - since)
-        if seconds >= left:
+        if retry_after_seconds is not None:
+            seconds = max(seconds, retry_after_seconds)
+        seconds_left = self.timeout_seconds - (self._clock.monotonic() - started)
+        if seconds >= seconds_left:
             return False
         await self._sleep(seconds)
         return True

@@ -1,28 +1,24 @@
-"""Model specs: the one-line names of models in options, configuration and journals.
+"""Model specs: the one-line names of models in options, configuration and journals, and the settings of model requests."""
 
-How a model is asked: the part of the configuration that models read.
-"""
-
-from typing import Literal, get_args
+from typing import Literal
 from urllib.parse import urlsplit
 
 from holdfast.core import Value
 from holdfast.core.errors import InvalidConfig
+from holdfast.models.providers import PROVIDERS
 
-Provider = Literal["anthropic", "openai", "openai-chat", "google", "ollama", "server", "local", "scripted"]
+Reasoning = Literal["minimal", "low", "medium", "high"]
 
-OLLAMA_URL = "http://127.0.0.1:11434/v1"
+_WITHOUT_PROVIDER = {"local": "local:FILE.gguf", "scripted": "scripted:FILE.json"}
+"""Models that need no provider, and how their specs are written."""
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-_FORMS = (
-    "anthropic:NAME, openai:NAME, openai-chat:NAME, google:NAME, ollama:NAME, server:http://HOST:PORT/v1#NAME, "
-    "local:FILE.gguf or scripted:FILE.json"
-)
 
 
 class ModelSpec(Value):
-    """A spec taken apart. `base_url` is empty for the provider's own address."""
+    """A parsed spec. `base_url` is empty if the provider's default address applies."""
 
-    provider: Provider
+    provider: str
+    """A key of `PROVIDERS`, or `local` or `scripted`."""
     name: str
     base_url: str = ""
 
@@ -33,10 +29,33 @@ class ModelSpec(Value):
 
     @property
     def is_on_this_machine(self) -> bool:
-        """Whether nothing leaves the machine to reach it."""
-        if self.provider in ("local", "scripted"):
-            return True
-        return is_loopback(self.base_url)
+        """Whether a request to it stays on this machine."""
+        return self.provider in _WITHOUT_PROVIDER or is_loopback(self.base_url)
+
+
+class ModelSettings(Value):
+    """How to send requests to a model. The API key is not a setting: it comes from the environment or a keyring."""
+
+    base_url: str = ""
+    """Another address for the same provider, for example a company gateway."""
+    key_variable: str = ""
+    """The environment variable that holds the API key, if it is not the provider's usual one."""
+    timeout_seconds: float = 600.0
+    """How long one reply may take, including all attempts and the waits between them."""
+    max_attempts: int = 5
+    """How often one request is sent before it fails."""
+    max_reply_bytes: int = 4_000_000
+    """The maximum size of a reply. A longer one is cut off and fails."""
+    max_tokens: int | None = None
+    """The maximum number of tokens in a reply, unless the request sets its own."""
+    context_tokens: int | None = None
+    """The size of the context window, for servers that do not report it."""
+    temperature: float | None = None
+    """Sampling temperature. Unset leaves it to the provider; a local model uses 0."""
+    thinking: Reasoning | None = None
+    """How much the model reasons before it replies, for models that support it."""
+    local_threads: int = 0
+    """Threads of a local model; 0 lets the engine choose."""
 
 
 def is_loopback(url: str) -> bool:
@@ -45,65 +64,46 @@ def is_loopback(url: str) -> bool:
 
 
 def parse_spec(text: str) -> ModelSpec:
-    """The spec in a text, or InvalidConfig with the forms there are."""
-    head, colon, name = text.strip().partition(":")
-    provider = next((known for known in get_args(Provider) if known == head), None)
-    if provider is None or not colon or not name:
-        raise InvalidConfig(f"{text!r} names no model", hint=f"use one of {_FORMS}")
-    if provider == "ollama":
-        return ModelSpec(provider=provider, name=name, base_url=OLLAMA_URL)
+    """Parse a spec. Raises InvalidConfig, with the possible forms as a hint."""
+    provider, _, name = text.strip().partition(":")
+    if not name or provider not in (*PROVIDERS, *_WITHOUT_PROVIDER):
+        raise InvalidConfig(f"{text!r} is not the name of a model", hint=f"use one of {_spec_forms()}")
     if provider == "server":
         return _parse_server(text, name)
-    return ModelSpec(provider=provider, name=name)
+    # Ollama's address is part of the spec, because a request to this machine is free.
+    base_url = PROVIDERS[provider].address if provider == "ollama" else ""
+    return ModelSpec(provider=provider, name=name, base_url=base_url)
 
 
 def check_address(url: str) -> str:
-    """The address, or InvalidConfig where a prompt or a key would not be safe on its way there."""
+    """Return the address. Raises InvalidConfig if a prompt or a key would be exposed on the way there."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidConfig(f"{url!r} is no address", hint="write it as https://HOST/v1")
+        raise InvalidConfig(f"{url!r} is not an address", hint="write it as https://HOST/v1")
     if parts.username or parts.password:
         raise InvalidConfig(
-            "an address with a password in it would end up in the journal", hint="put the key into a variable"
+            "the address contains a password, which would be recorded in the journal",
+            hint="put the key into an environment variable",
         )
     if parts.scheme == "http" and not is_loopback(url):
         raise InvalidConfig(
             f"{parts.hostname!r} is not on this machine and its address is not encrypted",
-            hint="use https, or forward a port of this machine to it",
+            hint="use https, or forward a local port to it",
         )
     return url.rstrip("/")
+
+
+def _spec_forms() -> str:
+    *most, last = [
+        *(provider.spec_form or f"{provider.name}:NAME" for provider in PROVIDERS.values()),
+        *_WITHOUT_PROVIDER.values(),
+    ]
+    return f"{', '.join(most)} or {last}"
 
 
 def _parse_server(text: str, rest: str) -> ModelSpec:
     url, _, name = rest.partition("#")
     address = check_address(url)
     if not name:
-        raise InvalidConfig(f"{text!r} says no model", hint=f"add its name, as in server:{address}#NAME")
+        raise InvalidConfig(f"{text!r} does not name a model", hint=f"add its name: server:{address}#NAME")
     return ModelSpec(provider="server", name=name, base_url=address)
-
-
-Reasoning = Literal["minimal", "low", "medium", "high"]
-
-
-class ModelSettings(Value):
-    """Everything about a model but its key, which stands in the environment or a keyring and never in a file of ours."""
-
-    model: str = ""
-    """Which model, as in `anthropic:NAME`; empty where it is left to the environment."""
-    base_url: str = ""
-    """Another address of the same provider: a gateway, a proxy of the company."""
-    key_variable: str = ""
-    """The variable that holds the key, where it is not the provider's usual one."""
-    total_seconds: float = 600.0
-    """How long one reply may take, all attempts and waits together."""
-    attempts: int = 5
-    max_reply_bytes: int = 4_000_000
-    """A reply that grows past this is cut off as endless."""
-    max_tokens: int | None = None
-    """The longest reply to ask for, where the prompt does not say."""
-    context_tokens: int | None = None
-    """The size of the window, for servers that do not tell."""
-    temperature: float | None = None
-    thinking: Reasoning | None = None
-    local_threads: int = 0
-    """Threads of a local model; 0 leaves the choice to it."""

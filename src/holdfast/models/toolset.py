@@ -1,4 +1,4 @@
-"""A model as a toolset: what a guest may ask of it from inside its program, through the gate like any call."""
+"""`ModelToolset`: a model as a toolset. A guest calls it from its program, through the gate like any other tool."""
 
 from decimal import Decimal
 
@@ -11,8 +11,8 @@ from holdfast.models.prices import price_of
 
 DEFAULT_MAX_TOKENS = 1024
 _BYTES_PER_TOKEN = 3
-"""Fewer than any tokenizer needs for prose, so that an estimate is rather too high than too low."""
-_NOTHING = Usage(cost_usd=Decimal(0))
+"""Fewer than any tokenizer needs for prose, so estimates are too high rather than too low."""
+_NO_USAGE = Usage(cost_usd=Decimal(0))
 
 _INTENT_SYSTEM = (
     "Write the program that carries out the intent, in the Lisp of this session. Reply with its text alone: "
@@ -21,7 +21,7 @@ _INTENT_SYSTEM = (
 
 
 class ModelToolset:
-    """`llm.complete` and `llm.intent`: one prompt in, text out, the exact cost with it."""
+    """`llm.complete` and `llm.intent`: one prompt in, text and its exact cost out."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -30,13 +30,11 @@ class ModelToolset:
         return MODEL_TOOLS
 
     def most(self, call: Call) -> Amount:
-        """The prompt by its length, and the longest reply that was asked for."""
+        """An upper bound: the prompt's tokens by its length, and the longest reply it allows."""
         prompt = _prompt(call)
-        words = prompt.system + "".join(
-            each.text for each in prompt.messages if isinstance(each, UserMessage)
-        )
+        text = prompt.system + "".join(each.text for each in prompt.messages if isinstance(each, UserMessage))
         usage = Usage(
-            input_tokens=len(words.encode()) // _BYTES_PER_TOKEN + 1, output_tokens=prompt.max_tokens or 0
+            input_tokens=len(text.encode()) // _BYTES_PER_TOKEN + 1, output_tokens=prompt.max_tokens or 0
         )
         return Amount.of(msgspec.structs.replace(usage, cost_usd=price_of(self._model.name, usage)))
 
@@ -44,39 +42,39 @@ class ModelToolset:
         try:
             reply = await self._model.ask(_prompt(call), lambda _: None)
         except ModelError as error:
-            # It was asked, whether or not it was paid.
-            raise ToolFailed(str(error), hint=error.hint, usage=error.usage or _NOTHING) from None
+            # The request was made, whether or not it was charged.
+            raise ToolFailed(str(error), hint=error.hint, usage=error.usage or _NO_USAGE) from None
         return Performed(result=reply.message.text, amount=Amount.of(reply.usage))
 
 
 def _prompt(call: Call) -> Prompt:
-    given = call.arguments
+    arguments = call.arguments
     is_intent = call.operation == "llm.intent"
-    most = given.get("max_tokens", DEFAULT_MAX_TOKENS)
-    assert isinstance(most, int)  # the gate checks arguments against the schema before it calls
+    max_tokens = arguments.get("max_tokens", DEFAULT_MAX_TOKENS)
+    assert isinstance(max_tokens, int)  # the gate has validated the arguments against the schema
     return Prompt(
-        system=_INTENT_SYSTEM if is_intent else str(given.get("system", "")),
-        messages=(UserMessage(text=str(given["intent" if is_intent else "prompt"])),),
-        max_tokens=most,
+        system=_INTENT_SYSTEM if is_intent else str(arguments.get("system", "")),
+        messages=(UserMessage(text=str(arguments["intent" if is_intent else "prompt"])),),
+        max_tokens=max_tokens,
     )
 
 
 def _tool(name: str, description: str, text: str, optional: tuple[str, ...] = ()) -> Tool:
-    words: JsonObject = {key: {"type": "string"} for key in (text, *optional)}
-    most: JsonObject = {"type": "integer", "minimum": 1, "default": DEFAULT_MAX_TOKENS}
+    texts: JsonObject = {key: {"type": "string"} for key in (text, *optional)}
+    max_tokens: JsonObject = {"type": "integer", "minimum": 1, "default": DEFAULT_MAX_TOKENS}
     parameters: JsonObject = {
         "type": "object",
-        "properties": words | {"max_tokens": most},
+        "properties": texts | {"max_tokens": max_tokens},
         "required": [text],
         "additionalProperties": False,
     }
-    data = ArgumentRoles(default=("none",))
+    no_role = ArgumentRoles(default=("none",))
     return Tool(
         name=name,
         description=description,
         parameters=parameters,
         returns={"type": "string"},
-        roles=dict.fromkeys((*words, "max_tokens"), data),
+        roles=dict.fromkeys((*texts, "max_tokens"), no_role),
         is_read_only=True,
     )
 

@@ -1,7 +1,7 @@
-"""Our messages in the form of the provider library, and its responses in ours.
+"""Translation between our messages and those of pydantic-ai.
 
-A reply keeps the library's own form of it in `wire`, with the format and the provider it came from. It goes back to that
-provider as it came, signatures and all; to another one the reply is rebuilt from its parts.
+`ModelMessage.wire` keeps a reply in the library's form, with the format version and the provider. That provider gets the
+reply back unchanged, including signatures; for any other provider it is rebuilt from its parts.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ WIRE_FORMAT = 1
 
 
 class ProviderPayload(Value):
-    """What stands in `ModelMessage.wire`."""
+    """The content of `ModelMessage.wire`."""
 
     format: int
     provider: str
@@ -41,7 +41,7 @@ class ProviderPayload(Value):
 
 
 class MalformedReply(Exception):
-    """The provider sent something that is no reply: a call without an object of arguments, or no end."""
+    """The provider sent something that is not a reply: arguments that are not an object, or a stream without an end."""
 
 
 _FINISHES: dict[str, Finish] = {
@@ -53,28 +53,28 @@ _FINISHES: dict[str, Finish] = {
 
 
 def to_library(prompt: Prompt, provider: str) -> list[library.ModelMessage]:
-    """The conversation for a request. Neighbouring messages of our side become one, as providers want them in turn."""
-    sent: list[library.ModelMessage] = []
+    """The conversation for a request. Adjacent messages of our side are merged, because providers require alternating roles."""
+    messages: list[library.ModelMessage] = []
     for message in prompt.messages:
         if isinstance(message, ModelMessage):
             if response := _response(message, provider):
-                sent.append(response)
+                messages.append(response)
             continue
         parts = _request_parts(message)
-        last = sent[-1] if sent else None
+        last = messages[-1] if messages else None
         if isinstance(last, library.ModelRequest):
             last.parts = [*last.parts, *parts]
         else:
-            sent.append(library.ModelRequest(parts=parts))
+            messages.append(library.ModelRequest(parts=parts))
     if prompt.system:
-        for request in sent:
+        for request in messages:
             if isinstance(request, library.ModelRequest):
                 request.instructions = prompt.system
-    return sent
+    return messages
 
 
 def parameters(prompt: Prompt) -> ModelRequestParameters:
-    """The tools and standing instructions of a request."""
+    """The tools and system instructions of a request."""
     tools = [
         ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.parameters)
         for tool in prompt.tools
@@ -84,30 +84,30 @@ def parameters(prompt: Prompt) -> ModelRequestParameters:
 
 
 def from_library(response: library.ModelResponse, provider: str) -> tuple[ModelMessage, Finish]:
-    """A complete response as ours; MalformedReply where it is none."""
+    """Translate a complete response. Raises MalformedReply if it is not one."""
     if response.finish_reason is None or response.finish_reason == "error" or response.state != "complete":
-        raise MalformedReply("the reply has no end")
+        raise MalformedReply("the reply has no end marker")
     finish = _FINISHES[response.finish_reason]
-    response, is_whole = _without_cut_calls(response) if finish == "length" else (response, True)
+    response, is_complete = _without_cut_calls(response) if finish == "length" else (response, True)
     parts = _parts(response)
     calls = [part for part in parts if isinstance(part, ToolCallPart)]
     if len({call.id for call in calls}) != len(calls):
-        parts, is_whole = _renumbered(parts), False
+        parts, is_complete = _with_unique_ids(parts), False
     if calls and finish == "stop":
         finish = "tool-calls"
-    wire = _wire(response, provider) if is_whole else None
+    wire = _wire(response, provider) if is_complete else None
     return ModelMessage(parts=parts, wire=wire), finish
 
 
 def _parts(response: library.ModelResponse) -> tuple[Part, ...]:
-    """Its parts as ours, or MalformedReply: the library hands on what the provider sent, a number for a name included, and
-    what no journal can hold.
+    """Translate its parts. The library does not check what the provider sends, so a name may be a number, or a value may not
+    fit into a journal. Raises MalformedReply in both cases.
     """
     try:
         parts = [part for given in response.parts for part in _part(given)]
         return msgspec.json.decode(msgspec.json.encode(parts), type=tuple[Part, ...])
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise MalformedReply(f"a part of it is not what it should be ({error})") from None
+        raise MalformedReply(f"a part has the wrong type ({error})") from None
 
 
 def _request_parts(message: UserMessage | ToolMessage) -> list[library.ModelRequestPart]:
@@ -137,7 +137,7 @@ def _response(message: ModelMessage, provider: str) -> library.ModelResponse | N
                 parts.append(
                     library.ToolCallPart(tool_name=part.tool, args=part.arguments, tool_call_id=part.id)
                 )
-            case _:  # thoughts go back only in the form their provider signed
+            case _:  # reasoning goes back only in the form its provider signed
                 pass
     return library.ModelResponse(parts=parts) if parts else None
 
@@ -154,7 +154,7 @@ def _read_wire(text: str, provider: str) -> library.ModelResponse | None:
 
 
 def _wire(response: library.ModelResponse, provider: str) -> str | None:
-    """The response in the library's form, None where our parts say all of it."""
+    """The response in the library's form, or None if our parts contain all of it."""
     is_plain = all(
         isinstance(part, library.TextPart | library.ThinkingPart | library.ToolCallPart)
         and not (part.id or part.provider_details or getattr(part, "signature", None))
@@ -167,7 +167,7 @@ def _wire(response: library.ModelResponse, provider: str) -> str | None:
             [response], exclude_none=True, exclude={"__all__": {"usage", "timestamp"}}, warnings="error"
         )
     except PydanticSerializationError:
-        return None  # something in it is not of its type; our parts are, and they are enough to go on
+        return None  # a field has the wrong type; our own parts are valid and sufficient
     kept = msgspec.Raw(body.strip()[1:-1])
     return encode(ProviderPayload(format=WIRE_FORMAT, provider=provider, response=kept)).decode()
 
@@ -180,7 +180,7 @@ def _part(given: library.ModelResponsePart) -> Sequence[Part]:
             return [ThinkingPart(text=repair_surrogates(text))] if text else []
         case library.ToolCallPart():
             return [ToolCallPart(id=given.tool_call_id, tool=given.tool_name, arguments=_arguments(given))]
-        case _:  # pictures, files and the provider's own tools: we ask for none of them
+        case _:  # images, files and the provider's own tools; we never request any
             return []
 
 
@@ -190,20 +190,20 @@ def _arguments(call: library.ToolCallPart) -> JsonObject:
     try:
         return msgspec.json.decode(repair_surrogates(call.args or "{}"), type=JsonObject)
     except (msgspec.DecodeError, RecursionError):
-        raise MalformedReply(f"the arguments of {call.tool_name!r} are no JSON object") from None
+        raise MalformedReply(f"the arguments of {call.tool_name!r} are not a JSON object") from None
 
 
 def _without_cut_calls(response: library.ModelResponse) -> tuple[library.ModelResponse, bool]:
-    """A reply at its output limit ends in the middle of a call: half a call is no call."""
-    repair_surrogates = [
-        part for part in response.parts if not isinstance(part, library.ToolCallPart) or _is_whole(part)
+    """Drop incomplete calls: a reply that reached its token limit may end in the middle of one."""
+    kept = [
+        part for part in response.parts if not isinstance(part, library.ToolCallPart) or _is_complete(part)
     ]
-    is_whole = len(repair_surrogates) == len(response.parts)
-    response.parts = repair_surrogates
-    return response, is_whole
+    is_complete = len(kept) == len(response.parts)
+    response.parts = kept
+    return response, is_complete
 
 
-def _is_whole(call: library.ToolCallPart) -> bool:
+def _is_complete(call: library.ToolCallPart) -> bool:
     try:
         _arguments(call)
     except MalformedReply:
@@ -211,7 +211,7 @@ def _is_whole(call: library.ToolCallPart) -> bool:
     return True
 
 
-def _renumbered(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+def _with_unique_ids(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     return tuple(
         ToolCallPart(id=f"{part.id or 'call'}-{number}", tool=part.tool, arguments=part.arguments)
         if isinstance(part, ToolCallPart)

@@ -101,7 +101,7 @@ async def build_session(parts: SessionParts) -> Session:
         gate=gate,
         model=parts.model,
         mode=parts.settings.mode,
-        max_tokens=parts.settings.max_tokens or parts.settings.asking.max_tokens,
+        max_tokens=parts.settings.model_requests.max_tokens,
         is_compacted_when_full=parts.settings.auto_compact,
         max_history_messages=parts.settings.max_history_messages,
     )

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, get_args
 
-import msgspec
-
 from holdfast.core import Toolset
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.core.events import Noted, SessionReconfigured
@@ -70,7 +68,7 @@ def resolve_options(
     settings: Settings,
     *,
     policies: Path,
-    weights: Path,
+    models_folder: Path,
     policy_before: str = "",
     model_before: str = "",
     running_in: str = "",
@@ -85,7 +83,7 @@ def resolve_options(
     is_ours = choices.get("needs_model", True) and (given is None or isinstance(given, str))
     model: Model | None = None
     if is_ours:
-        model = _open_model(str(given or model_before), settings, weights)
+        model = _open_model(str(given or model_before), settings, models_folder)
     elif choices.get("needs_model", True) and not isinstance(given, str):
         model = given
     return ResolvedOptions(
@@ -133,15 +131,14 @@ def _engine_of_open_run(engine: str) -> Sandbox | None:
     return next((known for known in get_args(Sandbox) if known == engine), None)
 
 
-def _open_model(name: str, settings: Settings, weights: Path) -> Model:
-    asking = msgspec.structs.replace(settings.asking, model=settings.model or "")
-    found = name or resolve_model(os.environ, asking)
+def _open_model(name: str, settings: Settings, models_folder: Path) -> Model:
+    found = name or resolve_model(os.environ, settings.model)
     if found is None:
         raise ModelMissing(
             "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start a local server",
             hint="choose one with --model provider:name, or see a whole session without any: holdfast demo",
         )
-    return create_model(found, settings=asking, weights=weights)
+    return create_model(found, settings=settings.model_requests, models_folder=models_folder)
 
 
 def _absolute(policy: str) -> str:

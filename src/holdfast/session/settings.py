@@ -13,16 +13,14 @@ class Settings(Value, forbid_unknown_fields=True):
 
     model: str | None = None
     """`provider:name`; $HOLDFAST_MODEL goes before it. None looks for a key in the environment."""
-    asking: ModelSettings = ModelSettings()
-    """How a model is asked: address, time limits, attempts, size of a reply."""
+    model_requests: ModelSettings = ModelSettings()
+    """How requests are sent to a model: address, timeout, attempts, size of a reply."""
     policy: str = "project"
     """A named policy or a file."""
     sandbox: Sandbox = "python"
     """Where code runs: a Python subset, CPython in WebAssembly, the second only where the first refuses, or Lisp."""
     mode: Mode = "code"
     """How the model acts: by writing Python, or by calling tools one by one."""
-    max_tokens: int | None = None
-    """Of one reply."""
     auto_compact: bool = False
     """Summarise older turns by itself when the conversation no longer fits the model; else the turn ends and says so."""
     max_history_messages: int | None = None

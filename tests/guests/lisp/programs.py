@@ -1,4 +1,4 @@
-"""Running Lisp in tests: a guest, and a host that answers its calls from a table and remembers them."""
+"""Helpers that run Lisp: a guest, and a host that answers its calls from a table and records them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ KEY = b"a key for tests, 32 bytes long.."
 
 @dataclass
 class Host:
-    """Answers the parts of the language with yes, files from `files`, anything else from `answers`; refuses the rest."""
+    """Allows language features, serves files from `files` and other operations from `answers`, and refuses the rest."""
 
     files: dict[str, str] = field(default_factory=dict)
     answers: Mapping[str, Callable[[JsonObject], Json] | Answer] = field(default_factory=dict)
-    deciding: Mapping[str, Callable[[JsonObject], Answer]] = field(default_factory=dict)
-    """Operations whose whole answer depends on their arguments."""
+    answer_functions: Mapping[str, Callable[[JsonObject], Answer]] = field(default_factory=dict)
+    """Operations whose answer depends on their arguments."""
     refused: frozenset[str] = frozenset()
     calls: list[tuple[str, JsonObject]] = field(default_factory=list)
 
@@ -26,8 +26,8 @@ class Host:
         self.calls.append((operation, arguments))
         if operation in self.refused:
             return Refused(reason=f"Operation not allowed: {operation}", rule="allowed-operations")
-        if operation in self.deciding:
-            return self.deciding[operation](arguments)
+        if operation in self.answer_functions:
+            return self.answer_functions[operation](arguments)
         answer = self.answers.get(operation)
         if answer is not None:
             return Returned(value=answer(arguments)) if callable(answer) else answer
@@ -48,13 +48,13 @@ class Host:
             return Returned(value=f"fp {sorted(self.files.items())}")
         return Refused(reason=f"Operation not allowed: {operation}", rule="unknown")
 
-    def made(self, operation: str) -> int:
+    def count(self, operation: str) -> int:
         """How often an operation was called."""
         return sum(called == operation for called, _ in self.calls)
 
 
 def new_guest(*, memo_capacity: int = 100) -> Guest:
-    """A guest without a past."""
+    """A guest that has not run anything."""
     return LispEngine(key=KEY, memo_capacity=memo_capacity).guest()
 
 
@@ -74,7 +74,7 @@ async def run(
 
 
 async def value(code: str, host: Host | None = None, *, guest: Guest | None = None) -> Json:
-    """The value of a program that has to end well."""
+    """The value of a program that must succeed."""
     ended = await run(code, host, guest=guest)
     assert ended.status == "ok", ended.error
     return ended.value

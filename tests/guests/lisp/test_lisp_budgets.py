@@ -1,4 +1,4 @@
-"""Budgets inside a program: N units are usable and never N+1; what a part spends, the whole has spent."""
+"""Budgets inside a program: N units are usable, never N+1, and inner budgets charge the outer ones."""
 
 from decimal import Decimal
 
@@ -20,28 +20,28 @@ CASES: dict[str, tuple[str, Json]] = {
         f"{COUNT} (list (outcome-tag (with-budget {{:iterations 0}} (fixpoint/outcome (body)))) rounds)",
         ["nonconverged", 0],
     ),
-    "B3 nil is no bound": ("(with-budget {:iterations nil :tokens nil} (budget-remaining :iterations))", None),
-    "B3 without a budget nothing is bounded": ("(budget-remaining :tokens)", None),
+    "B3 nil is unlimited": ("(with-budget {:iterations nil :tokens nil} (budget-remaining :iterations))", None),
+    "B3 without a budget everything is unlimited": ("(budget-remaining :tokens)", None),
     "B4 a negative limit is an error": ("(outcome-field (try (with-budget {:tokens -1} 1)) :code)", "type-error"),
     "B4 an unknown dimension is an error": ("(outcome-field (try (with-budget {:wishes 3} 1)) :code)", "type-error"),
     "B6 what remains": ("(with-budget {:calls 3} (world/list) (budget-remaining :calls))", 2),
-    "B7 a budget that is opened again within itself has what is left, not what it began with": (
+    "B7 an inner budget has what the outer one has left": (
         "(with-budget {:calls 3} (world/list) (with-budget {:calls 3} (budget-remaining :calls)))",
         2,
     ),
-    "B8 a part cannot have more than the whole": (
+    "B8 an inner budget cannot exceed the outer one": (
         "(with-budget {:calls 2} (with-budget {:calls 9} (budget-remaining :calls)))",
         2,
     ),
-    "B8 the whole is charged what a part spent": (
+    "B8 an inner budget charges the outer one": (
         "(with-budget {:calls 5} (with-budget {:calls 2} (world/list) (world/list)) (budget-remaining :calls))",
         3,
     ),
-    "B8 a part that is spent ends alone": (
+    "B8 an exhausted inner budget ends alone": (
         "(with-budget {:calls 5} (list (outcome-tag (with-budget {:calls 1} (world/list) (world/list))) (budget-remaining :calls)))",
         ["nonconverged", 4],
     ),
-    "B8 a whole that is spent ends its parts": (
+    "B8 an exhausted outer budget ends the inner ones": (
         "(define after 0) (list (outcome-field (with-budget {:calls 1} (with-budget {:calls 9} (world/list) (world/list)) (set! after 1)) :dimension) after)",
         ["calls", 0],
     ),
@@ -50,9 +50,9 @@ CASES: dict[str, tuple[str, Json]] = {
         [{"tokens": 25, "calls": 2, "cost": 0.25, "time": None}] * 4,
     ),
     "B9 no parts": ("(outcome-field (try (budget-split {:tokens 100} 0)) :code)", "type-error"),
-    "B9 fewer than no parts": ("(outcome-field (try (budget-split {:tokens 100} -1)) :code)", "type-error"),
+    "B9 a negative number of parts": ("(outcome-field (try (budget-split {:tokens 100} -1)) :code)", "type-error"),
     "B9 no weights": ("(outcome-field (try (budget-allocate {:tokens 100} '())) :code)", "type-error"),
-    "B9 weights of nothing": ("(outcome-field (try (budget-allocate {:tokens 9} '(0 0))) :code)", "type-error"),
+    "B9 weights that are all 0": ("(outcome-field (try (budget-allocate {:tokens 9} '(0 0))) :code)", "type-error"),
     "B10 a budget by weights": (
         "(budget-allocate {:tokens 100} '(1 2 1))",
         [{"tokens": 25}, {"tokens": 50}, {"tokens": 25}],
@@ -61,21 +61,21 @@ CASES: dict[str, tuple[str, Json]] = {
         "(with-budget (first (budget-split {:calls 4} 2)) (world/list) (budget-remaining :calls))",
         1,
     ),
-    "B11 inside, a limit can only be narrowed": (
+    "B11 an inner limit can only be lower": (
         "(with-budget {:calls 3 :tokens 10} (with-budget {:calls 9 :tokens 5}"
         " (list (budget-remaining :calls) (budget-remaining :tokens))))",
         [3, 5],
     ),
-    "a try does not catch a spent budget": (
+    "try does not catch an exhausted budget": (
         "(outcome-tag (with-budget {:calls 0} (try (world/list)) \"went on\"))",
         "nonconverged",
     ),
-    "a body that stays within gives its value": ("(with-budget {:steps 1000 :calls 1} (+ 1 2))", 3),
+    "a body within its budget returns its value": ("(with-budget {:steps 1000 :calls 1} (+ 1 2))", 3),
     "steps": (
         "(outcome-field (with-budget {:steps 500} (let loop () (loop))) :dimension)",
         "steps",
     ),
-    "afterwards the program goes on": (
+    "the program continues after an exhausted budget": (
         "(with-budget {:steps 500} (let loop () (loop))) (reduce + 0 (range 1000))",
         499500,
     ),
@@ -90,11 +90,11 @@ async def test_budget(case: str) -> None:
 
 
 def reply(*, tokens: int, cost: str = "0") -> Returned:
-    """What the host says of a model's answer: its words, and what they cost beside them."""
+    """The host's answer to a model call: text, tokens and cost."""
     return Returned(value="reply", amount=Amount(tokens=tokens, cost_usd=Decimal(cost)))
 
 
-async def test_b2_all_tokens_can_be_used_and_the_next_call_is_not_made() -> None:
+async def test_b2_all_tokens_are_usable_and_the_next_call_is_not_made() -> None:
     host = Host(answers={"llm.complete": reply(tokens=500)})
     code = """(define got '())
     (define (ask) (set! got (cons (llm/complete "why?" :max-tokens 800) got)))
@@ -110,7 +110,7 @@ async def test_the_cost_of_replies_is_charged() -> None:
     code = '(outcome-field (with-budget {:cost 1.0} (let loop () (llm/complete "x") (loop))) :dimension)'
 
     assert await value(code, host) == "cost"
-    assert host.made("llm.complete") == 2
+    assert host.count("llm.complete") == 2
 
 
 async def test_every_call_that_costs_something_is_charged() -> None:
@@ -120,21 +120,21 @@ async def test_every_call_that_costs_something_is_charged() -> None:
     assert await value(code, host) == 60
 
 
-async def test_a_fixpoint_asks_the_host_for_each_round_and_ends_where_it_has_none_left() -> None:
+async def test_a_fixpoint_calls_the_host_for_each_round_and_ends_when_none_is_left() -> None:
     def rounds(given: JsonObject) -> Answer:
-        if len(asked) == 3:
+        if len(requested) == 3:
             return Refused(reason="no iterations are left", rule="budget", ran_out="iterations")
-        asked.append(given["round"])
+        requested.append(given["round"])
         return Returned()
 
-    asked: list[Json] = []
+    requested: list[Json] = []
     code = f"{COUNT} (define o (fixpoint/outcome (body))) (list (outcome-tag o) (outcome-field o :reason) (outcome-value o) rounds)"
 
-    assert await value(code, Host(deciding={"fixpoint": rounds})) == ["nonconverged", "budget", 3, 3]
-    assert len(set(asked)) == 3
+    assert await value(code, Host(answer_functions={"fixpoint": rounds})) == ["nonconverged", "budget", 3, 3]
+    assert len(set(requested)) == 3
 
 
-async def test_b5_time_that_is_up_ends_the_body() -> None:
+async def test_b5_a_time_budget_ends_the_body() -> None:
     ended = await run("(outcome-field (with-budget {:time 0.01} (let loop () (loop))) :dimension)")
 
     assert ended.value == "time"
@@ -168,7 +168,7 @@ async def test_a_program_cannot_catch_a_limit_of_its_run(limit: str) -> None:
     assert ended.status == "limit"
 
 
-async def test_b13_all_steps_can_be_used_and_no_more() -> None:
+async def test_b13_all_steps_are_usable_and_no_more() -> None:
     code = "(+ 1 2)"
     used = (await run(code)).steps
 
@@ -177,7 +177,7 @@ async def test_b13_all_steps_can_be_used_and_no_more() -> None:
     assert (stopped.status, stopped.steps) == ("limit", used - 1)
 
 
-async def test_a_program_that_makes_garbage_for_ever_is_not_crowded() -> None:
+async def test_garbage_does_not_count_as_memory_in_use() -> None:
     code = (
         '(let loop ((i 0)) (if (= i 20000) i (begin (list i i i i) (string-repeat "x" 1000) (loop (+ i 1)))))'
     )

@@ -1,4 +1,4 @@
-"""The way out: every effect is a call to the host, with arguments by name; nothing else leaves a program."""
+"""Calls to the host: every effect is a call with named arguments; nothing else leaves a program."""
 
 import pytest
 from tests.guests.lisp.programs import Host, new_guest, run, value
@@ -40,7 +40,7 @@ API: list[tuple[str, str, JsonObject]] = [
 
 
 @pytest.mark.parametrize(("code", "operation", "arguments"), API)
-async def test_a_procedure_of_001_is_one_call(code: str, operation: str, arguments: JsonObject) -> None:
+async def test_a_host_procedure_makes_one_call(code: str, operation: str, arguments: JsonObject) -> None:
     host = Host(answers={operation: lambda given: "answer"})
 
     assert await value(code, host) == "answer"
@@ -65,7 +65,7 @@ SEARCH = Tool(
         '(call "github.search_code" :query "x" :per-page 3)',
     ],
 )
-async def test_a_tool_of_the_host_is_a_procedure(code: str) -> None:
+async def test_a_tool_is_a_procedure(code: str) -> None:
     host = Host(answers={"github.search_code": lambda given: None})
     await run(code, host, tools=(SEARCH,))
 
@@ -73,7 +73,7 @@ async def test_a_tool_of_the_host_is_a_procedure(code: str) -> None:
     assert host.calls == [("github.search_code", {"query": "x", expected: 3})]
 
 
-async def test_a_program_may_take_the_name_of_a_tool_for_itself() -> None:
+async def test_a_program_may_redefine_the_name_of_a_tool() -> None:
     host = Host()
 
     assert (
@@ -95,7 +95,7 @@ async def test_a_program_may_take_the_name_of_a_tool_for_itself() -> None:
         "(call 5)",
     ],
 )
-async def test_arguments_that_make_no_sense_never_reach_the_host(code: str) -> None:
+async def test_invalid_arguments_never_reach_the_host(code: str) -> None:
     host = Host()
     ended = await run(code, host)
 
@@ -107,13 +107,13 @@ VALUES: list[Json] = [None, True, 0, -1.5, "text", [], [1, [2, []]], {}, {"a": {
 
 
 @pytest.mark.parametrize("given", VALUES)
-async def test_an_answer_comes_in_and_goes_out_unchanged(given: Json) -> None:
+async def test_a_result_passes_through_a_program_unchanged(given: Json) -> None:
     host = Host(answers={"tool.echo": lambda arguments: arguments["it"], "tool.give": lambda _: given})
 
     assert await value('(call "tool.echo" :it (call "tool.give"))', host) == given
 
 
-async def test_a_failed_call_can_be_caught_and_has_its_code() -> None:
+async def test_a_failed_call_can_be_caught_with_its_code() -> None:
     host = Host(answers={"tool.break": Failed(error="tool-timeout", reason="took too long")})
 
     assert await value(
@@ -125,7 +125,7 @@ async def test_a_failed_call_can_be_caught_and_has_its_code() -> None:
     ]
 
 
-async def test_what_is_done_before_a_fault_stays_done() -> None:
+async def test_effects_before_an_error_are_kept() -> None:
     host, guest = Host(), new_guest()
     ended = await run('(define x 5) (world/write "a.txt" "kept") (car x)', host, guest=guest)
 
@@ -134,19 +134,19 @@ async def test_what_is_done_before_a_fault_stays_done() -> None:
     assert await value("x", guest=guest) == 5
 
 
-async def test_half_a_surrogate_pair_in_a_file_name_is_replaced() -> None:
+async def test_a_lone_surrogate_in_a_file_name_is_replaced() -> None:
     host = Host(answers={"tool.give": lambda _: ["name\udc80"]})
 
     assert await value('(call "tool.give")', host) == ["name?"]
 
 
-async def test_the_parts_of_the_language_are_tools_that_do_nothing() -> None:
+async def test_language_features_are_tools() -> None:
     toolset = LanguageToolset()
 
     assert tuple(tool.name for tool in toolset.tools()) == LANGUAGE
 
 
-async def test_time_and_chance_come_from_the_request() -> None:
+async def test_time_and_random_seed_come_from_the_request() -> None:
     code = "(list (now) (random 1000) (random 1000))"
     first = await run(code, seed=3, now_ms=77)
 
@@ -156,5 +156,5 @@ async def test_time_and_chance_come_from_the_request() -> None:
     assert first.value[0] == 77
 
 
-async def test_a_returned_nil_of_the_host_is_nil() -> None:
+async def test_a_null_result_is_nil() -> None:
     assert await value('(nil? (call "tool.give"))', Host(answers={"tool.give": Returned()})) is True

@@ -1,4 +1,4 @@
-"""The numbered cases of what a program ends with, as data: programs of one session, with what changes between them."""
+"""The numbered outcome cases as data: programs of one session, and what changes between them."""
 
 from dataclasses import dataclass
 
@@ -12,26 +12,26 @@ from holdfast.guests.lisp import outcome_of
 
 @dataclass(frozen=True)
 class Write:
-    """Somebody else changes a file between two programs."""
+    """Another process changes a file between two programs."""
 
     content: str
 
 
 @dataclass(frozen=True)
 class Restart:
-    """The session goes on in another guest, from the snapshot of the first."""
+    """The session continues in another guest, from a snapshot."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A person answers what the last program waits for, and this is its value then."""
+    """A person answers the parked call of the last program; `then` is the value of the program."""
 
     value: Json
     then: Json
 
 
 Step = tuple[str, Json] | Write | Restart | Answer
-"""A program and its value, or what happens in between. The workspace is one file, `a.txt`, that says `one`."""
+"""A program and its value, or a change in between. The workspace is one file, `a.txt`, with the text `one`."""
 
 CASES: dict[str, tuple[Step, ...]] = {
     "O1": (("(outcome-tag (try 3))", "ok"), ("(+ 1 2)", 3)),
@@ -101,13 +101,13 @@ CASES: dict[str, tuple[Step, ...]] = {
 }  # fmt: skip
 
 
-def test_every_case_is_here() -> None:
+def test_no_case_is_missing() -> None:
     assert list(CASES) == [f"O{number}" for number in range(1, 19)]
 
 
 @pytest.mark.parametrize("case", CASES)
 async def test_case(case: str) -> None:
-    """Each step of the case in order, in one session with room for a single artifact."""
+    """Run the steps of a case in one session with space for a single artifact."""
     waits = Parked(escalation=EscalationId("e"))
     host = Host(files={"a.txt": "one"}, answers={"person.ask": waits}, refused=frozenset({"world.delete"}))
     guest, request, snapshot = new_guest(memo_capacity=1), RunRequest(code=""), b""
@@ -128,5 +128,5 @@ async def test_case(case: str) -> None:
                 snapshot = ended.snapshot or b""
 
 
-async def test_o1_a_plain_value_is_ok_to_the_host() -> None:
+async def test_o1_a_plain_value_is_an_ok_outcome() -> None:
     assert outcome_of(await new_guest().run(RunRequest(code="(+ 1 2)"), Host())).value == 3  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""The guide to Lisp tells the truth: its examples run, and nothing of the language is left out."""
+"""The guide to Lisp is correct: its examples run, and it names every procedure and form."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ BLOCKS = re.findall(r"```lisp\n(.*?)```", GUIDE, re.DOTALL)
 
 @pytest.fixture(scope="module")
 def examples() -> list[tuple[str, str]]:
-    """Each example with what it is said to give, in the order of the page."""
+    """Each example with its documented value, in the order of the page."""
     found = []
     for block in BLOCKS:
         code = ""
@@ -29,15 +29,15 @@ def examples() -> list[tuple[str, str]]:
     return found
 
 
-async def test_every_example_of_the_guide_gives_what_it_says(examples: list[tuple[str, str]]) -> None:
+async def test_every_example_in_the_guide_has_the_documented_value(examples: list[tuple[str, str]]) -> None:
     host, guest = Host(files={"notes.txt": "buy milk"}), new_guest()
 
     assert sum(bool(expected) for _, expected in examples) > 40
     for code, expected in examples:
-        given = await run(code, host, guest=guest)
-        assert given.status == "ok", f"{code}: {given.error}"
+        ended = await run(code, host, guest=guest)
+        assert ended.status == "ok", f"{code}: {ended.error}"
         if expected:
-            assert given.value == await value(expected), code
+            assert ended.value == await value(expected), code
 
 
 def test_the_guide_names_every_procedure_and_form() -> None:

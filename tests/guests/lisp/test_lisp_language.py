@@ -1,4 +1,4 @@
-"""The language itself: what programs mean."""
+"""The semantics of the language."""
 
 import pytest
 from tests.guests.lisp.programs import run, value
@@ -81,11 +81,11 @@ PROGRAMS: list[tuple[str, Json]] = [
 
 
 @pytest.mark.parametrize(("code", "expected"), PROGRAMS)
-async def test_a_program_means_what_the_language_says(code: str, expected: object) -> None:
+async def test_a_program_has_the_expected_value(code: str, expected: object) -> None:
     assert await value(code) == expected
 
 
-FAULTS = [
+ERRORS = [
     ("(car 5)", "type-error"),
     ("(car '())", "type-error"),
     ("nowhere", "unbound-variable"),
@@ -115,8 +115,8 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "expected"), FAULTS)
-async def test_a_fault_has_a_stable_code(code: str, expected: str) -> None:
+@pytest.mark.parametrize(("code", "expected"), ERRORS)
+async def test_an_error_has_a_stable_code(code: str, expected: str) -> None:
     ended = await run(code)
 
     assert ended.status == "error"
@@ -124,25 +124,25 @@ async def test_a_fault_has_a_stable_code(code: str, expected: str) -> None:
     assert ended.value["code"] == expected
 
 
-async def test_an_error_says_where_it_happened_and_who_called() -> None:
+async def test_an_error_shows_its_place_and_the_callers() -> None:
     ended = await run("(define (inner x)\n  (car x))\n(define (outer x)\n  (+ 1 (inner x)))\n(outer 5)")
 
     assert ended.error.splitlines() == [
-        "line 2, column 3: type-error: expected a list with something in it, this is a number",
+        "line 2, column 3: type-error: expected a non-empty list, not a number",
         "  called from outer, line 4, column 8",
     ]
 
 
-async def test_an_error_inside_the_language_is_told_at_the_place_that_used_it() -> None:
+async def test_an_error_in_the_library_is_reported_at_its_use() -> None:
     ended = await run("(define (f items)\n  (cons 0 (map car items)))\n(cons 1 (f '((1) 2)))")
 
     assert ended.error.splitlines() == [
-        "line 2, column 11: type-error: expected a list with something in it, this is a number",
-        "  called from the top, line 3, column 9",
+        "line 2, column 11: type-error: expected a non-empty list, not a number",
+        "  called from the top level, line 3, column 9",
     ]
 
 
-async def test_the_callers_of_a_deep_recursion_are_not_all_told() -> None:
+async def test_the_callers_of_a_deep_recursion_are_truncated() -> None:
     ended = await run("(define (dig n) (if (= n 0) (car n) (+ 1 (dig (- n 1))))) (dig 5000)")
 
     assert len(ended.error.splitlines()) == 10
@@ -176,7 +176,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("code", "place"), MALFORMED)
-async def test_what_is_no_program_is_refused_before_anything_runs(code: str, place: str) -> None:
+async def test_a_malformed_program_is_refused_before_anything_runs(code: str, place: str) -> None:
     ended = await run(f"(print 1) {code}" if not place else code)
 
     assert ended.status == "refused"

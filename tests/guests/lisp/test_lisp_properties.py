@@ -1,23 +1,23 @@
-"""What holds for every program: reading undoes writing, the machine agrees with a plain evaluator, and any step can be saved."""
+"""Properties of every program: reading reverses writing, the machine agrees with a reference evaluator, any step can be saved."""
 
 import string
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.guests.lisp.naive import Scope, evaluate
+from tests.guests.lisp.reference_evaluator import Scope, evaluate
 
 from holdfast.core import Json, Returned
 from holdfast.guests.contract import GuestLimits
 from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Symbol, make_list
-from holdfast.guests.lisp.errors import LimitReached, LispError, Malformed
+from holdfast.guests.lisp.errors import LimitReached, LispError, LispSyntaxError
 from holdfast.guests.lisp.host_calls import LANGUAGE
 from holdfast.guests.lisp.json_bridge import to_json
 from holdfast.guests.lisp.lang.equality import Allowance, are_equal, canonical
 from holdfast.guests.lisp.lang.expander import RESERVED
 from holdfast.guests.lisp.lang.printer import show
 from holdfast.guests.lisp.lang.reader import read
-from holdfast.guests.lisp.lib import fresh_state, library
+from holdfast.guests.lisp.lib import library, new_state
 from holdfast.guests.lisp.vm.limits import Meter
 from holdfast.guests.lisp.vm.machine import Machine
 from holdfast.guests.lisp.vm.memory_use import measure
@@ -48,27 +48,28 @@ DATA: st.SearchStrategy[Datum] = st.recursive(
 )
 
 
+@settings(deadline=None, max_examples=60)
 @given(DATA)
-def test_what_is_written_reads_back_as_the_same(datum: Datum) -> None:
-    (back,) = read(show(datum, most=10**6))
+def test_written_data_reads_back_as_equal(datum: Datum) -> None:
+    (back,) = read(show(datum, max_characters=10**6))
 
     assert are_equal(datum, back)[0]
     assert canonical(datum, Allowance()) == canonical(back, Allowance())
 
 
 @given(st.text(max_size=60))
-def test_reading_any_text_ends_in_data_or_in_a_place(text: str) -> None:
+def test_reading_any_text_gives_data_or_an_error_with_a_place(text: str) -> None:
     try:
         read(text)
         line = 1
-    except Malformed as fault:
-        line = fault.place.line if fault.place else 0
+    except LispSyntaxError as error:
+        line = error.place.line if error.place else 0
     assert 1 <= line <= text.count("\n") + 1
 
 
 @st.composite
 def expressions(draw: st.DrawFn, names: tuple[str, ...] = (), depth: int = 3) -> str:
-    """The text of an expression whose value is an integer, or a list of such."""
+    """The text of an expression whose value is an integer or a list of integers."""
     if depth == 0 or draw(st.booleans()):
         choices = [st.integers(-9, 9).map(str)]
         if names:
@@ -101,30 +102,30 @@ def expressions(draw: st.DrawFn, names: tuple[str, ...] = (), depth: int = 3) ->
 
 
 def new_machine(limits: GuestLimits | None = None) -> Machine:
-    return Machine(fresh_state(100), Meter(limits or GuestLimits()), operations={}, seed=7, now_ms=5)
+    return Machine(new_state(100), Meter(limits or GuestLimits()), operations={}, seed=7, now_ms=5)
 
 
 def finish(machine: Machine, *, steps: int = 100_000) -> Json:
-    """Run to the end, answering every call with its own operation and arguments."""
+    """Run to the end, and answer every call with its own operation and arguments."""
     while (progress := machine.advance(steps)) != "done":
         if progress == "waiting":
             answer(machine)
-        elif progress == "crowded":
+        elif progress == "memory-check":
             measure(machine)
     return to_json(machine.value, names_procedures=True)
 
 
 def answer(machine: Machine) -> None:
-    assert machine.waiting is not None
-    operation, arguments = machine.waiting.operation, machine.waiting.arguments
-    machine.answer(
+    assert machine.pending_call is not None
+    operation, arguments = machine.pending_call.operation, machine.pending_call.arguments
+    machine.resume_with(
         Returned() if operation in LANGUAGE else Returned(value=f"{operation} {sorted(arguments.items())}")
     )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(expressions())
-def test_the_machine_agrees_with_a_plain_evaluator(code: str) -> None:
+def test_the_machine_agrees_with_the_reference_evaluator(code: str) -> None:
     machine = new_machine()
     machine.load(read(code))
 
@@ -141,17 +142,19 @@ ARGUMENTS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(st.sampled_from(PUBLIC), st.lists(ARGUMENTS, max_size=4))
-def test_any_procedure_given_anything_ends_in_a_value_or_a_fault(name: str, arguments: list[Datum]) -> None:
+def test_any_procedure_with_any_arguments_ends_in_a_value_or_an_error(
+    name: str, arguments: list[Datum]
+) -> None:
     machine = new_machine(GuestLimits(steps=20_000, memory_bytes=50_000_000))
     quoted = [make_list([Symbol("quote"), argument]) for argument in arguments]
     machine.load([make_list([Symbol(name), *quoted])])
 
     try:
         finish(machine)
-    except LispError as fault:
-        assert fault.code, str(fault)  # noqa: PT017
+    except LispError as error:
+        assert error.code, str(error)  # noqa: PT017
     except LimitReached as limit:
         assert limit.limit in ("steps", "memory_bytes", "output_bytes")  # noqa: PT017
 
@@ -166,18 +169,18 @@ FORMS: st.SearchStrategy[Datum] = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(st.lists(FORMS, max_size=3))
-def test_any_form_is_refused_or_ends_in_a_value_or_a_fault(forms: list[Datum]) -> None:
+def test_any_form_is_refused_or_ends_in_a_value_or_an_error(forms: list[Datum]) -> None:
     machine = new_machine(GuestLimits(steps=20_000))
     status = "ended"
     try:
         machine.load([*read("(define x 1) (define (y . z) z)"), *forms])
         finish(machine)
-    except Malformed as fault:
-        status = fault.code
-    except (LispError, LimitReached) as trouble:
-        status = type(trouble).__name__
+    except LispSyntaxError as error:
+        status = error.code
+    except (LispError, LimitReached) as error:
+        status = type(error).__name__
     assert status in ("ended", "syntax-error", "LispError", "LimitReached")
 
 
@@ -203,28 +206,28 @@ SAVED = """
 """
 
 
-def test_a_run_saved_at_any_step_goes_on_as_if_nothing_had_been() -> None:
-    whole = new_machine()
-    whole.load(read(SAVED))
-    expected = finish(whole)
-    for saved_after in range(1, whole.meter.steps, 37):
-        machine = new_machine()
-        machine.load(read(SAVED))
+def test_a_run_saved_at_any_step_continues_unchanged() -> None:
+    uninterrupted = new_machine()
+    uninterrupted.load(read(SAVED))
+    expected = finish(uninterrupted)
+    machine = new_machine()
+    machine.load(read(SAVED))
+    for saved_after in range(1, uninterrupted.meter.steps, 97):
         while machine.meter.steps < saved_after:
             if machine.advance(1) == "waiting":
                 answer(machine)
         other = new_machine()
         load_machine(other, save_machine(machine), library())
         assert finish(other) == expected, saved_after
-        assert other.meter.output == whole.meter.output
-        assert other.meter.steps == whole.meter.steps
+        assert other.meter.output == uninterrupted.meter.output
+        assert other.meter.steps == uninterrupted.meter.steps
 
 
-@pytest.mark.parametrize("steps", [7, pytest.param(1, marks=pytest.mark.soak)])
-def test_a_run_saved_again_and_again_goes_on_as_if_nothing_had_been(steps: int) -> None:
-    whole = new_machine()
-    whole.load(read(SAVED))
-    expected = finish(whole)
+@pytest.mark.parametrize("steps", [23, pytest.param(1, marks=pytest.mark.soak)])
+def test_a_run_that_is_saved_repeatedly_continues_unchanged(steps: int) -> None:
+    uninterrupted = new_machine()
+    uninterrupted.load(read(SAVED))
+    expected = finish(uninterrupted)
     machine = new_machine()
     machine.load(read(SAVED))
     while (progress := machine.advance(steps)) != "done":
@@ -234,4 +237,4 @@ def test_a_run_saved_again_and_again_goes_on_as_if_nothing_had_been(steps: int) 
             saved, machine = save_machine(machine), new_machine()
             load_machine(machine, saved, library())
     assert to_json(machine.value) == expected
-    assert machine.meter.output == whole.meter.output
+    assert machine.meter.output == uninterrupted.meter.output

@@ -1,4 +1,4 @@
-"""Lisp in a whole session: its budgets and the session's are charged by the same events."""
+"""Lisp in a session: the same events charge the program's budgets and the session's."""
 
 from decimal import Decimal
 
@@ -27,7 +27,7 @@ async def test_each_round_of_a_fixpoint_is_an_iteration_of_the_session() -> None
         assert session.budget.spent.iterations == 6
 
 
-async def test_a_fixpoint_that_converges_charges_the_rounds_it_took() -> None:
+async def test_a_fixpoint_that_converges_is_charged_for_its_rounds() -> None:
     async with memory_session(engine=lisp_engine(key=KEY), toolsets=[LanguageToolset()]) as session:
         outcome = await session.execute(
             "(define x 1) (fixpoint (set! x (min 5 (+ x 1))) x :watch '(bindings))"
@@ -37,7 +37,7 @@ async def test_a_fixpoint_that_converges_charges_the_rounds_it_took() -> None:
         assert [entry.operation for entry in session.audit()] == ["fixpoint"] * 5
 
 
-async def test_a_budget_of_tokens_and_cost_is_charged_what_the_reply_really_cost() -> None:
+async def test_a_budget_is_charged_the_actual_tokens_and_cost_of_a_reply() -> None:
     code = """(with-budget {:tokens 1000 :cost 2.0}
       (list (llm/complete "why?") (budget-remaining :tokens) (budget-remaining :cost)))"""
     async with memory_session(model=ScriptedModel([ANSWER]), engine=lisp_engine(key=KEY)) as session:
@@ -47,7 +47,7 @@ async def test_a_budget_of_tokens_and_cost_is_charged_what_the_reply_really_cost
         assert (session.budget.spent.tokens, session.budget.spent.cost_usd) == (100, Decimal("0.5"))
 
 
-async def test_a_budget_of_cost_ends_a_program_that_asks_for_ever() -> None:
+async def test_a_cost_budget_ends_an_endless_series_of_model_calls() -> None:
     code = '(outcome-field (with-budget {:cost 1.0} (let loop () (llm/complete "x") (loop))) :dimension)'
     async with memory_session(model=ScriptedModel([ANSWER]), engine=lisp_engine(key=KEY)) as session:
         outcome = await session.execute(code)

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from tests.guests.wasi.running import KEY
-from tests.installed_programs import cache_folder
 
 from holdfast.guests import Engine, Guest
 from holdfast.guests.wasi import WorkerPool, wasi_engine

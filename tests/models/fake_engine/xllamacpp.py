@@ -1,6 +1,6 @@
-"""Stands in for the engine in the child process: the weights file is its script.
+"""A fake engine for the child process. The model file is its script.
 
-The file is a JSON list; the n-th request of a conversation gets the n-th entry. An entry is the text to stream, or
+The file is a JSON list; the nth request of a conversation gets the nth entry. An entry is the text to stream, or
 `{"error": ...}`, `{"die": true}`, `{"forever": true}`, `{"length": "text"}`.
 """
 
@@ -25,16 +25,16 @@ class Server:
         self._path = Path(params.model.path)
         self._n_ctx = params.n_ctx
         self._script = json.loads(self._path.read_text())
-        print("noise of the engine on standard output", flush=True)
+        print("output of the engine on stdout", flush=True)
 
     def handle_chat_completions(self, request: Any, callback: Callable[[Any], bool]) -> Any:
-        self._path.with_suffix(".asked").write_text(
+        self._path.with_suffix(".request").write_text(
             json.dumps(
                 {"request": request, "environ": dict(os.environ), "pid": os.getpid(), "n_ctx": self._n_ctx}
             )
         )
-        place = sum(message["role"] == "assistant" for message in request["messages"])
-        entry = self._script[place]
+        position = sum(message["role"] == "assistant" for message in request["messages"])
+        entry = self._script[position]
         if isinstance(entry, str):
             entry = {"text": entry}
         if "error" in entry:

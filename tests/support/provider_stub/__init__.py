@@ -1,6 +1,6 @@
-"""A local server that speaks the wire formats of the providers and says what it was told to say.
+"""A local server with the wire formats of the providers and prepared replies.
 
-It is the scripted model behind real HTTP: for tests of everything between us and a provider, the faults included.
+It is the scripted model behind real HTTP, for tests of everything between Holdfast and a provider, including faults.
 """
 
 from tests.support.provider_stub.faults import BrokenCall, Cut, Endless, Fault, Garbled, Hang, HttpError, Raw

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tests.support.provider_stub.faults import HttpError
-from tests.support.provider_stub.wire import StreamEvent, numbered, pieces, raw_arguments, said_by
+from tests.support.provider_stub.wire import StreamEvent, count_messages, numbered, pieces, raw_arguments
 
 from holdfast.core import Json, JsonObject, TextPart, ThinkingPart, new_token
 from holdfast.models.contract import Reply
@@ -26,7 +26,7 @@ class AnthropicWire:
     name = "anthropic"
 
     def count_replies(self, body: JsonObject) -> int:
-        return said_by("assistant", body.get("messages"))
+        return count_messages("assistant", body.get("messages"))
 
     def events(self, reply: Reply, *, model: str, size: int) -> Iterator[StreamEvent]:
         usage = reply.usage
@@ -66,9 +66,9 @@ class AnthropicWire:
     def opening(self, *, model: str, text: str) -> Iterator[StreamEvent]:
         yield _start(model, input_tokens=11, cached_tokens=0)
         yield _block(0, {"type": "text", "text": ""})
-        yield self.words(text, model=model)
+        yield self.text_event(text, model=model)
 
-    def words(self, text: str, *, model: str) -> StreamEvent:
+    def text_event(self, text: str, *, model: str) -> StreamEvent:
         return _delta(0, {"type": "text_delta", "text": text})
 
     def error(self, fault: HttpError) -> JsonObject:

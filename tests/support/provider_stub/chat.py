@@ -1,9 +1,9 @@
-"""The Chat Completions format of OpenAI, which Ollama, llama.cpp, vLLM and LM Studio speak as well."""
+"""The Chat Completions format of OpenAI, which Ollama, llama.cpp, vLLM and LM Studio also use."""
 
 from collections.abc import Iterator
 
 from tests.support.provider_stub.faults import HttpError
-from tests.support.provider_stub.wire import StreamEvent, numbered, pieces, raw_arguments, said_by
+from tests.support.provider_stub.wire import StreamEvent, count_messages, numbered, pieces, raw_arguments
 
 from holdfast.core import Json, JsonObject, TextPart, ThinkingPart
 from holdfast.models.contract import Reply
@@ -17,7 +17,7 @@ class ChatWire:
     name = "chat"
 
     def count_replies(self, body: JsonObject) -> int:
-        return said_by("assistant", body.get("messages"))
+        return count_messages("assistant", body.get("messages"))
 
     def events(self, reply: Reply, *, model: str, size: int) -> Iterator[StreamEvent]:
         yield _chunk(model, {"role": "assistant", "content": ""})
@@ -26,7 +26,7 @@ class ChatWire:
             match part:
                 case TextPart(text=text):
                     for piece in pieces(text, size):
-                        yield self.words(piece, model=model)
+                        yield self.text_event(piece, model=model)
                 case ThinkingPart(text=text):
                     for piece in pieces(text, size):
                         yield _chunk(model, {"reasoning_content": piece})
@@ -41,9 +41,9 @@ class ChatWire:
 
     def opening(self, *, model: str, text: str) -> Iterator[StreamEvent]:
         yield _chunk(model, {"role": "assistant", "content": ""})
-        yield self.words(text, model=model)
+        yield self.text_event(text, model=model)
 
-    def words(self, text: str, *, model: str) -> StreamEvent:
+    def text_event(self, text: str, *, model: str) -> StreamEvent:
         return _chunk(model, {"content": text})
 
     def error(self, fault: HttpError) -> JsonObject:

@@ -1,48 +1,48 @@
-"""Faults: what a provider may do instead of answering."""
+"""Faults: what a provider may do instead of replying."""
 
 from holdfast.core import Value
 
 
 class HttpError(Value):
-    """The request is answered with an error status. `kind` is the provider's own word for it."""
+    """The response has an error status. `kind` is the provider's own error type."""
 
     status: int
     kind: str = ""
-    message: str = "the stub was told to fail"
+    message: str = "the script requested this failure"
     retry_after: str | None = None
 
 
 class Cut(Value):
-    """The connection breaks after these words."""
+    """The connection breaks after this text."""
 
-    said: str = "half a sent"
+    text: str = "half a sent"
 
 
 class Garbled(Value):
-    """The stream holds something that is no JSON."""
+    """The stream contains invalid JSON."""
 
 
 class BrokenCall(Value):
-    """A tool is called with arguments that are no JSON object."""
+    """A tool is called with arguments that are not a JSON object."""
 
     tool: str
     arguments: str = '{"path": "a'
 
 
 class Endless(Value):
-    """The words never end; the server goes on until the client leaves."""
+    """The text never ends; the server sends it until the client disconnects."""
 
-    said: str = "on and "
+    text: str = "on and "
 
 
 class Hang(Value):
-    """The stream begins and then nothing comes, until the client leaves."""
+    """The stream starts and then hangs until the client disconnects."""
 
-    said: str = "hold"
+    text: str = "hold"
 
 
 class Raw(Value):
-    """These bytes are the body of a stream, whatever they are."""
+    """The body of the stream is these bytes."""
 
     content: bytes
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tests.support.provider_stub.faults import HttpError
-from tests.support.provider_stub.wire import StreamEvent, numbered, pieces, said_by
+from tests.support.provider_stub.wire import StreamEvent, count_messages, numbered, pieces
 
 from holdfast.core import Json, JsonObject, TextPart, ThinkingPart
 from holdfast.models.contract import Reply
@@ -25,14 +25,14 @@ class GeminiWire:
     name = "gemini"
 
     def count_replies(self, body: JsonObject) -> int:
-        return said_by("model", body.get("contents"))
+        return count_messages("model", body.get("contents"))
 
     def events(self, reply: Reply, *, model: str, size: int) -> Iterator[StreamEvent]:
         for index, part in numbered(reply):
             match part:
                 case TextPart(text=text):
                     for piece in pieces(text, size):
-                        yield self.words(piece, model=model)
+                        yield self.text_event(piece, model=model)
                 case ThinkingPart(text=text):
                     for piece in pieces(text, size):
                         yield _chunk(model, {"text": piece, "thought": True})
@@ -42,9 +42,9 @@ class GeminiWire:
         yield _chunk(model, {"text": ""}, finish=_STOPS[reply.finish], usage=_usage(reply))
 
     def opening(self, *, model: str, text: str) -> Iterator[StreamEvent]:
-        yield self.words(text, model=model)
+        yield self.text_event(text, model=model)
 
-    def words(self, text: str, *, model: str) -> StreamEvent:
+    def text_event(self, text: str, *, model: str) -> StreamEvent:
         return _chunk(model, {"text": text})
 
     def error(self, fault: HttpError) -> JsonObject:

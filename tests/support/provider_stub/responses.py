@@ -18,7 +18,7 @@ class ResponsesWire:
     def count_replies(self, body: JsonObject) -> int:
         items = body.get("input")
         assert isinstance(items, list)
-        spoken = [_is_of_the_model(item) for item in items]
+        spoken = [_is_from_model(item) for item in items]
         return sum(now and not before for before, now in zip([False, *spoken], spoken, strict=False))
 
     def events(self, reply: Reply, *, model: str, size: int) -> Iterator[StreamEvent]:
@@ -48,16 +48,16 @@ class ResponsesWire:
         yield _lifecycle("response.created", _response(model, status="in_progress", items=[]))
         part = TextPart(text="")
         yield _item_event("response.output_item.added", 0, _item(0, part) | _emptied(part))
-        yield self.words(text, model=model)
+        yield self.text_event(text, model=model)
 
-    def words(self, text: str, *, model: str) -> StreamEvent:
+    def text_event(self, text: str, *, model: str) -> StreamEvent:
         return _text_delta(0, text)
 
     def error(self, fault: HttpError) -> JsonObject:
         return openai_error(fault)
 
 
-def _is_of_the_model(item: Json) -> bool:
+def _is_from_model(item: Json) -> bool:
     assert isinstance(item, dict)
     return item.get("role") == "assistant" or item.get("type") in ("function_call", "reasoning")
 

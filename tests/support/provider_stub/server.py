@@ -1,4 +1,4 @@
-"""The stub's HTTP server: plain asyncio on a free port of the loopback, gone when its block ends."""
+"""The stub's HTTP server: plain asyncio on a free loopback port, closed when its `async with` block ends."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ _USAGE = Usage(input_tokens=100, output_tokens=10)
 
 
 class StubRequest(Value):
-    """A request as it came in. Of the key, only whether it was the right one is kept."""
+    """A received request. It does not keep the key, only whether it was the right one."""
 
     wire: str
     body: JsonObject
@@ -36,11 +36,11 @@ class StubRequest(Value):
 
 
 class StubServer:
-    """Answers the n-th request of a conversation with the n-th reply.
+    """Answers the nth request of a conversation with the nth reply.
 
-    Faults stand before the reply they delay: `[HttpError(status=429), "hello"]` fails once and then says hello. Faults
-    at the end repeat for good. A function in place of a script is handed the body of each request and answers it. With
-    `packet` the bytes leave in bits of that size, across characters and frames.
+    Faults precede the reply that they delay: `[HttpError(status=429), "hello"]` fails once and then replies. Faults at the
+    end repeat forever. Instead of a script, a function can make the reply from the body of each request. `packet` is the
+    size of the packets in bytes; they may split characters and frames.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class StubServer:
         self._connections: set[asyncio.Task[None]] = set()
         self.requests: list[StubRequest] = []
         self.hanging = asyncio.Event()
-        """Set while a request is being kept waiting."""
-        self.left = asyncio.Event()
-        """Set when a client went away before its answer was complete."""
+        """Set when a request hangs."""
+        self.disconnected = asyncio.Event()
+        """Set when a client disconnects before its response is complete."""
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
@@ -75,7 +75,7 @@ class StubServer:
 
     @property
     def url(self) -> str:
-        """Where it listens, without the version."""
+        """Its address, without the version."""
         host, port = self._server.sockets[0].getsockname()[:2]
         return f"http://{host}:{port}"
 
@@ -88,7 +88,7 @@ class StubServer:
             writer.close()
             await writer.wait_closed()
         except (ConnectionError, asyncio.IncompleteReadError):
-            self.left.set()
+            self.disconnected.set()
         finally:
             writer.transport.abort()
             self._connections.discard(task)
@@ -111,15 +111,15 @@ class StubServer:
         elif has_right_key:
             step = self._next_step(wire.count_replies(body))
         else:
-            step = HttpError(status=401, message="that key opens nothing")
+            step = HttpError(status=401, message="invalid key")
         named = re.search(r"/models/([^:/]+):", path)
         model = named[1] if named else str(body.get("model", ""))
         return await self._perform(step, wire, model, reader, writer)
 
-    def _next_step(self, place: int) -> Reply | Fault:
-        steps = self._steps[min(place, len(self._steps) - 1)]
-        served = self._served[place]
-        self._served[place] += 1
+    def _next_step(self, position: int) -> Reply | Fault:
+        steps = self._steps[min(position, len(self._steps) - 1)]
+        served = self._served[position]
+        self._served[position] += 1
         return steps[min(served, len(steps) - 1)]
 
     async def _perform(
@@ -152,17 +152,17 @@ class StubServer:
                     await self._send(writer, step.content)
                 writer.write(b"0\r\n\r\n")
             case Cut():
-                await self._stream(writer, wire.opening(model=model, text=step.said))
+                await self._stream(writer, wire.opening(model=model, text=step.text))
                 writer.transport.abort()
             case Endless():
-                await self._stream(writer, wire.opening(model=model, text=step.said))
+                await self._stream(writer, wire.opening(model=model, text=step.text))
                 while True:
-                    await self._send(writer, _frame(wire.words(step.said, model=model)))
+                    await self._send(writer, _frame(wire.text_event(step.text, model=model)))
             case Hang():
-                await self._stream(writer, wire.opening(model=model, text=step.said))
+                await self._stream(writer, wire.opening(model=model, text=step.text))
                 self.hanging.set()
-                await reader.read()  # ends when the client leaves
-                self.left.set()
+                await reader.read()  # ends when the client disconnects
+                self.disconnected.set()
 
     async def _stream(self, writer: asyncio.StreamWriter, events: Iterable[StreamEvent]) -> None:
         writer.write(
@@ -175,8 +175,8 @@ class StubServer:
     async def _send(self, writer: asyncio.StreamWriter, frame: bytes) -> None:
         size = self._packet or len(frame)
         for start in range(0, len(frame), size):
-            bit = frame[start : start + size]
-            writer.write(b"%x\r\n%s\r\n" % (len(bit), bit))
+            packet = frame[start : start + size]
+            writer.write(b"%x\r\n%s\r\n" % (len(packet), packet))
             await writer.drain()
 
     async def _send_json(

@@ -94,8 +94,8 @@ async def _record_turn(request: _HookInput, policy: str) -> int:
 
 def _open_runtime() -> AbstractAsyncContextManager[Runtime]:
     """Open the runtime. Only the secrets to redact are read from the configuration, so a broken one blocks no tool."""
-    servers, asking = who_has_keys(Home.default().root)
-    return open_runtime(Settings(asking=asking), servers)
+    servers, model_requests = who_has_keys(Home.default().root)
+    return open_runtime(Settings(model_requests=model_requests), servers)
 
 
 async def _session_exists(runtime: Runtime, request: _HookInput) -> bool:

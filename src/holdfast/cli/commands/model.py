@@ -1,14 +1,12 @@
-"""Which model there is, what it costs, and a local one where there is no key.
+"""Show which models are available, test one, and show prices.
 
-holdfast model list                  what is configured, and what could be
-holdfast model check                 ask it once, with a tool, and say how it went; another one if it is named
-holdfast model prices openai:gpt-5   what a million tokens cost, and how new the list is
-holdfast model install               a small model for this machine, about 1.1 GB
+holdfast model list                  the configured model, and other models you could use
+holdfast model check                 send one request with a tool to the model, or to the one you name
+holdfast model prices openai:gpt-5   what a million tokens cost, and how recent the price list is
 """
 
 import argparse
 import os
-from pathlib import Path
 
 import msgspec
 
@@ -17,20 +15,15 @@ from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import Progress
 from holdfast.config import load_config
 from holdfast.core import UserMessage, pluralize
-from holdfast.core.errors import InvalidInput, ModelMissing
+from holdfast.core.errors import ModelMissing
 from holdfast.models import (
-    DEFAULTS,
-    QWEN_CODER,
-    WEIGHTS,
+    DEFAULT_MODELS,
     LocalServer,
     ModelSettings,
     PriceList,
     Prompt,
     ToolOffer,
-    Weights,
     create_model,
-    install_file,
-    install_weights,
     keys_present,
     local_servers,
     price,
@@ -52,37 +45,35 @@ _TOOL = ToolOffer(
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to do with which model."""
+    """Declare the actions and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
-    listed = actions.add_parser("list", help="what is configured, and what could be")
+    listed = actions.add_parser("list", help="the configured model, and other models you could use")
     listed.add_argument("--json", action="store_true", help="a JSON object on stdout")
-    check = actions.add_parser("check", help="ask it once, with a tool")
-    check.add_argument("model", nargs="?", metavar="PROVIDER:NAME", help="default: the configured one")
+    check = actions.add_parser("check", help="send one request with a tool")
+    check.add_argument("model", nargs="?", metavar="PROVIDER:NAME", help="default: the configured model")
     prices = actions.add_parser("prices", help="what a million tokens cost")
-    prices.add_argument("models", nargs="*", metavar="PROVIDER:NAME", help="default: the usual ones")
-    prices.add_argument("--json", action="store_true", help="a JSON object on stdout")
-    install = actions.add_parser("install", help="a small model for this machine")
-    install.add_argument("name", nargs="?", default=QWEN_CODER.name, help=f"default: {QWEN_CODER.name}")
-    install.add_argument(
-        "--file", type=Path, help="a GGUF file that is here already; it must be the very same"
+    prices.add_argument(
+        "models",
+        nargs="*",
+        metavar="PROVIDER:NAME",
+        help="default: the configured model and each provider's default",
     )
+    prices.add_argument("--json", action="store_true", help="a JSON object on stdout")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the action."""
     console = Console()
     match arguments.action:
         case "list":
             return await _list(console, is_json=arguments.json)
         case "check":
             return await _check(console, arguments.model)
-        case "prices":
-            return _prices(console, tuple(arguments.models), is_json=arguments.json)
         case _:
-            return await _install(console, arguments.name, arguments.file)
+            return _prices(console, tuple(arguments.models), is_json=arguments.json)
 
 
-class _Choices(msgspec.Struct, frozen=True, kw_only=True):
+class _AvailableModels(msgspec.Struct, frozen=True, kw_only=True):
     configured: str | None
     keys: tuple[str, ...]
     servers: tuple[LocalServer, ...]
@@ -90,63 +81,60 @@ class _Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def _list(console: Console, *, is_json: bool) -> int:
-    folder = Home.default().models
-    with Progress(lambda: "looks for local servers"):
+    with Progress(lambda: "looking for local servers"):
         servers = await local_servers()
-    choices = _Choices(
+    available = _AvailableModels(
         configured=_configured()[0],
         keys=keys_present(os.environ),
         servers=servers,
-        installed=tuple(
-            f"local:{weights.name}" for weights in WEIGHTS.values() if (folder / weights.file).is_file()
-        ),
+        installed=tuple(f"local:{path.stem}" for path in sorted(Home.default().models.glob("*.gguf"))),
     )
     if is_json:
-        console.json(choices)
+        console.json(available)
         return exit_codes.OK
-    console.print(f"configured  {choices.configured or 'none'}")
-    console.print(f"keys        {', '.join(choices.keys) or 'none in the environment'}")
-    for server in choices.servers:
-        console.print(f"{server.title:<11} {', '.join(server.models) or 'runs, but has no model'}")
-    for spec in choices.installed:
+    console.print(f"configured  {available.configured or 'none'}")
+    console.print(f"keys        {', '.join(available.keys) or 'none in the environment'}")
+    for server in available.servers:
+        console.print(f"{server.title:<11} {', '.join(server.models) or 'running, but has no model'}")
+    for spec in available.installed:
         console.print(f"installed   {spec}")
-    if choices.configured is None and not choices.servers and not choices.installed:
-        console.say("hint: set a key, start a local server (Ollama), or: holdfast model install")
+    if available.configured is None and not available.servers and not available.installed:
+        console.say("hint: set an API key, or start a local server such as Ollama")
     return exit_codes.OK
 
 
-async def _check(console: Console, given: str | None) -> int:
+async def _check(console: Console, named: str | None) -> int:
     configured, settings = _configured()
-    spec = given or configured
+    spec = named or configured
     if spec is None:
-        raise ModelMissing("no model is configured", hint="see: holdfast model list")
+        raise ModelMissing("no model is configured", hint="holdfast model list shows what you could use")
     model = create_model(spec, settings=settings)
     try:
         request = UserMessage(text="Use the tool to add 19 and 23.")
         prompt = Prompt(system="Use the tools you have.", messages=(request,), tools=(_TOOL,), max_tokens=500)
-        with Progress(lambda: f"asks {model.name}"):
+        with Progress(lambda: f"asking {model.name}"):
             reply = await model.ask(prompt, lambda _: None)
     finally:
         await model.close()
     usage = reply.usage
     cost = "unknown" if usage.cost_usd is None else f"{usage.cost_usd} USD"
-    is_right = [(call.tool, call.arguments) for call in reply.message.tool_calls] == [
+    made_the_call = [(call.tool, call.arguments) for call in reply.message.tool_calls] == [
         ("add", {"a": 19, "b": 23})
     ]
     console.print(
         f"answers     yes ({pluralize(usage.input_tokens, 'token')} in, {usage.output_tokens} out, cost {cost})"
     )
-    console.print(f"uses tools  {'yes' if is_right else 'no: it did not make the call it was asked for'}")
+    console.print(f"uses tools  {'yes' if made_the_call else 'no: it did not make the requested call'}")
     console.print(f"window      {model.context_tokens or 'unknown'} tokens")
     if spec.startswith("local:"):
         console.say(
-            "a small local model does tasks that fit into one short program; expect it to fail where one result decides "
-            "the next step, and do not take its word for facts"
+            "a small local model can do tasks that fit into one short program; expect it to fail if one result decides "
+            "the next step, and check every fact it states"
         )
-    return exit_codes.OK if is_right else exit_codes.ERROR
+    return exit_codes.OK if made_the_call else exit_codes.ERROR
 
 
-class _Listed(msgspec.Struct, frozen=True, kw_only=True):
+class _ModelPrice(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     input_usd: str | None
     output_usd: str | None
@@ -154,14 +142,14 @@ class _Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Prices(msgspec.Struct, frozen=True, kw_only=True):
-    prices: tuple[_Listed, ...]
+    prices: tuple[_ModelPrice, ...]
     list: PriceList
 
 
-def _prices(console: Console, given: tuple[str, ...], *, is_json: bool) -> int:
+def _prices(console: Console, named: tuple[str, ...], *, is_json: bool) -> int:
     configured = _configured()[0]
-    specs = given or tuple(dict.fromkeys([*([configured] if configured else []), *DEFAULTS.values()]))
-    found = _Prices(prices=tuple(_listed(spec) for spec in specs), list=price_list())
+    specs = named or tuple(dict.fromkeys([*([configured] if configured else []), *DEFAULT_MODELS]))
+    found = _Prices(prices=tuple(_price_row(spec) for spec in specs), list=price_list())
     if is_json:
         console.json(found)
         return exit_codes.OK
@@ -171,15 +159,15 @@ def _prices(console: Console, given: tuple[str, ...], *, is_json: bool) -> int:
         console.print(
             f"{row.model:<40} {row.input_usd or 'unknown':>10} {row.output_usd or 'unknown':>10} {window:>10}"
         )
-    console.say(f"US dollars a million tokens, {found.list.source} of {found.list.dated} or later")
+    console.say(f"US dollars per million tokens, {found.list.source} of {found.list.dated} or later")
     return exit_codes.OK
 
 
-def _listed(spec: str) -> _Listed:
+def _price_row(spec: str) -> _ModelPrice:
     found = price(spec)
     if found is None:
-        return _Listed(model=spec, input_usd=None, output_usd=None, context_tokens=None)
-    return _Listed(
+        return _ModelPrice(model=spec, input_usd=None, output_usd=None, context_tokens=None)
+    return _ModelPrice(
         model=spec,
         input_usd=f"{found.input_usd:.2f}",
         output_usd=f"{found.output_usd:.2f}",
@@ -187,35 +175,6 @@ def _listed(spec: str) -> _Listed:
     )
 
 
-async def _install(console: Console, name: str, file: Path | None) -> int:
-    weights = WEIGHTS.get(name)
-    if weights is None:
-        raise InvalidInput(f"there is no {name!r} to install", hint=f"one of: {', '.join(WEIGHTS)}")
-    folder = Home.default().models
-    console.say(f"{weights.title}, {weights.size / 1e9:.1f} GB, licence {weights.licence}, into {folder}")
-    if file is not None:
-        with Progress(lambda: f"checks {file}"):
-            path = await install_file(weights, file, folder)
-    else:
-        path = await _fetched(weights, folder)
-    console.say(f"installed and checked: SHA-256 {weights.digest}", "good")
-    console.print(str(path))
-    console.say(f"use it with: holdfast --model local:{weights.name}   (holdfast doctor says what it needs)")
-    return exit_codes.OK
-
-
-async def _fetched(weights: Weights, folder: Path) -> Path:
-    fetched = 0
-
-    def note(done: int, total: int) -> None:
-        nonlocal fetched
-        fetched = done
-
-    with Progress(lambda: f"fetches {weights.name}: {fetched / 1e6:,.0f} of {weights.size / 1e6:,.0f} MB"):
-        return await install_weights(weights, folder, on_progress=note)
-
-
 def _configured() -> tuple[str | None, ModelSettings]:
     config = load_config(Home.default())
-    settings = msgspec.structs.replace(config.asking, model=config.model or config.asking.model)
-    return resolve_model(os.environ, settings), settings
+    return resolve_model(os.environ, config.model), config.model_requests

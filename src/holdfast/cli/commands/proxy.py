@@ -74,7 +74,7 @@ async def run(arguments: argparse.Namespace) -> int:
         toolsets = files.toolsets(
             workspace=folder,
             paths=WorldPaths(folder, protected=(home.root,), guest_root=None),
-            keys=key_variables(settings.asking),
+            keys=key_variables(settings.model_requests),
             file=file,
             format_result=format_for_client,
             has_extras=True,

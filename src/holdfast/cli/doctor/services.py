@@ -8,8 +8,6 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-import msgspec
-
 from holdfast.cli.doctor.finding import Finding, State
 from holdfast.config import load_config
 from holdfast.core import pluralize
@@ -33,18 +31,22 @@ async def check_models(home: Home) -> list[Finding]:
     state: State = "ok" if keys else "note"
     return [
         Finding(part="keys", state=state, told=told, fix="export ANTHROPIC_API_KEY=..."),
-        await _model(home, _settings(home)),
+        await _model(home, *_settings(home)),
     ]
 
 
-async def _model(home: Home, settings: ModelSettings) -> Finding:
-    spec = resolve_model(os.environ, settings)
+async def _model(home: Home, configured: str | None, settings: ModelSettings) -> Finding:
+    spec = resolve_model(os.environ, configured)
     if spec is None:
         servers = [model for server in await local_servers() for model in server.models]
-        fix = f"holdfast config set model {servers[0]}" if servers else "set a key, or holdfast model install"
+        fix = (
+            f"holdfast config set model {servers[0]}"
+            if servers
+            else "set a key, or start Ollama or llama-server"
+        )
         return Finding(part="model", state="bad", told="no model is configured", fix=fix)
     try:
-        model = create_model(spec, settings=settings, weights=home.models)
+        model = create_model(spec, settings=settings, models_folder=home.models)
     except HoldfastError as error:
         return Finding(
             part="model", state="bad", told=f"{spec}: {error}", fix=error.hint or "holdfast model list"
@@ -53,12 +55,12 @@ async def _model(home: Home, settings: ModelSettings) -> Finding:
     return Finding(part="model", state="ok", told=f"{spec} (holdfast model check asks it once)")
 
 
-def _settings(home: Home) -> ModelSettings:
+def _settings(home: Home) -> tuple[str | None, ModelSettings]:
     try:
         config = load_config(home)
     except HoldfastError:
-        return ModelSettings()  # the configuration has a finding of its own
-    return msgspec.structs.replace(config.asking, model=config.model or config.asking.model)
+        return None, ModelSettings()  # the configuration has a finding of its own
+    return config.model, config.model_requests
 
 
 async def check_servers(home: Home) -> list[Finding]:
@@ -71,7 +73,7 @@ async def check_servers(home: Home) -> list[Finding]:
     if not specs:
         told = "no servers configured (holdfast mcp add NAME -- COMMAND)"
         return [Finding(part="mcp", state="ok", told=told)]
-    keys = key_variables(load_config(home).asking)
+    keys = key_variables(load_config(home).model_requests)
     return [await _tried(shelf, spec, keys) for spec in specs]
 
 

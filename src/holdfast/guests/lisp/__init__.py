@@ -1,4 +1,4 @@
-"""Lisp: a guest whose programs can do nothing but compute and ask the gate."""
+"""The Lisp guest: its programs can compute and make calls through the gate, and nothing else."""
 
 from holdfast.guests.lisp.engine import LispEngine, lisp_engine
 from holdfast.guests.lisp.errors import outcome_of

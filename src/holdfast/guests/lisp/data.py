@@ -1,6 +1,6 @@
-"""What Lisp programs are made of. Data never changes once made, so it has no cycles and may be shared at will.
+"""The data types of Lisp programs. Data is immutable, so it has no cycles and can be shared freely.
 
-| Lisp | here |
+| Lisp | Python |
 |---|---|
 | `nil` (JSON null) | `None` |
 | `#t` `#f`, numbers, strings | `bool`, `int`, `float`, `str` |
@@ -10,17 +10,17 @@
 | outcome | `LispOutcome` |
 | procedure | a `Procedure`: `Primitive` and `Operation` here, `Closure` in `environment`, `Control` in `registers` |
 
-Python lists are never data: a frame is one, with its parent first and its variables after it.
+A Python list is never data: it is a frame, with its parent first and its variables after it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, final
 
 from holdfast.core import pluralize
-from holdfast.guests.lisp.errors import LispError, Place
+from holdfast.guests.lisp.errors import LispError, SourcePlace
 
 Datum = object
-"""Any value of a Lisp program; what it is, is asked with isinstance."""
+"""Any value of a Lisp program; use isinstance to find out which."""
 
 Frame = list[Any]
 """The variables of one call: its parent frame (or None), then its variables. Any: the machine's hot path."""
@@ -28,7 +28,7 @@ Frame = list[Any]
 
 @final
 class Symbol:
-    """A name. Symbols are equal when their names are; they are not interned, so a guest cannot fill a table of ours."""
+    """A name. Symbols with equal names are equal. They are not interned, so a guest cannot fill a global table."""
 
     __slots__ = ("name",)
 
@@ -47,7 +47,7 @@ class Symbol:
 
 @final
 class Keyword:
-    """A name that stands for itself, written `:name`; it labels an argument."""
+    """A name that evaluates to itself, written `:name`; it labels an argument."""
 
     __slots__ = ("name",)
 
@@ -76,7 +76,7 @@ class Empty:
 
 @final
 class Unbound:
-    """What a variable holds before it is defined."""
+    """The value of a variable before its definition."""
 
     __slots__ = ()
 
@@ -90,11 +90,11 @@ UNBOUND = Unbound()
 
 @final
 class Pair:
-    """A list that is not empty. `place` is known where it was read from source."""
+    """A non-empty list. `place` is set if it was read from source."""
 
     __slots__ = ("first", "place", "rest")
 
-    def __init__(self, first: Datum, rest: Datum, place: Place | None = None) -> None:
+    def __init__(self, first: Datum, rest: Datum, place: SourcePlace | None = None) -> None:
         self.first = first
         self.rest = rest
         self.place = place
@@ -102,7 +102,7 @@ class Pair:
 
 @final
 class LispOutcome:
-    """How something ended, as a value: a tag of `holdfast.core.outcomes` and its fields."""
+    """An outcome as a value: a tag of `holdfast.core.outcomes` and its fields."""
 
     __slots__ = ("fields", "tag")
 
@@ -112,51 +112,53 @@ class LispOutcome:
 
 
 class Procedure:
-    """Whatever can be called."""
+    """Base class of everything that can be called."""
 
     __slots__ = ()
 
 
 class HostProcedure(Procedure):
-    """A procedure written in Python, and how many arguments it takes; `most` None is any number."""
+    """A procedure written in Python. If `max_arguments` is None, it takes any number."""
 
-    __slots__ = ("least", "most", "name")
+    __slots__ = ("max_arguments", "min_arguments", "name")
 
-    def __init__(self, name: str, least: int, most: int | None) -> None:
-        self.name, self.least, self.most = name, least, most
+    def __init__(self, name: str, min_arguments: int, max_arguments: int | None) -> None:
+        self.name, self.min_arguments, self.max_arguments = name, min_arguments, max_arguments
 
-    def fits(self, count: int) -> bool:
-        """Whether it takes so many arguments."""
-        return self.least <= count and (self.most is None or count <= self.most)
+    def accepts(self, count: int) -> bool:
+        """Whether it takes this number of arguments."""
+        return self.min_arguments <= count and (self.max_arguments is None or count <= self.max_arguments)
 
     def check(self, count: int) -> None:
-        """Raise a fault where it does not."""
-        if self.fits(count):
+        """Raise a LispError if it does not take this number of arguments."""
+        if self.accepts(count):
             return
-        if self.most is None:
-            expected = f"at least {pluralize(self.least, 'argument')}"
-        elif self.most == self.least:
-            expected = pluralize(self.least, "argument")
+        if self.max_arguments is None:
+            expected = f"at least {pluralize(self.min_arguments, 'argument')}"
+        elif self.max_arguments == self.min_arguments:
+            expected = pluralize(self.min_arguments, "argument")
         else:
-            expected = f"{self.least} to {self.most} arguments"
+            expected = f"{self.min_arguments} to {self.max_arguments} arguments"
         name = self.name.lstrip("%")
-        raise LispError("arity-error", f"{name} takes {expected}, it was given {count}")
+        raise LispError("arity-error", f"{name} takes {expected}, but got {count}")
 
 
 @final
 class Primitive(HostProcedure):
-    """A procedure written in Python that is pure and takes a constant time."""
+    """A procedure written in Python that is pure and takes constant time."""
 
     __slots__ = ("function",)
 
-    def __init__(self, name: str, function: Callable[..., Datum], least: int, most: int | None) -> None:
-        super().__init__(name, least, most)
+    def __init__(
+        self, name: str, function: Callable[..., Datum], min_arguments: int, max_arguments: int | None
+    ) -> None:
+        super().__init__(name, min_arguments, max_arguments)
         self.function = function
 
 
 @final
 class Operation(Procedure):
-    """A procedure that is carried out by the host: a call through the gate. `positions` name unlabelled arguments."""
+    """A procedure that the host executes: a call through the gate. `positions` are the names of unlabelled arguments."""
 
     __slots__ = ("name", "operation", "positions")
 
@@ -173,22 +175,22 @@ def make_list(items: Iterable[Datum], tail: Datum = EMPTY) -> Datum:
 
 
 def iterate(datum: Datum) -> Iterator[Datum]:
-    """The items of a list. Raises a fault where it is none."""
+    """The items of a list. Raises a LispError if it is not a proper list."""
     while type(datum) is Pair:
         yield datum.first
         datum = datum.rest
     if datum is not EMPTY:
-        raise LispError("type-error", f"expected a list, it ends in {kind_of(datum)}")
+        raise LispError("type-error", f"expected a list, but it ends in {kind_of(datum)}")
 
 
 def kind_of(datum: Datum) -> str:
-    """What a value is, in words for a message; never its content."""
+    """The kind of a value, for a message; never its content."""
     if isinstance(datum, bool):
         return "a boolean"
-    for types, words in _KINDS:
+    for types, name in _KINDS:
         if isinstance(datum, types):
-            return words
-    return "nil" if datum is None else "an unknown thing"
+            return name
+    return "nil" if datum is None else "an unknown value"
 
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (

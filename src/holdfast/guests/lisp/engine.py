@@ -1,7 +1,7 @@
-"""The Lisp engine: pure Python, so it is always there. Its guests live in this process and can reach nothing of it."""
+"""The Lisp engine: pure Python, so it is always available. Its guests run in this process and have no access to it."""
 
 from holdfast.guests.contract import Capabilities, Engine, Guest
-from holdfast.guests.lisp.threads import Threads
+from holdfast.guests.lisp.threads import WorkerThreads
 from holdfast.guests.signed_snapshot import SnapshotSigner
 
 VERSION = "1"
@@ -18,33 +18,33 @@ _CAPABILITIES = Capabilities(
 
 
 class LispEngine:
-    """Makes Lisp guests. `key` seals their snapshots."""
+    """Creates Lisp guests. `key` signs their snapshots."""
 
     def __init__(self, *, key: bytes, memo_capacity: int = _MEMO_CAPACITY) -> None:
-        self._seal = SnapshotSigner(key)
+        self._signer = SnapshotSigner(key)
         self._memo_capacity = memo_capacity
-        self._threads = Threads()
+        self._threads = WorkerThreads()
 
     @property
     def capabilities(self) -> Capabilities:
         return _CAPABILITIES
 
     def guest(self) -> Guest:
-        # Not at the top: most sessions never run Lisp, and the library of the language takes a moment to load.
+        # Imported here, because most sessions never run Lisp and its library takes a moment to load.
         from holdfast.guests.lisp.guest import LispGuest
 
         return LispGuest(
             capabilities=_CAPABILITIES,
-            seal=self._seal,
+            signer=self._signer,
             memo_capacity=self._memo_capacity,
             threads=self._threads,
         )
 
     async def close(self) -> None:
-        """End the threads that programs were at work in. Idempotent."""
+        """End the worker threads. Idempotent."""
         await self._threads.close()
 
 
 def lisp_engine(*, key: bytes) -> Engine:
-    """An engine whose guests seal what they leave with `key`."""
+    """An engine whose guests sign their snapshots with `key`."""
     return LispEngine(key=key)

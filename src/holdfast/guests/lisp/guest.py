@@ -1,4 +1,4 @@
-"""Lisp as a guest: runs programs in slices, answers their calls through the gate, saves and restores what they are."""
+"""`LispGuest`: runs programs in slices, answers their calls through the gate, and saves and restores their state."""
 
 import contextlib
 import time
@@ -13,8 +13,8 @@ from holdfast.guests.lisp.errors import LimitReached, LispError
 from holdfast.guests.lisp.host_calls import tool_operations
 from holdfast.guests.lisp.json_bridge import to_json
 from holdfast.guests.lisp.lang.reader import read
-from holdfast.guests.lisp.lib import fresh_state, library
-from holdfast.guests.lisp.threads import Threads
+from holdfast.guests.lisp.lib import library, new_state
+from holdfast.guests.lisp.threads import WorkerThreads
 from holdfast.guests.lisp.vm.image import BadImage
 from holdfast.guests.lisp.vm.limits import Meter
 from holdfast.guests.lisp.vm.machine import Machine, Progress
@@ -23,19 +23,24 @@ from holdfast.guests.lisp.vm.snapshot import load_machine, load_state, save_mach
 from holdfast.guests.signed_snapshot import SnapshotSigner
 
 SLICE_STEPS: Final = 20_000
-"""Between two looks at the clock: some milliseconds."""
+"""Steps between two checks of the time limits; takes a few milliseconds."""
 
 
 class LispGuest:
     """The Lisp programs of one session."""
 
     def __init__(
-        self, *, capabilities: Capabilities, seal: SnapshotSigner, memo_capacity: int, threads: Threads
+        self,
+        *,
+        capabilities: Capabilities,
+        signer: SnapshotSigner,
+        memo_capacity: int,
+        threads: WorkerThreads,
     ) -> None:
         self._capabilities = capabilities
-        self._seal = seal
+        self._signer = signer
         self._threads = threads
-        self._state = fresh_state(memo_capacity)
+        self._state = new_state(memo_capacity)
         self._has_run = False
         self._is_running = False
 
@@ -45,48 +50,48 @@ class LispGuest:
 
     async def run(self, request: RunRequest, on_call: OnCall) -> Run:
         machine = self._machine(request)
-        with self._at_work():
+        with self._exclusive():
             try:
-                await self._threads.do(lambda: machine.load(read(request.code)))
+                await self._threads.run(lambda: machine.load(read(request.code)))
             except LimitReached as limit:
                 return Run(status="limit", error=str(limit))
-            except LispError as fault:
-                return Run(status="refused", error=str(fault))
-            return await self._drive(machine, on_call)
+            except LispError as error:
+                return Run(status="refused", error=str(error))
+            return await self._run_to_end(machine, on_call)
 
     async def resume(self, snapshot: bytes, answer: Answer, request: RunRequest, on_call: OnCall) -> Run:
         machine = self._machine(request)
-        with self._at_work():
+        with self._exclusive():
             try:
-                await self._threads.do(
-                    lambda: load_machine(machine, self._seal.verify(self._tag, snapshot), library())
+                await self._threads.run(
+                    lambda: load_machine(machine, self._signer.verify(self._tag, snapshot), library())
                 )
             except BadImage as error:
                 raise _refused(error) from error
             self._state = machine.state
             if isinstance(answer, Parked):
-                return self._ended(machine, "parked", snapshot=snapshot)
-            return await self._drive(machine, on_call, answer)
+                return self._result(machine, "parked", snapshot=snapshot)
+            return await self._run_to_end(machine, on_call, answer)
 
     async def snapshot(self) -> bytes:
         if not self._has_run:
             return b""
-        return await self._threads.do(lambda: self._seal.sign(self._tag, save_state(self._state)))
+        return await self._threads.run(lambda: self._signer.sign(self._tag, save_state(self._state)))
 
     async def restore(self, state: bytes) -> None:
         if not state:
             await self.close()
             return
         try:
-            self._state = await self._threads.do(
-                lambda: load_state(self._seal.verify(self._tag, state), library())
+            self._state = await self._threads.run(
+                lambda: load_state(self._signer.verify(self._tag, state), library())
             )
         except BadImage as error:
             raise _refused(error) from error
         self._has_run = True
 
     async def close(self) -> None:
-        self._state, self._has_run = fresh_state(self._state.artifacts.capacity), False
+        self._state, self._has_run = new_state(self._state.artifacts.capacity), False
 
     def _machine(self, request: RunRequest) -> Machine:
         return Machine(
@@ -98,11 +103,11 @@ class LispGuest:
         )
 
     @contextlib.contextmanager
-    def _at_work(self) -> Iterator[None]:
-        """One program at a time: two would work on the same data in two threads."""
+    def _exclusive(self) -> Iterator[None]:
+        """One program at a time: two would change the same data from two threads."""
         if self._is_running:
             raise GuestError(
-                "a program of this guest is running already", hint="Await it, or use another guest."
+                "this guest is already running a program", hint="wait for it, or use another guest"
             )
         self._is_running = True
         try:
@@ -110,33 +115,35 @@ class LispGuest:
         finally:
             self._is_running = False
 
-    async def _drive(self, machine: Machine, on_call: OnCall, answer: Answer | None = None) -> Run:
-        """Run slice by slice to the end, a limit, or a call that waits for a person."""
+    async def _run_to_end(self, machine: Machine, on_call: OnCall, answer: Answer | None = None) -> Run:
+        """Run in slices to the end, a limit, or a call that needs approval."""
         self._has_run = True
         try:
             return await self._run_slices(machine, on_call, answer)
         except LimitReached as limit:
-            return self._ended(machine, "limit", error=str(limit))
+            return self._result(machine, "limit", error=str(limit))
         except MemoryError:
-            return self._ended(machine, "limit", error="memory_bytes: the host has no more memory to give")
-        except LispError as fault:
-            value: Json = {"outcome": "error", "message": fault.message, "code": fault.code}
-            return self._ended(machine, "error", value=value, error=str(fault))
+            return self._result(machine, "limit", error="memory_bytes: the host is out of memory")
+        except LispError as error:
+            value: Json = {"outcome": "error", "message": error.message, "code": error.code}
+            return self._result(machine, "error", value=value, error=str(error))
 
     async def _run_slices(self, machine: Machine, on_call: OnCall, answer: Answer | None) -> Run:
         while True:
-            progress, value = await self._threads.do(partial(_slice, machine, answer))
+            progress, value = await self._threads.run(partial(_run_slice, machine, answer))
             answer = None
             if progress == "done":
-                return self._ended(machine, "ok", value=value)
+                return self._result(machine, "ok", value=value)
             if progress == "waiting":
-                assert machine.waiting is not None
-                answer = await on_call(machine.waiting.operation, machine.waiting.arguments)
+                assert machine.pending_call is not None
+                answer = await on_call(machine.pending_call.operation, machine.pending_call.arguments)
                 if isinstance(answer, Parked):
-                    sealed = await self._threads.do(lambda: self._seal.sign(self._tag, save_machine(machine)))
-                    return self._ended(machine, "parked", snapshot=sealed)
+                    snapshot = await self._threads.run(
+                        lambda: self._signer.sign(self._tag, save_machine(machine))
+                    )
+                    return self._result(machine, "parked", snapshot=snapshot)
 
-    def _ended(
+    def _result(
         self,
         machine: Machine,
         status: Literal["ok", "error", "limit", "parked"],
@@ -160,15 +167,16 @@ class LispGuest:
         return f"{self._capabilities.engine}/{self._capabilities.version}"
 
 
-def _slice(machine: Machine, answer: Answer | None) -> tuple[Progress, Json]:
-    """Take in the answer of a call, if any, and run for a while, in a thread. The value is that of a program that ended.
+def _run_slice(machine: Machine, answer: Answer | None) -> tuple[Progress, Json]:
+    """Pass in the answer to a call, if any, and run one slice. Returns the value if the program has ended.
 
-    Raises LimitReached."""
+    Runs in a worker thread. Raises LimitReached.
+    """
     own, wall = time.thread_time(), time.perf_counter()
     if answer is not None:
-        machine.answer(answer)
+        machine.resume_with(answer)
     progress = machine.advance(SLICE_STEPS)
-    if progress == "crowded":
+    if progress == "memory-check":
         measure(machine)
     value = to_json(machine.value, names_procedures=True) if progress == "done" else None
     machine.count_seconds(own=time.thread_time() - own, wall=time.perf_counter() - wall)
@@ -176,4 +184,4 @@ def _slice(machine: Machine, answer: Answer | None) -> tuple[Progress, Json]:
 
 
 def _refused(error: BadImage) -> SnapshotRefused:
-    return SnapshotRefused(f"this snapshot does not fit: {error}", hint="Start the turn again.")
+    return SnapshotRefused(f"the snapshot cannot be restored: {error}", hint="start the turn again")

@@ -1,11 +1,8 @@
-"""The way out: which procedure is which call to the host, and how its arguments are named.
+"""Calls to the host: which procedure makes which call, how arguments are named, and language features that a policy may forbid.
 
-Everything that touches the world, a model or the session is a call that the gate judges.
-
-The parts of the language that a policy may forbid.
-
-A run asks about each of them once, by a call under its own name and without arguments. A fixpoint asks before each round,
-because a round is an iteration of the session's budget.
+Everything that touches files, a model or the session is a call that the gate judges. A restricted feature of the language
+(`LANGUAGE`) is a call as well: a run makes it once, under the feature's name and without arguments. A fixpoint makes it
+before each round, because a round is an iteration of the session's budget.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,23 +37,23 @@ _API: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 API = {name: Operation(name, operation, positions) for name, (operation, positions) in _API.items()}
-"""What the language has words for. Those of the world and the models have a wrapper in prelude.lisp that notes what they touch."""
+"""The host procedures of the language. prelude.lisp wraps those for files and models to track dependencies."""
 
 
 def tool_operations(tools: Iterable[Tool]) -> dict[str, Operation]:
-    """The procedures for the tools of a run: `group.some_verb` is `group/some-verb`, and `group/some_verb` too."""
+    """The procedures for the tools of a run: `group.some_verb` becomes `group/some-verb` and `group/some_verb`."""
     operations: dict[str, Operation] = {}
     for tool in tools:
         properties = tool.parameters.get("properties")
         positions = tuple(properties) if isinstance(properties, dict) else ()
-        written = tool.name.replace(".", "/", 1)
-        for name in (written, written.replace("_", "-")):
+        lisp_name = tool.name.replace(".", "/", 1)
+        for name in (lisp_name, lisp_name.replace("_", "-")):
             operations[name] = Operation(name, tool.name, positions)
     return operations
 
 
 def name_arguments(name: str, positions: tuple[str, ...], given: list[Datum]) -> Mapping[str, Datum]:
-    """Arguments by name: `:path "a.txt"` as it says, and those without a label in the order of the positions."""
+    """Arguments by name: `:path "a.txt"` by its label, and unlabelled ones in the order of `positions`."""
     named: dict[str, Datum] = {}
     unlabelled: list[Datum] = []
     items = iter(given)
@@ -64,42 +61,42 @@ def name_arguments(name: str, positions: tuple[str, ...], given: list[Datum]) ->
         if not isinstance(item, Keyword):
             unlabelled.append(item)
             continue
-        label = _spelling(item.name, positions)
+        label = _argument_name(item.name, positions)
         if label in named:
-            raise LispError("arity-error", f"{name} was given :{item.name} twice")
+            raise LispError("arity-error", f"{name} got :{item.name} twice")
         try:
             named[label] = next(items)
         except StopIteration:
-            raise LispError("arity-error", f"{name} was given :{item.name} without a value") from None
+            raise LispError("arity-error", f"{name} got :{item.name} without a value") from None
     if len(unlabelled) > len(positions):
         raise LispError(
             "arity-error", f"{name} takes at most {pluralize(len(positions), 'argument')} without a label"
         )
     for position, value in zip(positions, unlabelled, strict=False):
         if position in named:
-            raise LispError("arity-error", f"{name} was given {position} twice")
+            raise LispError("arity-error", f"{name} got {position} twice")
         named[position] = value
     return named
 
 
-def _spelling(label: str, positions: tuple[str, ...]) -> str:
-    """`:max-tokens` is max_tokens, unless the tool itself spells it with a dash."""
+def _argument_name(label: str, positions: tuple[str, ...]) -> str:
+    """`:max-tokens` is max_tokens, unless the tool's own argument has a dash."""
     return label if label in positions else label.replace("-", "_")
 
 
 ROUND = "fixpoint"
 LANGUAGE = ("eval", "subeval", "memo", ROUND, "assert", "fact?", "facts")
-"""Parts of the language that a policy can forbid."""
+"""Features of the language that a policy can forbid."""
 
 
 class LanguageToolset:
-    """Offers the parts of the language as tools, so that a policy judges them like any other; performing them is nothing."""
+    """Offers language features as tools, so that a policy judges them like any other tool. Performing them has no effect."""
 
     def tools(self) -> tuple[Tool, ...]:
         return LANGUAGE_TOOLS
 
     def most(self, call: Call) -> Amount:
-        """An iteration a round, and nothing for the rest."""
+        """One iteration for a round of a fixpoint, and nothing for the rest."""
         return Amount(iterations=1) if call.operation == ROUND else Amount()
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:

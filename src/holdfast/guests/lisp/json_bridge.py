@@ -1,4 +1,4 @@
-"""Between Lisp data and JSON: what goes to the host and what comes back. Depth and size are bounded both ways."""
+"""Conversion between Lisp data and JSON, with limits on depth and size in both directions."""
 
 from holdfast.core import Json
 from holdfast.guests.lisp.data import (
@@ -16,36 +16,36 @@ from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.vm.limits import Meter
 
 MAX_DEPTH = 100
-"""Of JSON: deeper than any honest value, far from the host's own limit."""
+"""Nesting of JSON: deeper than any reasonable value, and far below Python's recursion limit."""
 MAX_PARTS = 250_000
-"""Of a value that leaves: items, and blocks of 64 characters."""
+"""Size of a value that leaves the program: items, plus blocks of 64 characters."""
 _PART_CHARACTERS = 64
 _PART_BYTES = 96
 
 
-def to_json(datum: Datum, *, most: int = MAX_PARTS, names_procedures: bool = False) -> Json:
-    """Data as JSON. A procedure is a fault, or its name where that is enough."""
-    return _Outward(most, names_procedures).convert(datum, 0)
+def to_json(datum: Datum, *, max_parts: int = MAX_PARTS, names_procedures: bool = False) -> Json:
+    """Convert data to JSON. A procedure is an error, or becomes its name if `names_procedures` is set."""
+    return _ToJson(max_parts, names_procedures).convert(datum, 0)
 
 
 def from_json(value: Json, meter: Meter) -> Datum:
-    """JSON as data, with its memory charged."""
-    inward = _Inward()
-    datum = inward.convert(value, 0)
-    meter.steps += inward.parts // 8
-    meter.new_bytes += inward.parts * _PART_BYTES
+    """Convert JSON to data, and charge its memory."""
+    converter = _FromJson()
+    datum = converter.convert(value, 0)
+    meter.steps += converter.parts // 8
+    meter.new_bytes += converter.parts * _PART_BYTES
     return datum
 
 
-class _Outward:
-    def __init__(self, most: int, names_procedures: bool) -> None:
-        self._left = most
+class _ToJson:
+    def __init__(self, max_parts: int, names_procedures: bool) -> None:
+        self._left = max_parts
         self._names_procedures = names_procedures
 
     def convert(self, datum: Datum, depth: int) -> Json:
         self._left -= 1
         if self._left < 0:
-            raise LispError("too-large", "this value is too large to leave the program; hand out less of it")
+            raise LispError("too-large", "this value is too large to leave the program; return less of it")
         if depth > MAX_DEPTH:
             raise LispError("too-deep", f"a value nested more than {MAX_DEPTH} deep cannot leave the program")
         match datum:
@@ -84,14 +84,16 @@ class _Outward:
         return items
 
 
-class _Inward:
+class _FromJson:
     def __init__(self) -> None:
         self.parts = 0
 
     def convert(self, value: Json, depth: int) -> Datum:
         self.parts += 1
         if depth > MAX_DEPTH:
-            raise LispError("too-deep", f"an answer nested more than {MAX_DEPTH} deep cannot be taken in")
+            raise LispError(
+                "too-deep", f"a result nested more than {MAX_DEPTH} deep cannot enter the program"
+            )
         match value:
             case str():
                 self.parts += len(value) // _PART_CHARACTERS
@@ -104,5 +106,5 @@ class _Inward:
 
 
 def _clean(text: str) -> str:
-    """Text without halves of surrogate pairs, which a file name may bring in and no JSON can carry out."""
+    """Replace lone surrogates: a file name may contain them, and JSON cannot."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

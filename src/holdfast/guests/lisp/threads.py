@@ -1,6 +1,6 @@
-"""Where programs are at work: beside the event loop, so that no program holds it up, however large its data.
+"""Worker threads that run Lisp programs, so that no program blocks the event loop, however large its data.
 
-Threads of one interpreter take turns every few milliseconds, so the loop goes on answering; they do not run at the same time.
+Python switches between threads every few milliseconds, so the loop stays responsive. The threads do not run in parallel.
 """
 
 import asyncio
@@ -10,20 +10,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
-_MOST = 4
-"""More would only wait for each other; with one, a slow piece of one session would hold up all the others."""
+_MAX_THREADS = 4
+"""More would only wait for each other. With one, a slow slice of one session would block all others."""
 
 
-class Threads:
-    """The threads of an engine: started when first needed, ended with it."""
+class WorkerThreads:
+    """The threads of an engine: started on first use, ended with the engine."""
 
     def __init__(self) -> None:
         self._executor: ThreadPoolExecutor | None = None
 
-    async def do(self, work: Callable[[], T]) -> T:
-        """Have a short piece of work done. A caller that is cancelled leaves only when it is over: it works on its data."""
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run a short piece of work in a thread. A cancelled caller waits for its end, because the work uses the caller's data."""
         if self._executor is None:
-            self._executor = ThreadPoolExecutor(_MOST, thread_name_prefix="lisp")
+            self._executor = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="lisp")
         future = asyncio.get_running_loop().run_in_executor(self._executor, work)
         try:
             return await asyncio.shield(future)

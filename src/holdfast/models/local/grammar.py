@@ -1,7 +1,7 @@
-"""The shape a local model's reply is held to: a call of one tool or an answer, as one JSON object.
+"""The schema of a local model's reply: one JSON object, either a tool call or an answer.
 
-Small models cannot be relied on to keep a format by themselves; with this schema as a grammar they cannot leave it. Code is
-asked for as a list of lines: in one JSON string they put whole programs on one line, which is no Python.
+Small models do not keep to a format reliably, so the engine enforces this schema as a grammar. Code is requested as a
+list of lines, because in a single JSON string small models write a whole program on one line, which is not valid Python.
 """
 
 from collections.abc import Sequence
@@ -31,14 +31,14 @@ of one file and write the number into another:
 "with open('/workspace/out.txt', 'w') as file:", "    file.write(str(len(words)))", "print(len(words), 'words written')"]}}
 """
 _CODE = "code"
-_GOING_ON = """
+_AFTER_RESULT = """
 The task was: {task}
 If a part of it is missing, call a tool that does it. If nothing is missing, answer the person with the result."""
 
 
 def request(prompt: Prompt, *, max_tokens: int, temperature: float) -> JsonObject:
-    """The chat completion to ask for."""
-    asked: JsonObject = {
+    """The body of the chat completion request."""
+    body: JsonObject = {
         "messages": _messages(prompt),
         "max_tokens": max_tokens,
         "temperature": temperature,
@@ -47,22 +47,22 @@ def request(prompt: Prompt, *, max_tokens: int, temperature: float) -> JsonObjec
     }
     if prompt.tools:
         schema: JsonObject = {"name": "reply", "schema": reply_schema(prompt.tools)}
-        asked["response_format"] = {"type": "json_schema", "json_schema": schema}
-    return asked
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return body
 
 
 def reply_schema(tools: Sequence[ToolOffer]) -> JsonObject:
-    """The union of a call of each tool and an answer."""
+    """The JSON Schema of a reply: a call of one of the tools, or an answer."""
     calls = [_object({"tool": {"const": tool.name}, "arguments": _parameters(tool)}) for tool in tools]
     return {"anyOf": [*calls, _object({"answer": {"type": "string"}})]}
 
 
-def arguments_of(tool: str, said: JsonObject, tools: Sequence[ToolOffer]) -> JsonObject:
-    """The arguments of a call as its tool takes them: lines of code put together."""
-    lines = said.get(_CODE)
+def join_code_lines(tool: str, arguments: JsonObject, tools: Sequence[ToolOffer]) -> JsonObject:
+    """The arguments as the tool expects them, with lines of code joined."""
+    lines = arguments.get(_CODE)
     if not isinstance(lines, list) or not any(each.name == tool and _takes_code(each) for each in tools):
-        return said
-    return {**said, _CODE: "\n".join(map(str, lines))}
+        return arguments
+    return {**arguments, _CODE: "\n".join(map(str, lines))}
 
 
 def _takes_code(tool: ToolOffer) -> bool:
@@ -72,7 +72,7 @@ def _takes_code(tool: ToolOffer) -> bool:
 
 
 def _parameters(tool: ToolOffer) -> JsonObject:
-    """What the tool takes, with code as a list of lines."""
+    """The tool's parameters, with code as a list of lines."""
     properties = tool.parameters.get("properties")
     if not _takes_code(tool) or not isinstance(properties, dict):
         return tool.parameters
@@ -98,37 +98,37 @@ def _messages(prompt: Prompt) -> Json:
     task = ""
     for message in prompt.messages:
         task = message.text if isinstance(message, UserMessage) else task
-        messages.append(_message(message, task, is_shaped=bool(prompt.tools)))
+        messages.append(_message(message, task, has_tools=bool(prompt.tools)))
     return messages
 
 
-def _message(message: Message, task: str, *, is_shaped: bool) -> Json:
+def _message(message: Message, task: str, *, has_tools: bool) -> Json:
     match message:
         case UserMessage(text=text):
             return {"role": "user", "content": text}
         case ToolMessage(returns=returns):
-            told = "\n".join(
+            results = "\n".join(
                 f"{'Error' if returned.is_error else 'Result'} of {returned.tool}: {returned.content}"
                 for returned in returns
             )
-            return {"role": "user", "content": told + _GOING_ON.format(task=task)}
+            return {"role": "user", "content": results + _AFTER_RESULT.format(task=task)}
         case ModelMessage():
-            return {"role": "assistant", "content": _said(message) if is_shaped else message.text}
+            return {"role": "assistant", "content": _as_written(message) if has_tools else message.text}
 
 
-def _said(message: ModelMessage) -> str:
-    """A reply as the model would have written it, so that it sees its own format kept."""
-    said = []
+def _as_written(message: ModelMessage) -> str:
+    """A reply in the form the model wrote it, as an example of the format."""
+    objects = []
     for part in message.parts:
         match part:
             case ToolCallPart(tool=tool, arguments=arguments):
-                lined = {
+                with_lines = {
                     name: value.split("\n") if name == _CODE and isinstance(value, str) else value
                     for name, value in arguments.items()
                 }
-                said.append(encode({"tool": tool, "arguments": lined}).decode())
+                objects.append(encode({"tool": tool, "arguments": with_lines}).decode())
             case TextPart(text=text):
-                said.append(encode({"answer": text}).decode())
-            case _:  # a thought is not sent back
+                objects.append(encode({"answer": text}).decode())
+            case _:  # reasoning is not sent back
                 pass
-    return "\n".join(said)
+    return "\n".join(objects)

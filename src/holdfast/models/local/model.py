@@ -1,4 +1,4 @@
-"""A GGUF file as a model: shapes the request, shows the answer as it grows, reads the call."""
+"""`LocalModel`: a GGUF file as a model. It builds the request, streams the answer and parses the tool call."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +16,7 @@ from holdfast.core import (
 )
 from holdfast.core.errors import ContextExceeded, ModelRefused, ModelUnavailable
 from holdfast.models.contract import OnText, Prompt, Reply
-from holdfast.models.local.grammar import arguments_of, request
+from holdfast.models.local.grammar import join_code_lines, request
 from holdfast.models.local.process import LocalProcess
 from holdfast.models.retry import RetryPolicy
 from holdfast.models.specs import ModelSettings
@@ -26,7 +26,7 @@ DEFAULT_MAX_TOKENS = 1024
 
 
 class LocalModel:
-    """A model in a child process of ours. One reply at a time, one call a reply, and it costs nothing."""
+    """A model in a child process. It makes one reply at a time with at most one tool call, and costs nothing."""
 
     def __init__(
         self,
@@ -34,10 +34,10 @@ class LocalModel:
         *,
         name: str,
         settings: ModelSettings,
-        patience: RetryPolicy,
+        retry_policy: RetryPolicy,
         engine_path: Path | None = None,
     ) -> None:
-        self._name, self._settings, self._patience = name, settings, patience
+        self._name, self._settings, self._retry_policy = name, settings, retry_policy
         self._process = LocalProcess(
             path,
             context_tokens=self.context_tokens,
@@ -55,62 +55,63 @@ class LocalModel:
 
     async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
         try:
-            return await self._patience.within(self._ask(prompt, on_text))
+            return await self._retry_policy.run(self._ask(prompt, on_text))
         except TimeoutError:
             raise ModelUnavailable(
-                f"{self._name} did not finish within {pluralize(self._patience.total_seconds, 'second')}",
-                hint="raise total_seconds in the configuration, or ask for less at once",
+                f"{self._name} did not finish within {pluralize(self._retry_policy.timeout_seconds, 'second')}",
+                hint="holdfast config set model_requests.timeout_seconds 1200, or ask for less at once",
             ) from None
 
     async def close(self) -> None:
         await self._process.close()
 
     async def _ask(self, prompt: Prompt, on_text: OnText) -> Reply:
-        asked = request(
+        body = request(
             prompt,
             max_tokens=prompt.max_tokens or self._settings.max_tokens or DEFAULT_MAX_TOKENS,
             temperature=self._settings.temperature or 0.0,
         )
-        growing = _Growing(is_shaped=bool(prompt.tools), on_text=on_text)
-        chunks = self._process.chunks(asked)
+        partial = _PartialReply(has_tools=bool(prompt.tools), on_text=on_text)
+        chunks = self._process.chunks(body)
         try:
             async for chunk in chunks:
                 if "error" in chunk:
                     raise self._error(chunk["error"])
-                growing.take(chunk)
-                if len(growing.text) > self._settings.max_reply_bytes:
+                partial.add(chunk)
+                if len(partial.text) > self._settings.max_reply_bytes:
                     raise ModelUnavailable(
-                        f"the reply of {self._name} does not end", hint="ask for less at once"
+                        f"the reply of {self._name} is longer than max_reply_bytes",
+                        hint="ask for less at once",
                     )
         finally:
             await chunks.aclose()
-        return growing.reply(prompt)
+        return partial.reply(prompt)
 
     def _error(self, error: Json) -> ContextExceeded | ModelRefused:
-        told = error if isinstance(error, dict) else {}
-        said = str(told.get("message", "no reason given"))[:300]
-        if told.get("type") == "exceed_context_size_error":
+        details = error if isinstance(error, dict) else {}
+        reason = str(details.get("message", "no reason given"))[:300]
+        if details.get("type") == "exceed_context_size_error":
             return ContextExceeded(
-                f"Context window exceeded: {self._name}: {said}",
+                f"Context window exceeded: {self._name}: {reason}",
                 hint="use /compact to summarise older turns, /fork from an earlier one, or start a new session",
             )
         return ModelRefused(
-            f"{self._name} rejected the request: {said}", hint="report this, or use another model"
+            f"{self._name} rejected the request: {reason}", hint="report this, or use another model"
         )
 
 
-class _Growing:
-    """A reply while it comes in."""
+class _PartialReply:
+    """A reply while it streams in."""
 
-    def __init__(self, *, is_shaped: bool, on_text: OnText) -> None:
-        self._is_shaped, self._on_text = is_shaped, on_text
+    def __init__(self, *, has_tools: bool, on_text: OnText) -> None:
+        self._has_tools, self._on_text = has_tools, on_text
         self.text = ""
         self._shown = ""
         self._finish: str | None = None
         self._usage = Usage(cost_usd=Decimal(0))
 
-    def take(self, chunk: JsonObject) -> None:
-        """One piece of a streamed chat completion."""
+    def add(self, chunk: JsonObject) -> None:
+        """Add one piece of a streamed chat completion."""
         choices = chunk.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
             delta = choices[0].get("delta")
@@ -123,45 +124,56 @@ class _Growing:
             self._usage = _usage(usage)
 
     def reply(self, prompt: Prompt) -> Reply:
-        """What it has become."""
+        """The complete reply."""
         if self._finish is None:
-            raise ModelUnavailable("the local model stopped in mid-reply", hint="ask again")
+            raise ModelUnavailable(
+                "the local model stopped in the middle of a reply", hint="send the message again"
+            )
         parts, finish = self._parts(prompt)
         return Reply(message=ModelMessage(parts=parts), usage=self._usage, finish=finish)
 
     def _parts(self, prompt: Prompt) -> tuple[tuple[Part, ...], Finish]:
         ended: Finish = "length" if self._finish == "length" else "stop"
-        said = self._said()
-        if "tool" in said and ended != "length":
-            tool, arguments = said["tool"], said.get("arguments")
+        parsed = self._parsed()
+        if "tool" in parsed and ended != "length":
+            tool, arguments = parsed["tool"], parsed.get("arguments")
             if isinstance(tool, str) and isinstance(arguments, dict):
-                place = sum(isinstance(message, ModelMessage) for message in prompt.messages)
-                taken = arguments_of(tool, arguments, prompt.tools)
-                return (ToolCallPart(id=f"call-{place + 1}", tool=tool, arguments=taken),), "tool-calls"
-        # Half a call is no call; half an answer is an answer that ended too soon.
+                position = sum(isinstance(message, ModelMessage) for message in prompt.messages)
+                arguments = join_code_lines(tool, arguments, prompt.tools)
+                return (
+                    ToolCallPart(id=f"call-{position + 1}", tool=tool, arguments=arguments),
+                ), "tool-calls"
+        # An incomplete call is dropped; an incomplete answer is kept.
         return ((TextPart(text=self._shown),) if self._shown else ()), ended
 
     def _show(self) -> None:
-        answer = self._said().get("answer")
+        answer = self._parsed().get("answer")
         if isinstance(answer, str) and len(answer) > len(self._shown):
             self._on_text(answer[len(self._shown) :])
             self._shown = answer
 
-    def _said(self) -> JsonObject:
-        if not self._is_shaped:
+    def _parsed(self) -> JsonObject:
+        if not self._has_tools:
             return {"answer": self.text}
         from pydantic_core import from_json
 
         try:
-            said = from_json(self.text, allow_partial="trailing-strings")
+            parsed = from_json(self.text, allow_partial="trailing-strings")
         except ValueError:
             return {}
-        return said if isinstance(said, dict) else {}
+        return parsed if isinstance(parsed, dict) else {}
 
 
-def _usage(told: JsonObject) -> Usage:
-    details = told.get("prompt_tokens_details")
+def _usage(reported: JsonObject) -> Usage:
+    details = reported.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else 0
-    numbers = [told.get("prompt_tokens"), told.get("completion_tokens"), cached]
-    given, made, kept = (number if isinstance(number, int) else 0 for number in numbers)
-    return Usage(input_tokens=given, output_tokens=made, cached_tokens=kept, cost_usd=Decimal(0))
+    numbers = [reported.get("prompt_tokens"), reported.get("completion_tokens"), cached]
+    input_tokens, output_tokens, cached_tokens = (
+        number if isinstance(number, int) else 0 for number in numbers
+    )
+    return Usage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cached_tokens=cached_tokens,
+        cost_usd=Decimal(0),
+    )

@@ -1,4 +1,4 @@
-"""The child process that holds a local model, as its parent sees it: started on demand, asked one thing at a time."""
+"""The parent's side of the child process that runs a local model: started on demand, one request at a time."""
 
 import asyncio
 import importlib.util
@@ -13,13 +13,13 @@ from holdfast.core import JsonObject
 from holdfast.core.errors import ModelMissing, ModelUnavailable
 
 _CHILD = Path(__file__).with_name("child_main.py")
-_LINE_LIMIT = 16_000_000
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
-"""All of our environment that the child gets to see. No key is among it."""
+_MAX_LINE_BYTES = 16_000_000
+_INHERITED_VARIABLES = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
+"""The only environment variables that the child inherits. None of them holds a key."""
 
 
 class LocalProcess:
-    """One model in memory. Ends with `close`, or when we end: its input closes then."""
+    """A child process with one model in memory. It ends with `close`, or when this process ends and closes its stdin."""
 
     def __init__(
         self, path: Path, *, context_tokens: int, threads: int, engine_path: Path | None = None
@@ -31,9 +31,9 @@ class LocalProcess:
         self._lock = asyncio.Lock()
 
     async def chunks(self, request: JsonObject) -> AsyncGenerator[JsonObject, None]:
-        """The pieces of the reply to a request. Leaving the loop early tells the child to stop."""
+        """The pieces of the reply to a request. Leaving the loop early cancels the request."""
         async with self._lock:
-            process = await self._running()
+            process = await self._start()
             self._number += 1
             number = self._number
             await self._send(process, {"id": number, "ask": request})
@@ -42,7 +42,7 @@ class LocalProcess:
                 while not is_done:
                     message = await self._receive(process)
                     if message.get("id") != number:
-                        continue  # the rest of a reply that was given up
+                        continue  # the rest of a cancelled reply
                     is_done = "done" in message
                     chunk = message.get("chunk")
                     if isinstance(chunk, dict):
@@ -62,11 +62,11 @@ class LocalProcess:
         process.stdin.close()
         await process.wait()
 
-    async def _running(self) -> asyncio.subprocess.Process:
+    async def _start(self) -> asyncio.subprocess.Process:
         if self._process is not None and self._process.returncode is None:
             return self._process
         await self.close()
-        self._check()
+        self._check_installed()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-s",
@@ -79,37 +79,37 @@ class LocalProcess:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             env=self._environment(),
-            limit=_LINE_LIMIT,
+            limit=_MAX_LINE_BYTES,
         )
         self._process = process
         try:
             first = await self._receive(process)
         except BaseException:
-            await self.close()  # half loaded is not running
+            await self.close()  # a process that has not finished loading is of no use
             raise
         if "ready" not in first:
             await self.close()
             raise ModelUnavailable(
                 f"{str(self._path)!r} could not be loaded: {first.get('failed')}",
-                hint="check that it is a GGUF file and that there is memory for it",
+                hint="check that it is a GGUF file and that enough memory is free",
             )
         return process
 
-    def _check(self) -> None:
+    def _check_installed(self) -> None:
         if self._engine_path is None and importlib.util.find_spec("xllamacpp") is None:
             raise ModelMissing(
-                "local models need an engine that is not installed",
-                hint="holdfast doctor says how to install it",
+                "local models need the engine xllamacpp, which is not installed",
+                hint="holdfast doctor shows how to install it",
             )
         if not self._path.is_file():
             raise ModelMissing(
                 f"there is no file {str(self._path)!r}",
-                hint="give the path of a GGUF file, or `holdfast model install`",
+                hint="give the path of a GGUF file: --model local:/path/to/model.gguf",
             )
 
     def _environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        return kept | ({"PYTHONPATH": str(self._engine_path)} if self._engine_path else {})
+        inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+        return inherited | ({"PYTHONPATH": str(self._engine_path)} if self._engine_path else {})
 
     async def _send(self, process: asyncio.subprocess.Process, message: JsonObject) -> None:
         assert process.stdin is not None
@@ -117,22 +117,22 @@ class LocalProcess:
             process.stdin.write(msgspec.json.encode(message) + b"\n")
             await process.stdin.drain()
         except (ConnectionError, RuntimeError):
-            raise await self._gone(process) from None
+            raise await self._exited(process) from None
 
     async def _receive(self, process: asyncio.subprocess.Process) -> JsonObject:
         assert process.stdout is not None
         line = await process.stdout.readline()
         if not line.endswith(b"\n"):
-            raise await self._gone(process)
+            raise await self._exited(process)
         return msgspec.json.decode(line, type=dict)
 
-    async def _gone(self, process: asyncio.subprocess.Process) -> ModelUnavailable:
-        # Its output has ended, so it is about to; a kill at this moment would race with asyncio for its exit code.
+    async def _exited(self, process: asyncio.subprocess.Process) -> ModelUnavailable:
+        # Its stdout has ended, so it is about to exit. Killing it here would race with asyncio for its exit code.
         assert process.stdin is not None
         process.stdin.close()
         await process.wait()
         await self.close()
         return ModelUnavailable(
             f"the process of the local model ended (code {process.returncode})",
-            hint="ask again to start it anew; if it ends again, there may be too little memory",
+            hint="send the message again to restart it; if it ends again, there may not be enough memory",
         )

@@ -1,9 +1,8 @@
-"""One text for equal data: the key of a fact, and what tells two states of a fixpoint apart.
+"""Equality of data, and the canonical text of data.
 
-`n:1` `s:"x"` `b:true` `null` `sym:x` `key:x` `[a,b]` `[a . b]` `{"k"=v}`. A number that is whole has one form, 1 and 1.0 alike. A
-procedure has none.
-
-When two data are equal: by content, numbers by value, procedures by identity. Depth and sharing do not matter.
+Data is equal by content, numbers by value, procedures by identity; depth and sharing do not matter. Equal data has the same
+canonical text, which is the key of a fact and identifies the states of a fixpoint: `n:1` `s:"x"` `b:true` `null` `sym:x`
+`key:x` `[a,b]` `[a . b]` `{"k"=v}`. An integral number has one form, so 1 and 1.0 are the same. A procedure has none.
 """
 
 import hashlib
@@ -13,12 +12,12 @@ from holdfast.guests.lisp.data import EMPTY, Datum, Empty, Keyword, LispOutcome,
 from holdfast.guests.lisp.errors import LispError
 
 MAX_COMPARISONS = 1_500_000
-"""At once: comparing is not interruptible."""
+"""Comparisons at once; a comparison cannot be interrupted."""
 _CHARACTERS_PER_COMPARISON = 1024
 
 
 def are_same(one: Datum, other: Datum) -> bool:
-    """Whether two data are the same atom or the very same thing; text is compared, and no list or table looked into."""
+    """Whether two data are equal atoms or the same object. Lists and tables are not compared by content."""
     if one is other:
         return True
     if isinstance(one, bool) or isinstance(other, bool):
@@ -30,17 +29,17 @@ def are_same(one: Datum, other: Datum) -> bool:
     return type(one) is type(other) and one == other
 
 
-def are_equal(one: Datum, other: Datum, *, most: int = MAX_COMPARISONS) -> tuple[bool, int]:
-    """Whether two data have the same content, and how many comparisons it took. A fault where it takes more than `most`."""
-    waiting: list[tuple[Datum, Datum]] = [(one, other)]
+def are_equal(one: Datum, other: Datum, *, max_comparisons: int = MAX_COMPARISONS) -> tuple[bool, int]:
+    """Whether two data have the same content, and the number of comparisons. Raises a LispError above the maximum."""
+    pending: list[tuple[Datum, Datum]] = [(one, other)]
     compared: set[tuple[int, int]] = set()
     work = 0
-    while waiting:
-        left, right = waiting.pop()
+    while pending:
+        left, right = pending.pop()
         work += 1
         if type(left) is str and type(right) is str:
             work += min(len(left), len(right)) // _CHARACTERS_PER_COMPARISON
-        if work > most:
+        if work > max_comparisons:
             raise LispError("too-large", f"this takes more than {MAX_COMPARISONS} comparisons at once")
         if are_same(left, right):
             continue
@@ -51,42 +50,42 @@ def are_equal(one: Datum, other: Datum, *, most: int = MAX_COMPARISONS) -> tuple
             continue
         compared.add(pair)
         if isinstance(left, Pair) and isinstance(right, Pair):
-            waiting.append((left.rest, right.rest))
-            waiting.append((left.first, right.first))
+            pending.append((left.rest, right.rest))
+            pending.append((left.first, right.first))
         elif isinstance(left, dict) and isinstance(right, dict):
             if left.keys() != right.keys():
                 return False, work
             work += len(left)
-            waiting.extend((left[key], right[key]) for key in left)
+            pending.extend((left[key], right[key]) for key in left)
         elif isinstance(left, LispOutcome) and isinstance(right, LispOutcome):
             if left.tag != right.tag:
                 return False, work
-            waiting.append((left.fields, right.fields))
+            pending.append((left.fields, right.fields))
     return True, work
 
 
 MAX_PARTS = 100_000
-"""Data may be shared so often that its text has no end; also keeps the time this takes short."""
+"""Limits the text of data whose parts are shared many times, and the time to make it."""
 PART_CHARACTERS = 64
 
 
 class Allowance:
-    """How much text may be made at once, of one datum or of several: in parts, and blocks of 64 characters."""
+    """How much canonical text may be made at once: in parts, plus blocks of 64 characters."""
 
-    def __init__(self, most: int = MAX_PARTS) -> None:
-        self._most = most
+    def __init__(self, max_parts: int = MAX_PARTS) -> None:
+        self._max_parts = max_parts
         self.used = 0
 
     def take(self, text: str) -> str:
-        """A piece of text, if there is room for it."""
+        """Count a piece of text. Raises a LispError if the allowance is used up."""
         self.used += 1 + len(text) // PART_CHARACTERS
-        if self.used > self._most:
-            raise LispError("too-large", f"data of more than {self._most} parts cannot be made canonical")
+        if self.used > self._max_parts:
+            raise LispError("too-large", f"data of more than {self._max_parts} parts has no canonical form")
         return text
 
 
 class _Text:
-    """A piece of text among data that still has to be written."""
+    """A piece of text among the data to write."""
 
     __slots__ = ("text",)
 
@@ -98,22 +97,22 @@ _CLOSE, _COMMA, _DOT, _CLOSE_TABLE = _Text("]"), _Text(","), _Text(" . "), _Text
 
 
 def canonical(datum: Datum, allowance: Allowance, *, is_procedure_opaque: bool = False) -> str:
-    """The text of a datum. A procedure in it is a fault, or a blank where asked for."""
+    """The canonical text of a datum. A procedure is an error, unless `is_procedure_opaque`."""
     parts: list[str] = []
-    waiting: list[Datum] = [datum]
-    while waiting:
-        item = waiting.pop()
+    pending: list[Datum] = [datum]
+    while pending:
+        item = pending.pop()
         if isinstance(item, _Text):
             text = item.text
         elif isinstance(item, Pair):
             text = "["
-            waiting.extend(reversed(_items(item)))
+            pending.extend(reversed(_items(item)))
         elif isinstance(item, dict):
             text = "{"
-            waiting.extend(reversed(_entries(item)))
+            pending.extend(reversed(_entries(item)))
         elif isinstance(item, LispOutcome):
             text = f"outcome:{item.tag}"
-            waiting.append(item.fields)
+            pending.append(item.fields)
         elif isinstance(item, Procedure) and is_procedure_opaque:
             text = "procedure"
         else:
@@ -123,7 +122,7 @@ def canonical(datum: Datum, allowance: Allowance, *, is_procedure_opaque: bool =
 
 
 def signature(texts: list[str]) -> str:
-    """SHA-256 over texts, whatever their order."""
+    """SHA-256 of texts in any order."""
     return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()
 
 
@@ -165,4 +164,4 @@ def _atom(datum: Datum) -> str:
             return f"key:{datum.name}"
         case Empty():
             return "[]"
-    raise LispError("type-error", "a procedure has no canonical form; name it by a symbol instead")
+    raise LispError("type-error", "a procedure has no canonical form; use a symbol that names it")

@@ -1,18 +1,18 @@
-"""From data to the core of the language: macros run, sugar melts, and what is malformed is refused with its place.
+"""The expander: from data to syntax tree nodes. It runs macros, rewrites sugar, and reports malformed forms with their place.
 
-Names of forms are reserved, so a form means the same wherever it stands; names of macros are too, while they exist.
+The names of forms are reserved, so a form has the same meaning everywhere. The names of macros are reserved while they exist.
 """
 
 from collections.abc import Callable
 from typing import Literal
 
 from holdfast.guests.lisp.data import EMPTY, Datum, Pair, Symbol, kind_of
-from holdfast.guests.lisp.errors import Malformed, Place
+from holdfast.guests.lisp.errors import LispSyntaxError, SourcePlace
 from holdfast.guests.lisp.lang.nodes import (
+    Application,
     Assignment,
     Bindings,
     Builtin,
-    Call,
     Conditional,
     Constant,
     Definition,
@@ -23,28 +23,28 @@ from holdfast.guests.lisp.lang.nodes import (
     Variable,
 )
 from holdfast.guests.lisp.lang.sugar import SUGAR, BuiltinName, arguments_of, items_of
-from holdfast.guests.lisp.lang.trampoline import Deep, bounce
+from holdfast.guests.lisp.lang.trampoline import Recursive, run_trampoline
 from holdfast.guests.lisp.vm.environment import Closure, Root
 
 MAX_NESTED_SCOPES = 250
-"""Procedures and lets around a piece of code: finding a variable takes a step for each."""
+"""Nesting of procedures and lets: a variable lookup takes a step for each."""
 MAX_NAMES = 250
-"""Parameters of a procedure, and names that its body defines."""
+"""Parameters of a procedure, and definitions in a body."""
 
 ExpandMacro = Callable[[Closure, list[Datum]], Datum]
 Position = Literal["top", "body", "inside"]
-"""Where a form stands: only at the top and directly in a body can it define."""
+"""The position of a form: definitions are allowed at the top and directly in a body."""
 
 
 def expand(form: Datum, root: Root, expand_macro: ExpandMacro) -> Lambda:
-    """One form of the top level, as the body of a procedure without parameters."""
-    body = bounce(_Expander(root, expand_macro).expand(form, "top", None))
+    """Expand a top-level form into the body of a procedure without parameters."""
+    body = run_trampoline(_Expander(root, expand_macro).expand(form, "top", None))
     place = form.place if isinstance(form, Pair) else None
     return Lambda(name="", parameters=(), rest=None, defined=(), body=body, place=place)
 
 
 def is_macro_definition(form: Datum) -> bool:
-    """Whether forms after this one may mean something else once it ran."""
+    """Whether this form may change the meaning of the forms after it."""
     return isinstance(form, Pair) and form.first == Symbol("define-macro")
 
 
@@ -55,8 +55,8 @@ class _Expander:
         self._nested = 0
         self._defined: list[list[str]] = []
 
-    def expand(self, form: Datum, position: Position, place: Place | None) -> Deep[Node]:
-        """The node of a form; `place` is where the form around it stands."""
+    def expand(self, form: Datum, position: Position, place: SourcePlace | None) -> Recursive[Node]:
+        """The node of a form; `place` is the place of the enclosing form."""
         while isinstance(form, Pair):
             place = form.place or place
             head = form.first.name if isinstance(form.first, Symbol) else ""
@@ -70,11 +70,13 @@ class _Expander:
                 form = self._expand_macro(self._root.macros[head], items_of(form.rest, place))
             else:
                 function, *arguments = yield from self._each(items_of(form, place), "inside", place)
-                return Call(function, tuple(arguments), place)
+                return Application(function, tuple(arguments), place)
         return self._atom(form, place)
 
-    def _each(self, forms: list[Datum], position: Position, place: Place | None) -> Deep[list[Node]]:
-        """The nodes of some forms. Atoms take no call: most forms are made of them."""
+    def _each(
+        self, forms: list[Datum], position: Position, place: SourcePlace | None
+    ) -> Recursive[list[Node]]:
+        """The nodes of several forms. Atoms, which are the most frequent, need no recursion."""
         nodes: list[Node] = []
         for form in forms:
             if isinstance(form, Pair):
@@ -83,23 +85,23 @@ class _Expander:
                 nodes.append(self._atom(form, place))
         return nodes
 
-    def _atom(self, form: Datum, place: Place | None) -> Node:
+    def _atom(self, form: Datum, place: SourcePlace | None) -> Node:
         if isinstance(form, Symbol):
             if form.name in RESERVED or form.name in self._root.macros:
-                raise Malformed(f"{form.name!r} is a form, not a value", place=place)
+                raise LispSyntaxError(f"{form.name!r} is a form, not a value", place=place)
             return Variable(form.name, place)
         if isinstance(form, BuiltinName):
             return Builtin(form.name)
         if form is EMPTY:
-            raise Malformed("() calls nothing; the empty list is written '()", place=place)
+            raise LispSyntaxError("() is not a call; write '() for the empty list", place=place)
         return Constant(form)
 
-    def _if(self, form: Pair, position: Position) -> Deep[Node]:
-        parts = arguments_of(form, "(if test then else)", least=2, most=3)
+    def _if(self, form: Pair, position: Position) -> Recursive[Node]:
+        parts = arguments_of(form, "(if test then else)", at_least=2, at_most=3)
         test, then, *otherwise = yield from self._each(parts, "inside", form.place)
         return Conditional(test, then, otherwise[0] if otherwise else Constant(None))
 
-    def _or(self, form: Pair, position: Position) -> Deep[Node]:
+    def _or(self, form: Pair, position: Position) -> Recursive[Node]:
         items = items_of(form.rest, form.place)
         if not items:
             return Constant(False)
@@ -109,19 +111,19 @@ class _Expander:
             result = Either(node, result)
         return result
 
-    def _begin(self, form: Pair, position: Position) -> Deep[Node]:
+    def _begin(self, form: Pair, position: Position) -> Recursive[Node]:
         items = items_of(form.rest, form.place)
         if not items:
             return Constant(None)
         return (yield from self._sequence(items, position, form.place))
 
-    def _sequence(self, items: list[Datum], position: Position, place: Place | None) -> Deep[Node]:
+    def _sequence(self, items: list[Datum], position: Position, place: SourcePlace | None) -> Recursive[Node]:
         nodes = yield from self._each(items, position, place)
         return nodes[0] if len(nodes) == 1 else Sequence(tuple(nodes))
 
-    def _define(self, form: Pair, position: Position) -> Deep[Node]:
+    def _define(self, form: Pair, position: Position) -> Recursive[Node]:
         target, *rest = arguments_of(
-            form, "(define name value) or (define (name parameter ...) body ...)", least=1
+            form, "(define name value) or (define (name parameter ...) body ...)", at_least=1
         )
         if isinstance(target, Pair):
             name = self._name(target.first, form.place)
@@ -130,53 +132,52 @@ class _Expander:
             return Definition(name, value)
         name = self._name(target, form.place)
         if len(rest) > 1:
-            raise Malformed(
-                "a definition has one value; this form is written (define name value)", place=form.place
-            )
+            raise LispSyntaxError("a definition has one value; write (define name value)", place=form.place)
         self._check_definition(name, position, form.place)
         if rest and isinstance(rest[0], Pair) and rest[0].first in (Symbol("lambda"), Symbol("λ")):
-            parameters, *body = arguments_of(rest[0], "(lambda (parameter ...) body ...)", least=2)
+            parameters, *body = arguments_of(rest[0], "(lambda (parameter ...) body ...)", at_least=2)
             return Definition(name, (yield from self._procedure(name, parameters, body, rest[0].place)))
         value = (yield self.expand(rest[0], "inside", form.place)) if rest else Constant(None)
         return Definition(name, value)
 
-    def _check_definition(self, name: str, position: Position, place: Place | None) -> None:
+    def _check_definition(self, name: str, position: Position, place: SourcePlace | None) -> None:
         if position == "inside":
-            raise Malformed(
-                "define stands at the top of a program or of a body, not inside an expression", place=place
+            raise LispSyntaxError(
+                "define is only allowed at the top of a program or a body, not inside an expression",
+                place=place,
             )
         if position == "body":
             names = self._defined[-1]
             if name not in names:
                 names.append(name)
             if len(names) > MAX_NAMES:
-                raise Malformed(f"a body defines at most {MAX_NAMES} names", place=place)
+                raise LispSyntaxError(f"a body defines at most {MAX_NAMES} names", place=place)
 
-    def _set(self, form: Pair, position: Position) -> Deep[Node]:
-        target, value = arguments_of(form, "(set! name value)", least=2, most=2)
+    def _set(self, form: Pair, position: Position) -> Recursive[Node]:
+        target, value = arguments_of(form, "(set! name value)", at_least=2, at_most=2)
         name = self._name(target, form.place)
         return Assignment(name, (yield self.expand(value, "inside", form.place)), form.place)
 
-    def _lambda(self, form: Pair, position: Position) -> Deep[Node]:
-        parameters, *body = arguments_of(form, "(lambda (parameter ...) body ...)", least=2)
+    def _lambda(self, form: Pair, position: Position) -> Recursive[Node]:
+        parameters, *body = arguments_of(form, "(lambda (parameter ...) body ...)", at_least=2)
         return (yield from self._procedure("", parameters, body, form.place))
 
     def _procedure(
-        self, name: str, parameters: Datum, body: list[Datum], place: Place | None
-    ) -> Deep[Lambda]:
+        self, name: str, parameters: Datum, body: list[Datum], place: SourcePlace | None
+    ) -> Recursive[Lambda]:
         names = []
         while isinstance(parameters, Pair):
             names.append(self._name(parameters.first, place))
             parameters = parameters.rest
         rest = None if parameters is EMPTY else self._name(parameters, place)
         if len({*names, rest}) != len(names) + 1:
-            raise Malformed("two parameters have the same name", place=place)
+            raise LispSyntaxError("two parameters have the same name", place=place)
         if len(names) > MAX_NAMES:
-            raise Malformed(f"a procedure has at most {MAX_NAMES} parameters", place=place)
+            raise LispSyntaxError(f"a procedure has at most {MAX_NAMES} parameters", place=place)
         if not body:
-            raise Malformed("a procedure has a body", place=place)
+            raise LispSyntaxError("a procedure needs a body", place=place)
         if self._nested >= MAX_NESTED_SCOPES:
-            raise Malformed(f"procedures and lets nest at most {MAX_NESTED_SCOPES} deep", place=place)
+            raise LispSyntaxError(f"procedures and lets nest at most {MAX_NESTED_SCOPES} deep", place=place)
         self._nested += 1
         self._defined.append([])
         node = yield from self._sequence(body, "body", place)
@@ -184,61 +185,63 @@ class _Expander:
         defined = tuple(new for new in self._defined.pop() if new not in names and new != rest)
         return Lambda(name, tuple(names), rest, defined, node, place)
 
-    def _define_macro(self, form: Pair, position: Position) -> Deep[Node]:
+    def _define_macro(self, form: Pair, position: Position) -> Recursive[Node]:
         usage = "(define-macro (name parameter ...) body ...)"
-        target, *body = arguments_of(form, usage, least=2)
+        target, *body = arguments_of(form, usage, at_least=2)
         if position != "top" or not isinstance(target, Pair):
-            raise Malformed(
-                f"a macro is defined at the top of a program and is written {usage}", place=form.place
+            raise LispSyntaxError(
+                f"define a macro at the top of a program, and write {usage}", place=form.place
             )
         name = self._name(target.first, form.place, is_macro=True)
         transformer = yield from self._procedure(name, target.rest, body, form.place)
-        return Call(Builtin("%define-macro"), (Constant(Symbol(name)), transformer), form.place)
+        return Application(Builtin("%define-macro"), (Constant(Symbol(name)), transformer), form.place)
 
-    def _name(self, datum: Datum, place: Place | None, *, is_macro: bool = False) -> str:
-        """A name that may be bound: a symbol that is no form, and no macro unless it is to be one again."""
+    def _name(self, datum: Datum, place: SourcePlace | None, *, is_macro: bool = False) -> str:
+        """A name that may be bound: not a form, and not a macro unless it is redefined as one."""
         if not isinstance(datum, Symbol):
-            raise Malformed(f"expected a name, this is {kind_of(datum)}", place=place)
+            raise LispSyntaxError(f"expected a name, not {kind_of(datum)}", place=place)
         if datum.name in RESERVED or (datum.name in self._root.macros and not is_macro):
-            raise Malformed(f"{datum.name!r} is a form of the language and cannot be a variable", place=place)
+            raise LispSyntaxError(
+                f"{datum.name!r} is a form of the language and cannot be a variable", place=place
+            )
         return datum.name
 
 
 def _quote(form: Pair) -> Node:
-    (datum,) = arguments_of(form, "(quote datum)", least=1, most=1)
+    (datum,) = arguments_of(form, "(quote datum)", at_least=1, at_most=1)
     return Constant(datum)
 
 
 def _bindings(form: Pair) -> Node:
-    """The names that occur in a body, as far as they are no forms; part of what `memo` is short for."""
+    """The names in a body that are not forms; part of the expansion of `memo`."""
     names: set[str] = set()
-    waiting: list[Datum] = [form.rest]
+    pending: list[Datum] = [form.rest]
     seen: set[int] = set()
-    while waiting:
-        datum = waiting.pop()
+    while pending:
+        datum = pending.pop()
         while isinstance(datum, Pair) and id(datum) not in seen:
             seen.add(id(datum))
-            waiting.append(datum.first)
+            pending.append(datum.first)
             datum = datum.rest
         if isinstance(datum, Symbol) and datum.name not in RESERVED:
             names.add(datum.name)
     return Bindings(tuple(sorted(names)))
 
 
-def _stray(form: Pair) -> Node:
-    raise Malformed(f"{form.first} has a meaning only inside another form", place=form.place)
+def _misplaced(form: Pair) -> Node:
+    raise LispSyntaxError(f"{form.first} is only allowed inside another form", place=form.place)
 
 
 _FLAT: dict[str, Callable[[Pair], Node]] = {
     "quote": _quote,
     "%bindings": _bindings,
-    "else": _stray,
-    "unquote": _stray,
-    "unquote-splicing": _stray,
+    "else": _misplaced,
+    "unquote": _misplaced,
+    "unquote-splicing": _misplaced,
 }
-"""Forms in which nothing is left to expand."""
+"""Forms without parts to expand."""
 
-_CORE: dict[str, Callable[[_Expander, Pair, Position], Deep[Node]]] = {
+_CORE: dict[str, Callable[[_Expander, Pair, Position], Recursive[Node]]] = {
     "if": _Expander._if,
     "or": _Expander._or,
     "begin": _Expander._begin,

@@ -1,37 +1,37 @@
-"""The core of the language: what is left of a program when sugar and macros are gone, and all of it is well formed."""
+"""Syntax tree nodes: a program after expansion, without sugar and macros. A tree is always well formed."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.guests.lisp.data import Datum
-from holdfast.guests.lisp.errors import Place
+from holdfast.guests.lisp.errors import SourcePlace
 
 
 @dataclass(slots=True, frozen=True)
 class Constant:
-    """A value that stands for itself."""
+    """A literal or quoted value."""
 
     value: Datum
 
 
 @dataclass(slots=True, frozen=True)
 class Variable:
-    """The value of a name."""
+    """The value of a variable."""
 
     name: str
-    place: Place | None
+    place: SourcePlace | None
 
 
 @dataclass(slots=True, frozen=True)
 class Builtin:
-    """A procedure of the language itself, whatever the program has made of its name."""
+    """A procedure of the language, even if the program has redefined its name."""
 
     name: str
 
 
 @dataclass(slots=True, frozen=True)
 class Conditional:
-    """One of two, by a test."""
+    """`if`: one of two nodes, depending on a test."""
 
     test: "Node"
     then: "Node"
@@ -40,7 +40,7 @@ class Conditional:
 
 @dataclass(slots=True, frozen=True)
 class Either:
-    """The first if it is true, else the second."""
+    """`or`: the first value if it is true, else the second."""
 
     first: "Node"
     second: "Node"
@@ -48,14 +48,14 @@ class Either:
 
 @dataclass(slots=True, frozen=True)
 class Sequence:
-    """One after the other; the value of the last."""
+    """`begin`: nodes in order; the value is that of the last."""
 
     items: tuple["Node", ...]
 
 
 @dataclass(slots=True, frozen=True)
 class Definition:
-    """Gives a name its value, in the innermost body or at the top."""
+    """`define`: binds a name in the innermost body or at the top level."""
 
     name: str
     value: "Node"
@@ -63,11 +63,11 @@ class Definition:
 
 @dataclass(slots=True, frozen=True)
 class Assignment:
-    """Gives a name that exists another value."""
+    """`set!`: changes the value of an existing variable."""
 
     name: str
     value: "Node"
-    place: Place | None
+    place: SourcePlace | None
 
 
 @dataclass(slots=True, frozen=True)
@@ -79,7 +79,7 @@ class Lambda:
     rest: str | None
     defined: tuple[str, ...]
     body: "Node"
-    place: Place | None
+    place: SourcePlace | None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,17 +88,17 @@ class Lambda:
 
 
 @dataclass(slots=True, frozen=True)
-class Call:
-    """A procedure applied to arguments."""
+class Application:
+    """A call: a procedure applied to arguments."""
 
     function: "Node"
     arguments: tuple["Node", ...]
-    place: Place | None
+    place: SourcePlace | None
 
 
 @dataclass(slots=True, frozen=True)
 class Bindings:
-    """A table of those of these names that are bound here, for the key of a memo."""
+    """A table of the names that are bound here, for the key of a memo."""
 
     names: tuple[str, ...]
 
@@ -113,6 +113,6 @@ Node: TypeAlias = (
     | Definition
     | Assignment
     | Lambda
-    | Call
+    | Application
     | Bindings
 )

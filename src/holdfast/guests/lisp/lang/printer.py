@@ -1,4 +1,4 @@
-"""From data to text: `display` for people, `write` so that it can be read back. As long as asked for, however deep."""
+"""The printer: data as text, for people (`display`) or to be read back (`write`). Length is bounded, depth is not."""
 
 from holdfast.guests.lisp.data import (
     EMPTY,
@@ -15,12 +15,12 @@ from holdfast.guests.lisp.vm.environment import Closure
 from holdfast.guests.lisp.vm.registers import Control
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0"}
-"""The backslash first: the others bring new ones."""
+"""The backslash must be first, because the other escapes add backslashes."""
 _QUOTES = {"quote": "'", "quasiquote": "`", "unquote": ",", "unquote-splicing": ",@"}
 
 
 class _Text:
-    """A piece of text among data that still has to be shown."""
+    """A piece of text among the data to print."""
 
     __slots__ = ("text",)
 
@@ -32,42 +32,42 @@ _CLOSE, _SPACE, _DOT, _CLOSE_TABLE = _Text(")"), _Text(" "), _Text(" . "), _Text
 
 
 MAX_PARTS = 100_000
-"""Data may share its parts so often that its text has no end; also keeps the time this takes short."""
+"""Limits the text of data whose parts are shared many times, and the time to make it."""
 
 
-def show(datum: Datum, *, most: int, is_readable: bool = True) -> str:
-    """The text of a datum, cut off a little after `most` characters. Raises a fault where it has too many parts."""
+def show(datum: Datum, *, max_characters: int, is_readable: bool = True) -> str:
+    """The text of a datum, cut off shortly after `max_characters`. Raises a LispError if it has too many parts."""
     parts: list[str] = []
     length = 0
-    waiting: list[Datum] = [datum]
-    while waiting and length <= most:
-        item = waiting.pop()
+    pending: list[Datum] = [datum]
+    while pending and length <= max_characters:
+        item = pending.pop()
         if isinstance(item, Pair):
-            text = _open(item, waiting)
+            text = _open(item, pending)
         elif isinstance(item, dict):
             text = "{"
-            _add_entries(item, waiting)
+            _add_entries(item, pending)
         elif isinstance(item, LispOutcome):
             text = f"#<outcome {item.tag} "
-            waiting += (_Text(">"), item.fields)
+            pending += (_Text(">"), item.fields)
         else:
             text = item.text if isinstance(item, _Text) else _atom(item, is_readable)
         parts.append(text)
         length += len(text)
         if len(parts) > MAX_PARTS:
             raise LispError(
-                "too-large", f"data of more than {MAX_PARTS} parts cannot be shown; show less of it"
+                "too-large", f"data of more than {MAX_PARTS} parts cannot be printed; print less of it"
             )
     return "".join(parts)
 
 
-def _open(pair: Pair, waiting: list[Datum]) -> str:
-    """Begin a list: put its items up for showing, and give what stands before them."""
+def _open(pair: Pair, pending: list[Datum]) -> str:
+    """Push the items of a list, and return the text that opens it."""
     if isinstance(pair.first, Symbol) and pair.first.name in _QUOTES:
         rest = pair.rest
         if isinstance(rest, Pair) and rest.rest is EMPTY:
-            waiting.append(rest.first)
-            # A space keeps `,` and `@` apart where what is unquoted begins with one.
+            pending.append(rest.first)
+            # The space separates `,` from a following `@`.
             return _QUOTES[pair.first.name] + (" " if pair.first.name == "unquote" else "")
     items: list[Datum] = [pair.first]
     rest = pair.rest
@@ -77,16 +77,16 @@ def _open(pair: Pair, waiting: list[Datum]) -> str:
     if rest is not EMPTY:
         items += (_DOT, rest)
     items.append(_CLOSE)
-    waiting.extend(reversed(items))
+    pending.extend(reversed(items))
     return "("
 
 
-def _add_entries(table: dict[str, Datum], waiting: list[Datum]) -> None:
+def _add_entries(table: dict[str, Datum], pending: list[Datum]) -> None:
     entries: list[Datum] = []
     for key, value in table.items():
         entries += (key, _SPACE, value, _SPACE)
-    waiting.append(_CLOSE_TABLE)
-    waiting.extend(reversed(entries[:-1]))
+    pending.append(_CLOSE_TABLE)
+    pending.extend(reversed(entries[:-1]))
 
 
 def _atom(datum: Datum, is_readable: bool) -> str:
@@ -107,7 +107,7 @@ def _atom(datum: Datum, is_readable: bool) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As it is written in a program. Not by `str.translate`, which holds up everything else ten times as long."""
+    """The text as a string literal. Not with `str.translate`, which is ten times slower and cannot be interrupted."""
     for plain, escaped in _ESCAPES.items():
         text = text.replace(plain, escaped)
     return f'"{text}"'

@@ -1,4 +1,4 @@
-"""From text to data. It keeps the place of every list, and its depth is not bounded by the host's stack."""
+"""The reader: text to data. It keeps the place of every list, and Python's stack does not limit the depth."""
 
 import math
 import re
@@ -6,15 +6,15 @@ from bisect import bisect_right
 from itertools import accumulate
 
 from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Symbol
-from holdfast.guests.lisp.errors import Malformed, Place
-from holdfast.guests.lisp.lang.trampoline import collection_paused
+from holdfast.guests.lisp.errors import LispSyntaxError, SourcePlace
+from holdfast.guests.lisp.lang.trampoline import garbage_collection_paused
 
 MAX_CHARACTERS = 1 << 18
-"""Of a program: reading is not interruptible, and this much takes a tenth of a second or two."""
+"""Characters of a program. Reading cannot be interrupted, and this much takes up to two tenths of a second."""
 MAX_DIGITS = 1200
-"""Of an integer, which is what numbers can hold."""
+"""Digits of an integer, the maximum for numbers."""
 MAX_NAME_CHARACTERS = 1000
-"""Of a symbol or keyword: they stand in messages, and programs refer to them many times."""
+"""Characters of a symbol or keyword; names appear in messages and are shared."""
 
 _TOKEN = re.compile(
     r"""
@@ -37,22 +37,22 @@ _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _CONSTANTS: dict[str, Datum] = {"#t": True, "#true": True, "#f": False, "#false": False, "nil": None}
 
 
-class _Open:
-    """A list that is being read, or a prefix such as a quote that waits for what it is put before."""
+class _OpenForm:
+    """A list that is being read, or a prefix such as a quote that waits for its datum."""
 
-    def __init__(self, opener: str, place: Place) -> None:
+    def __init__(self, opener: str, place: SourcePlace) -> None:
         self.opener, self.place = opener, place
         self.items: list[Datum] = []
         self.tail: Datum = EMPTY
         self.dot: int | None = None
-        """How many items stood before a dot; exactly one has to follow it."""
+        """The number of items before a dot; exactly one must follow it."""
 
 
 def read(text: str) -> list[Datum]:
-    """All forms of a program, in order. Raises Malformed with line and column."""
+    """Read all forms of a program. Raises LispSyntaxError with line and column."""
     if len(text) > MAX_CHARACTERS:
-        raise Malformed(f"the program has {len(text)} characters, at most {MAX_CHARACTERS} can be read")
-    with collection_paused():
+        raise LispSyntaxError(f"the program has {len(text)} characters; the maximum is {MAX_CHARACTERS}")
+    with garbage_collection_paused():
         return _read(text)
 
 
@@ -60,29 +60,29 @@ def _read(text: str) -> list[Datum]:
     line_starts = [0, *accumulate(len(line) for line in text.split("\n"))]
     line_starts = [start + number for number, start in enumerate(line_starts[:-1])]
 
-    def place_of(offset: int) -> Place:
+    def place_of(offset: int) -> SourcePlace:
         line = bisect_right(line_starts, offset)
-        return Place(line, offset - line_starts[line - 1] + 1)
+        return SourcePlace(line, offset - line_starts[line - 1] + 1)
 
-    top = _Open("", Place(1, 1))
+    top = _OpenForm("", SourcePlace(1, 1))
     open_forms = [top]
     offset = 0
     while offset < len(text):
         token = _TOKEN.match(text, offset)
-        assert token is not None, "every character begins a token"
+        assert token is not None, "every character starts a token"
         kind, word, start = token.lastgroup, token.group(), offset
         offset = token.end()
         if kind == "space":
             continue
         if kind == "open" or kind == "prefix":
-            open_forms.append(_Open(word, place_of(start)))
+            open_forms.append(_OpenForm(word, place_of(start)))
             continue
         if kind == "close":
             datum = _close(open_forms.pop(), word, place_of(start))
         elif kind == "string":
             datum = _string(word, place_of(start))
         elif kind == "unclosed":
-            raise Malformed("this string has no closing quote", place=place_of(start))
+            raise LispSyntaxError("this string has no closing quote", place=place_of(start))
         elif word == ".":
             _dot(open_forms[-1], place_of(start))
             continue
@@ -91,12 +91,12 @@ def _read(text: str) -> list[Datum]:
         _add(open_forms, datum)
     if len(open_forms) > 1:
         last = open_forms[-1]
-        raise Malformed(f"this {last.opener!r} is never completed", place=last.place)
+        raise LispSyntaxError(f"this {last.opener!r} is never closed", place=last.place)
     return top.items
 
 
-def _add(open_forms: list[_Open], datum: Datum) -> None:
-    """Put a datum into what is open, and close the prefixes that waited for it."""
+def _add(open_forms: list[_OpenForm], datum: Datum) -> None:
+    """Add a datum to the open form, and complete the prefixes before it."""
     while open_forms[-1].opener in _PREFIXES:
         prefix = open_forms.pop()
         quoted = Symbol(_PREFIXES[prefix.opener])
@@ -104,20 +104,20 @@ def _add(open_forms: list[_Open], datum: Datum) -> None:
     open_forms[-1].items.append(datum)
 
 
-def _dot(form: _Open, place: Place) -> None:
+def _dot(form: _OpenForm, place: SourcePlace) -> None:
     if form.opener != "(" or not form.items or form.dot is not None:
-        raise Malformed("a dot stands before the last item of a list and nowhere else", place=place)
+        raise LispSyntaxError("a dot is only allowed before the last item of a list", place=place)
     form.dot = len(form.items)
 
 
-def _close(form: _Open, closer: str, place: Place) -> Datum:
+def _close(form: _OpenForm, closer: str, place: SourcePlace) -> Datum:
     expected = _CLOSERS.get(form.opener)
     if expected is None:
-        what = f"nothing follows {form.opener!r}" if form.opener else "there is nothing open to close"
-        raise Malformed(f"{closer!r} is one too many: {what}", place=place)
+        what = f"nothing follows {form.opener!r}" if form.opener else "nothing is open"
+        raise LispSyntaxError(f"unexpected {closer!r}: {what}", place=place)
     if closer != expected:
-        raise Malformed(
-            f"{closer!r} does not close the {form.opener!r} of {form.place}; expected {expected!r}",
+        raise LispSyntaxError(
+            f"{closer!r} does not close the {form.opener!r} at {form.place}; expected {expected!r}",
             place=place,
         )
     items, tail = form.items, EMPTY
@@ -126,29 +126,29 @@ def _close(form: _Open, closer: str, place: Place) -> Datum:
     datum: Datum = tail
     if form.dot is not None:
         if len(items) != form.dot + 1:
-            raise Malformed("exactly one item follows the dot of a list", place=place)
+            raise LispSyntaxError("exactly one item must follow the dot of a list", place=place)
         datum = items.pop()
     for item in reversed(items):
         datum = Pair(item, datum, form.place)
     return datum
 
 
-def _string(word: str, place: Place) -> str:
+def _string(word: str, place: SourcePlace) -> str:
     def unescape(escape: re.Match[str]) -> str:
         digits, letter = escape.groups()
         if digits is not None and (code := int(digits, 16)) <= 0x10FFFF:
             return chr(code)
         if letter in _ESCAPED:
             return _ESCAPED[letter]
-        raise Malformed(f"{escape.group()!r} is no escape of a string", place=place)
+        raise LispSyntaxError(f"{escape.group()!r} is not a valid escape in a string", place=place)
 
     text = _ESCAPE.sub(unescape, word[1:-1])
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise Malformed("half of a surrogate pair is not text", place=place)
+        raise LispSyntaxError("a lone surrogate is not text", place=place)
     return text
 
 
-def _atom(word: str, place: Place) -> Datum:
+def _atom(word: str, place: SourcePlace) -> Datum:
     if word in _CONSTANTS:
         return _CONSTANTS[word]
     if word[0] in "+-.0123456789":
@@ -156,22 +156,22 @@ def _atom(word: str, place: Place) -> Datum:
         if number is not None:
             return number
     if len(word) > MAX_NAME_CHARACTERS:
-        raise Malformed(f"a name has at most {MAX_NAME_CHARACTERS} characters", place=place)
+        raise LispSyntaxError(f"a name has at most {MAX_NAME_CHARACTERS} characters", place=place)
     if word[0] == ":" and len(word) > 1:
         return Keyword(word[1:])
     if word[0] == "#" or not word.isprintable():
-        raise Malformed(f"{word[:40]!r} is no value and no name", place=place)
+        raise LispSyntaxError(f"{word[:40]!r} is neither a value nor a name", place=place)
     return Symbol(word)
 
 
-def _number(word: str, place: Place) -> int | float | None:
+def _number(word: str, place: SourcePlace) -> int | float | None:
     if _INTEGER.match(word):
         if len(word) > MAX_DIGITS:
-            raise Malformed(f"an integer has at most {MAX_DIGITS} digits", place=place)
+            raise LispSyntaxError(f"an integer has at most {MAX_DIGITS} digits", place=place)
         return int(word)
     if not _DECIMAL.match(word):
         return None
     number = float(word)
     if not math.isfinite(number):
-        raise Malformed(f"{word[:40]} is too large a number", place=place)
+        raise LispSyntaxError(f"{word[:40]} is too large", place=place)
     return number

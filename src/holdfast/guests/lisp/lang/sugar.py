@@ -1,17 +1,17 @@
-"""Forms that are short for others. Each is rewritten by one step; the expander goes on with what comes out.
+"""Syntactic sugar: forms that are rewritten into others, one step at a time, and helpers that take forms apart.
 
-The shapes of forms: taking a list apart and saying clearly what is wrong with it.
+The expander continues with the result of each rewrite.
 """
 
 from collections.abc import Callable
 
 from holdfast.guests.lisp.data import EMPTY, Datum, Keyword, Pair, Symbol, make_list
-from holdfast.guests.lisp.errors import Malformed, Place
-from holdfast.guests.lisp.lang.trampoline import Deep, bounce
+from holdfast.guests.lisp.errors import LispSyntaxError, SourcePlace
+from holdfast.guests.lisp.lang.trampoline import Recursive, run_trampoline
 
 
 class BuiltinName:
-    """Stands in a rewritten form for a procedure of the language, whatever the program calls by that name."""
+    """In a rewritten form, a procedure of the language, even if the program has redefined its name."""
 
     __slots__ = ("name",)
 
@@ -19,27 +19,27 @@ class BuiltinName:
         self.name = name
 
 
-def items_of(form: Datum, place: Place | None) -> list[Datum]:
+def items_of(form: Datum, place: SourcePlace | None) -> list[Datum]:
     """The items of a proper list."""
     items: list[Datum] = []
     while type(form) is Pair:
         items.append(form.first)
         form = form.rest
     if form is not EMPTY:
-        raise Malformed("a dot has no place in this form", place=place)
+        raise LispSyntaxError("a dot is not allowed in this form", place=place)
     return items
 
 
-def arguments_of(form: Pair, usage: str, *, least: int, most: int | None = None) -> list[Datum]:
-    """What follows the head of a special form, counted."""
+def arguments_of(form: Pair, usage: str, *, at_least: int, at_most: int | None = None) -> list[Datum]:
+    """The arguments of a special form. Raises LispSyntaxError if their number is wrong."""
     arguments = items_of(form.rest, form.place)
-    if len(arguments) < least or (most is not None and len(arguments) > most):
-        raise Malformed(f"this form is written {usage}", place=form.place)
+    if len(arguments) < at_least or (at_most is not None and len(arguments) > at_most):
+        raise LispSyntaxError(f"write {usage}", place=form.place)
     return arguments
 
 
-def build(place: Place | None, *items: Datum, tail: Datum = EMPTY) -> Pair:
-    """A form that stands where another stood."""
+def build(place: SourcePlace | None, *items: Datum, tail: Datum = EMPTY) -> Pair:
+    """A form with the place of another form."""
     result = tail
     for item in reversed(items):
         result = Pair(item, result, place)
@@ -47,13 +47,13 @@ def build(place: Place | None, *items: Datum, tail: Datum = EMPTY) -> Pair:
     return result
 
 
-def bindings_of(datum: Datum, usage: str, place: Place | None) -> list[tuple[Datum, Datum]]:
+def bindings_of(datum: Datum, usage: str, place: SourcePlace | None) -> list[tuple[Datum, Datum]]:
     """The `((name value) ...)` of a let."""
     pairs = []
     for binding in items_of(datum, place):
         parts = items_of(binding, place) if isinstance(binding, Pair) else []
         if len(parts) != 2:
-            raise Malformed(f"this form is written {usage}", place=place)
+            raise LispSyntaxError(f"write {usage}", place=place)
         pairs.append((parts[0], parts[1]))
     return pairs
 
@@ -62,12 +62,12 @@ _BEGIN, _IF, _LET, _LAMBDA, _DEFINE, _COND, _ELSE, _QUOTE = (
     Symbol(name) for name in ("begin", "if", "let", "lambda", "define", "cond", "else", "quote")
 )
 _KEY = Symbol(" key")
-"""No program can spell a name with a space, so this one never hides another."""
+"""No program can write a name with a space, so this one never shadows another."""
 
 
 def _let(form: Pair) -> Datum:
     usage = "(let ((name value) ...) body ...)"
-    arguments = arguments_of(form, usage, least=2)
+    arguments = arguments_of(form, usage, at_least=2)
     if isinstance(arguments[0], Symbol):
         return _named_let(form, arguments)
     pairs = bindings_of(arguments[0], usage, form.place)
@@ -78,7 +78,7 @@ def _let(form: Pair) -> Datum:
 def _named_let(form: Pair, arguments: list[Datum]) -> Datum:
     usage = "(let loop ((name value) ...) body ...)"
     if len(arguments) < 3:
-        raise Malformed(f"this form is written {usage}", place=form.place)
+        raise LispSyntaxError(f"write {usage}", place=form.place)
     name, pairs = arguments[0], bindings_of(arguments[1], usage, form.place)
     function = build(form.place, _LAMBDA, make_list(name for name, _ in pairs), *arguments[2:])
     definition = build(form.place, _DEFINE, name, function)
@@ -88,7 +88,7 @@ def _named_let(form: Pair, arguments: list[Datum]) -> Datum:
 
 def _let_star(form: Pair) -> Datum:
     usage = "(let* ((name value) ...) body ...)"
-    bindings, *body = arguments_of(form, usage, least=2)
+    bindings, *body = arguments_of(form, usage, at_least=2)
     result = build(form.place, _LET, EMPTY, *body)
     for name, value in reversed(bindings_of(bindings, usage, form.place)):
         result = build(form.place, _LET, make_list([build(form.place, name, value)]), result)
@@ -97,7 +97,7 @@ def _let_star(form: Pair) -> Datum:
 
 def _letrec(form: Pair) -> Datum:
     usage = "(letrec ((name value) ...) body ...)"
-    bindings, *body = arguments_of(form, usage, least=2)
+    bindings, *body = arguments_of(form, usage, at_least=2)
     definitions = [
         build(form.place, _DEFINE, name, value) for name, value in bindings_of(bindings, usage, form.place)
     ]
@@ -110,12 +110,12 @@ def _cond(form: Pair) -> Datum:
     if form.rest is EMPTY:
         return None
     if not isinstance(form.rest, Pair) or not isinstance(form.rest.first, Pair):
-        raise Malformed(f"this form is written {usage}", place=form.place)
+        raise LispSyntaxError(f"write {usage}", place=form.place)
     clause, others = form.rest.first, form.rest.rest
     place = clause.place or form.place
     if clause.first == _ELSE:
         if others is not EMPTY:
-            raise Malformed("else is the last clause of a cond", place=place)
+            raise LispSyntaxError("else must be the last clause of a cond", place=place)
         return Pair(_BEGIN, clause.rest, place)
     remaining = Pair(_COND, others, form.place)
     if clause.rest is EMPTY:
@@ -125,11 +125,11 @@ def _cond(form: Pair) -> Datum:
 
 def _case(form: Pair) -> Datum:
     usage = "(case key ((datum ...) value ...) ... (else value ...))"
-    key, *clauses = arguments_of(form, usage, least=1)
+    key, *clauses = arguments_of(form, usage, at_least=1)
     rewritten: list[Datum] = []
     for clause in clauses:
         if not isinstance(clause, Pair):
-            raise Malformed(f"this form is written {usage}", place=form.place)
+            raise LispSyntaxError(f"write {usage}", place=form.place)
         if clause.first == _ELSE:
             rewritten.append(clause)
             continue
@@ -150,30 +150,30 @@ def _and(form: Pair) -> Datum:
 
 
 def _when(form: Pair) -> Datum:
-    test, *body = arguments_of(form, "(when test body ...)", least=2)
+    test, *body = arguments_of(form, "(when test body ...)", at_least=2)
     return build(form.place, _IF, test, build(form.place, _BEGIN, *body), None)
 
 
 def _unless(form: Pair) -> Datum:
-    test, *body = arguments_of(form, "(unless test body ...)", least=2)
+    test, *body = arguments_of(form, "(unless test body ...)", at_least=2)
     return build(form.place, _IF, test, None, build(form.place, _BEGIN, *body))
 
 
 def _quasiquote(form: Pair) -> Datum:
-    (template,) = arguments_of(form, "`template", least=1, most=1)
-    return bounce(_fill(template, 1, form.place))
+    (template,) = arguments_of(form, "`template", at_least=1, at_most=1)
+    return run_trampoline(_build_template(template, 1, form.place))
 
 
-def _fill(template: Datum, depth: int, place: Place | None) -> Deep[Datum]:
-    """Code that builds the template, with what is unquoted at depth 1 evaluated."""
+def _build_template(template: Datum, depth: int, place: SourcePlace | None) -> Recursive[Datum]:
+    """Code that builds the template and evaluates what is unquoted at depth 1."""
     if not isinstance(template, Pair):
         return build(place, _QUOTE, template)
     head = template.first.name if isinstance(template.first, Symbol) else ""
     if head in ("unquote", "quasiquote"):
-        (inner,) = arguments_of(template, ",expression", least=1, most=1)
+        (inner,) = arguments_of(template, ",expression", at_least=1, at_most=1)
         if head == "unquote" and depth == 1:
             return inner
-        filled = yield _fill(inner, depth + (1 if head == "quasiquote" else -1), place)
+        filled = yield _build_template(inner, depth + (1 if head == "quasiquote" else -1), place)
         return build(place, BuiltinName("list"), build(place, _QUOTE, template.first), filled)
     # Item by item and not by recursion along the list: a long template makes one flat call.
     parts: list[Datum] = []
@@ -182,33 +182,35 @@ def _fill(template: Datum, depth: int, place: Place | None) -> Deep[Datum]:
         parts.append((yield _part(rest.first, depth, place)))
         rest = rest.rest
     if rest is not EMPTY:
-        parts.append((yield _fill(rest, depth, place)))
+        parts.append((yield _build_template(rest, depth, place)))
     return build(place, BuiltinName("append"), *parts)
 
 
-def _part(item: Datum, depth: int, place: Place | None) -> Deep[Datum]:
+def _part(item: Datum, depth: int, place: SourcePlace | None) -> Recursive[Datum]:
     """Code for the piece of a list that one item of a template becomes."""
     if isinstance(item, Pair) and item.first == Symbol("unquote-splicing") and depth == 1:
-        (spliced,) = arguments_of(item, ",@expression", least=1, most=1)
+        (spliced,) = arguments_of(item, ",@expression", at_least=1, at_most=1)
         return spliced
-    filled = (yield _fill(item, depth, place)) if isinstance(item, Pair) else build(place, _QUOTE, item)
+    filled = (
+        (yield _build_template(item, depth, place)) if isinstance(item, Pair) else build(place, _QUOTE, item)
+    )
     return build(place, BuiltinName("list"), filled)
 
 
 def _try(form: Pair) -> Datum:
-    arguments_of(form, "(try body ...)", least=1)
+    arguments_of(form, "(try body ...)", at_least=1)
     return build(form.place, BuiltinName("%try"), _thunk(form.rest, form.place))
 
 
 def _with_budget(form: Pair) -> Datum:
-    limits, *_ = arguments_of(form, "(with-budget {:iterations 3} body ...)", least=2)
+    limits, *_ = arguments_of(form, "(with-budget {:iterations 3} body ...)", at_least=2)
     assert isinstance(form.rest, Pair)
     return build(form.place, BuiltinName("%with-budget"), limits, _thunk(form.rest.rest, form.place))
 
 
 def _outcome_do(form: Pair) -> Datum:
     usage = "(outcome-do ((name outcome) ...) body ...)"
-    bindings, *body = arguments_of(form, usage, least=2)
+    bindings, *body = arguments_of(form, usage, at_least=2)
     result = build(form.place, _LET, EMPTY, *body)
     for name, value in reversed(bindings_of(bindings, usage, form.place)):
         then = build(form.place, _LAMBDA, build(form.place, name), result)
@@ -217,10 +219,10 @@ def _outcome_do(form: Pair) -> Datum:
 
 
 def _memo(procedure: str, usage: str, *, has_dependencies: bool) -> Callable[[Pair], Datum]:
-    """The memo forms: each hands its procedure the body as data, the values it refers to, and the body as code."""
+    """The memo forms: each passes the body as data, the values it refers to, and the body as code."""
 
     def rewrite(form: Pair) -> Datum:
-        arguments_of(form, usage, least=2 if has_dependencies else 1)
+        arguments_of(form, usage, at_least=2 if has_dependencies else 1)
         body, first = form.rest, []
         if has_dependencies:
             assert isinstance(body, Pair)
@@ -234,17 +236,17 @@ def _memo(procedure: str, usage: str, *, has_dependencies: bool) -> Callable[[Pa
 def _fixpoint(procedure: str) -> Callable[[Pair], Datum]:
     def rewrite(form: Pair) -> Datum:
         usage = f"({form.first} body ... :max 100 :watch '(facts bindings world))"
-        items = arguments_of(form, usage, least=1)
+        items = arguments_of(form, usage, at_least=1)
         cut = next((i for i, item in enumerate(items) if isinstance(item, Keyword)), len(items))
         if cut == 0:
-            raise Malformed(f"this form is written {usage}", place=form.place)
+            raise LispSyntaxError(f"write {usage}", place=form.place)
         body = build(form.place, *items[:cut])
         return build(form.place, BuiltinName(procedure), _thunk(body, form.place), *items[cut:])
 
     return rewrite
 
 
-def _thunk(body: Datum, place: Place | None) -> Datum:
+def _thunk(body: Datum, place: SourcePlace | None) -> Datum:
     return Pair(_LAMBDA, Pair(EMPTY, body, place), place)
 
 

@@ -1,20 +1,18 @@
-"""Recursion without the host's stack: a generator that needs a deeper result yields the generator that finds it.
-
-The host's garbage collector, told to wait while a program is read, expanded, compiled, saved or restored.
-"""
+"""Recursion without Python's stack (a generator yields the generator for a deeper result), and a pause of garbage collection."""
 
 import gc
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
-from holdfast.guests.lisp.errors import Malformed
+from holdfast.guests.lisp.errors import LispSyntaxError
 
 
 @contextmanager
-def collection_paused() -> Iterator[None]:
-    """No collection meanwhile. What is built here is a tree that stays: looking for garbage in it again and again while
-    it grows took four times as long as building it. Only around work that is bounded and does not wait."""
+def garbage_collection_paused() -> Iterator[None]:
+    """Disable garbage collection while a tree is built that stays alive. Traversing the growing tree again and again took
+    four times as long as building it. Use it only around bounded work that does not wait.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -25,18 +23,18 @@ def collection_paused() -> Iterator[None]:
 
 
 MAX_CALLS = 40_000
-"""Data may share its parts so often that walking them has no end; also keeps the time this takes short."""
+"""Limits the traversal of data whose parts are shared many times, and the time it takes."""
 
 Result = TypeVar("Result")
 
-Deep: TypeAlias = Generator[Generator[Any, Any, Any], Any, Result]
-"""A recursive function. Any: what a yield is sent back has the type of what was yielded, which Python cannot say."""
+Recursive: TypeAlias = Generator[Generator[Any, Any, Any], Any, Result]
+"""A recursive function. Any: the value sent back has the result type of the yielded generator, which Python cannot express."""
 
 
-def bounce(start: Deep[Result], *, most: int | None = MAX_CALLS) -> Result:
-    """Run a recursive function to its end, however deep it goes. Raises Malformed after more calls than `most`."""
-    with collection_paused():
-        stack: list[Deep[Any]] = [start]
+def run_trampoline(start: Recursive[Result], *, max_calls: int | None = MAX_CALLS) -> Result:
+    """Run a recursive function to its end, at any depth. Raises LispSyntaxError after more than `max_calls` calls."""
+    with garbage_collection_paused():
+        stack: list[Recursive[Any]] = [start]
         value: Any = None
         calls = 0
         while stack:
@@ -49,7 +47,7 @@ def bounce(start: Deep[Result], *, most: int | None = MAX_CALLS) -> Result:
                 stack.append(deeper)
                 value = None
                 calls += 1
-                if most is not None and calls > most:
-                    raise Malformed(f"a form has at most {most} parts")
+                if max_calls is not None and calls > max_calls:
+                    raise LispSyntaxError(f"a form has at max_calls {max_calls} parts")
     result: Result = value
     return result

@@ -1,4 +1,4 @@
-"""What things are, whether they are the same, and how something ended."""
+"""Type predicates, equality and outcomes."""
 
 from holdfast.guests.lisp.data import (
     EMPTY,
@@ -14,7 +14,7 @@ from holdfast.guests.lisp.data import (
 )
 from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.lang.equality import are_equal, are_same
-from holdfast.guests.lisp.lib.lists import PAIR_BYTES, gather
+from holdfast.guests.lisp.lib.lists import PAIR_BYTES, list_items
 from holdfast.guests.lisp.lib.numbers import integer
 from holdfast.guests.lisp.vm.registers import Control, Registers
 
@@ -24,7 +24,7 @@ NEEDS = ("evidence", "reframing", "primitive", "clarification", "approval")
 def _equal(machine: Registers, arguments: list[Datum]) -> None:
     equal, work = are_equal(arguments[0], arguments[1])
     machine.charge(steps=work)
-    machine.give(equal)
+    machine.return_value(equal)
 
 
 def _not(datum: Datum) -> bool:
@@ -66,10 +66,10 @@ def _proposed(value: Datum, proposals: Datum = EMPTY) -> LispOutcome:
 def _needs(need: Datum, description: Datum, context: Datum = None) -> LispOutcome:
     name = need.name.removeprefix("needs-") if isinstance(need, (Symbol, Keyword)) else need
     if name not in NEEDS:
-        raise LispError("type-error", f"what is needed is one of {', '.join(NEEDS)}")
+        raise LispError("type-error", f"a need must be one of {', '.join(NEEDS)}")
     if not isinstance(description, str):
         raise LispError(
-            "type-error", f"the description of a need is a string, this is {kind_of(description)}"
+            "type-error", f"the description of a need must be a string, not {kind_of(description)}"
         )
     return LispOutcome("needs", {"need": name, "description": description, "context": context})
 
@@ -77,30 +77,32 @@ def _needs(need: Datum, description: Datum, context: Datum = None) -> LispOutcom
 def _nonconverged(value: Datum, iterations: Datum, reason: Datum = "max-iterations") -> LispOutcome:
     name = reason.name if isinstance(reason, Symbol) else reason
     if name not in ("budget", "max-iterations"):
-        raise LispError("type-error", "the reason is budget or max-iterations")
+        raise LispError("type-error", "the reason must be budget or max-iterations")
     return LispOutcome("nonconverged", {"value": value, "iterations": integer(iterations), "reason": name})
 
 
 def _cycle(machine: Registers, arguments: list[Datum]) -> None:
     value, length, *signatures = arguments
-    texts = [item for item in gather(machine, signatures[0]) if isinstance(item, str)] if signatures else []
+    texts = (
+        [item for item in list_items(machine, signatures[0]) if isinstance(item, str)] if signatures else []
+    )
     machine.charge(size=PAIR_BYTES * len(texts))
     fields = {"value": value, "length": integer(length), "signatures": make_list(texts)}
-    machine.give(LispOutcome("cycle", fields))
+    machine.return_value(LispOutcome("cycle", fields))
 
 
 def _failed(message: Datum, code: Datum = "error") -> LispOutcome:
     name = code.name if isinstance(code, (Symbol, Keyword)) else code
     if not isinstance(message, str) or not isinstance(name, str):
-        raise LispError("type-error", "an error has a message and a code, both text")
+        raise LispError("type-error", "the message and the code of an error must be text")
     return LispOutcome("error", {"message": message, "code": name})
 
 
 def outcome(datum: Datum) -> LispOutcome:
-    """A datum that has to be an outcome."""
+    """The datum, if it is an outcome. Raises a LispError otherwise."""
     if isinstance(datum, LispOutcome):
         return datum
-    raise LispError("type-error", f"expected an outcome, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected an outcome, not {kind_of(datum)}")
 
 
 def _tag(datum: Datum) -> Symbol:
@@ -113,7 +115,7 @@ def _value(datum: Datum) -> Datum:
 
 def _field(datum: Datum, name: Datum) -> Datum:
     if not isinstance(name, (Keyword, Symbol)):
-        raise LispError("type-error", f"a field is named by a keyword or symbol, this is {kind_of(name)}")
+        raise LispError("type-error", f"the name of a field must be a keyword or symbol, not {kind_of(name)}")
     return outcome(datum).fields.get(name.name)
 
 
@@ -126,14 +128,14 @@ def _is_blocked(datum: Datum) -> bool:
 
 
 def _bind(machine: Registers, arguments: list[Datum]) -> None:
-    """Go on with the value of an ok; every other outcome passes unchanged. A plain value counts as ok."""
+    """Call `then` with the value of an ok outcome; any other outcome is returned unchanged. A plain value counts as ok."""
     value, then = arguments
     if not isinstance(value, LispOutcome):
         machine.enter(then, [value])
     elif value.tag == "ok":
         machine.enter(then, [value.fields["value"]])
     else:
-        machine.give(value)
+        machine.return_value(value)
 
 
 BASICS = (

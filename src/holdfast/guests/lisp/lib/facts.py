@@ -1,4 +1,4 @@
-"""Procedures behind facts, memos and fixpoints; prelude.lisp puts them together."""
+"""The Python part of facts, memos and fixpoints; prelude.lisp combines these procedures."""
 
 import hashlib
 from dataclasses import replace
@@ -15,34 +15,34 @@ from holdfast.guests.lisp.lang.equality import MAX_PARTS, PART_CHARACTERS, Allow
 from holdfast.guests.lisp.lib.strings import text
 from holdfast.guests.lisp.lib.tables import table
 from holdfast.guests.lisp.vm.environment import Closure, Level
-from holdfast.guests.lisp.vm.image import graph_key
+from holdfast.guests.lisp.vm.image import content_key
 from holdfast.guests.lisp.vm.registers import Control, Registers
 from holdfast.guests.lisp.vm.state import Artifact, Fact, Tracker
 
 _STEPS_PER_PART = 8
-"""What a part of an expression costs to be named, in steps."""
+"""The cost of hashing a part of an expression, in steps."""
 _MAX_STATE_PARTS = 4 * MAX_PARTS
-"""Of all that a fixpoint watches."""
+"""The size of the state that a fixpoint may watch."""
 
 
 def _assert(machine: Registers, arguments: list[Datum]) -> None:
-    """Whether the fact is new."""
+    """Assert a fact; returns whether it is new."""
     expression, evidence, value = arguments
     allowance = Allowance()
     key = canonical(expression, allowance)
     machine.charge(steps=allowance.used, size=PART_CHARACTERS * allowance.used)
     fact = Fact(expression, evidence, value, machine.now_ms)
-    machine.give(machine.context.facts.add(key, fact, allowance))
+    machine.return_value(machine.context.facts.add(key, fact, allowance))
 
 
 def _is_fact(machine: Registers, arguments: list[Datum]) -> None:
-    machine.give(machine.context.facts.get(arguments[0]) is not None)
+    machine.return_value(machine.context.facts.get(arguments[0]) is not None)
 
 
 def _fact(machine: Registers, arguments: list[Datum]) -> None:
     fact = machine.context.facts.get(arguments[0])
     if fact is None:
-        machine.give(None)
+        machine.return_value(None)
         return
     fields = {
         "expr": fact.expression,
@@ -50,25 +50,25 @@ def _fact(machine: Registers, arguments: list[Datum]) -> None:
         "value": fact.value,
         "asserted-at": fact.asserted_ms,
     }
-    machine.give(fields)
+    machine.return_value(fields)
 
 
 def _facts(machine: Registers, arguments: list[Datum]) -> None:
-    """Everything asserted, in order."""
+    """All assertions, in order."""
     facts = machine.context.facts.facts
     machine.charge(steps=len(facts) // 8, size=64 * len(facts))
-    machine.give(make_list(fact.expression for fact in facts.values()))
+    machine.return_value(make_list(fact.expression for fact in facts.values()))
 
 
 def _facts_signature(machine: Registers, arguments: list[Datum]) -> None:
     allowance = Allowance(_MAX_STATE_PARTS)
-    named = machine.context.facts.signature(allowance)
+    digest = machine.context.facts.signature(allowance)
     machine.charge(steps=allowance.used)
-    machine.give(named)
+    machine.return_value(digest)
 
 
 def _signature(machine: Registers, arguments: list[Datum]) -> None:
-    """Names the state that a body can see: the watched ones of facts, bindings, artifacts and world."""
+    """A digest of the watched state of a body: facts, bindings, artifacts and files."""
     thunk, watched, world = arguments
     assert isinstance(thunk, Closure)
     names = {item.name if isinstance(item, Symbol) else item for item in iterate(watched)}
@@ -83,11 +83,11 @@ def _signature(machine: Registers, arguments: list[Datum]) -> None:
     if "world" in names:
         texts.append(f"world {world}")
     machine.charge(steps=len(texts) + allowance.used)
-    machine.give(signature(texts))
+    machine.return_value(signature(texts))
 
 
 def _bindings(thunk: Closure, allowance: Allowance) -> list[str]:
-    """Every variable around a body with its value; a procedure is a blank."""
+    """Every variable in scope of a body with its value; procedures are not distinguished."""
     texts = []
     frame, scope = thunk.frame, thunk.template.scope
     for depth, level in enumerate(scope):
@@ -109,15 +109,15 @@ def _level(level: Level, values: list[Datum], allowance: Allowance) -> list[str]
 
 
 def _ok_after(machine: Registers, arguments: list[Datum]) -> None:
-    """The outcome of a fixpoint that was reached."""
-    machine.give(LispOutcome("ok", {"value": arguments[0], "iterations": arguments[1]}))
+    """The outcome of a fixpoint that converged."""
+    machine.return_value(LispOutcome("ok", {"value": arguments[0], "iterations": arguments[1]}))
 
 
 def _expression_key(machine: Registers, arguments: list[Datum]) -> None:
-    """Names an expression together with the values of the names in it."""
-    named, parts = graph_key(arguments)
+    """A digest of an expression and the values of its variables."""
+    digest, parts = content_key(arguments)
     machine.charge(steps=_STEPS_PER_PART * parts)
-    machine.give(named)
+    machine.return_value(digest)
 
 
 def _artifact_key(expression: str, dependencies: dict[str, str]) -> str:
@@ -131,81 +131,81 @@ def _fingerprints(datum: Datum) -> dict[str, str]:
 
 def _memo_has(machine: Registers, arguments: list[Datum]) -> None:
     key = _artifact_key(text(arguments[0]), _fingerprints(arguments[1]))
-    machine.give(machine.state.artifacts.has(key))
+    machine.return_value(machine.state.artifacts.has(key))
 
 
 def _memo_find(machine: Registers, arguments: list[Datum]) -> None:
-    """A list with the value, or #f; counts as hit or miss."""
+    """A list with the value, or #f; counts a hit or a miss."""
     artifact = machine.state.artifacts.get(_artifact_key(text(arguments[0]), _fingerprints(arguments[1])))
     if artifact is None:
         machine.state.artifacts.misses += 1
-        machine.give(False)
+        machine.return_value(False)
         return
     machine.state.artifacts.hits += 1
-    machine.give(make_list([artifact.value]))
+    machine.return_value(make_list([artifact.value]))
 
 
 def _memo_missed(machine: Registers, arguments: list[Datum]) -> None:
     machine.state.artifacts.misses += 1
-    machine.give(None)
+    machine.return_value(None)
 
 
 def _memo_put(machine: Registers, arguments: list[Datum]) -> None:
     expression, dependencies, value = text(arguments[0]), _fingerprints(arguments[1]), arguments[2]
     key = _artifact_key(expression, dependencies)
     machine.state.artifacts.put(key, Artifact(expression, dependencies, value))
-    machine.give(value)
+    machine.return_value(value)
 
 
 def _memo_candidates(machine: Registers, arguments: list[Datum]) -> None:
-    """The dependencies of each artifact of an expression, the newest first."""
+    """The dependencies of each artifact of an expression, newest first."""
     found = machine.state.artifacts.of_expression(text(arguments[0]))
-    machine.give(make_list(dict(artifact.dependencies) for _, artifact in found))
+    machine.return_value(make_list(dict(artifact.dependencies) for _, artifact in found))
 
 
 def _memo_drop(machine: Registers, arguments: list[Datum]) -> None:
     machine.state.artifacts.drop(_artifact_key(text(arguments[0]), _fingerprints(arguments[1])))
-    machine.give(None)
+    machine.return_value(None)
 
 
 def _memo_clear(machine: Registers, arguments: list[Datum]) -> None:
     machine.state.artifacts.clear()
-    machine.give(None)
+    machine.return_value(None)
 
 
 def _memo_stats(machine: Registers, arguments: list[Datum]) -> None:
     store = machine.state.artifacts
     counts = {"hits": store.hits, "misses": store.misses, "evictions": store.evictions}
-    machine.give({"size": len(store), "capacity": store.capacity, **counts})
+    machine.return_value({"size": len(store), "capacity": store.capacity, **counts})
 
 
 def _tracking(machine: Registers, arguments: list[Datum]) -> None:
-    """Call a procedure, noting every file that is looked at in it."""
+    """Call a procedure and record every file that it reads."""
     tracker = Tracker(machine.context.tracker)
-    machine.enter_within(replace(machine.context, tracker=tracker), arguments[0])
+    machine.enter_in_context(replace(machine.context, tracker=tracker), arguments[0])
 
 
 def _tracked(machine: Registers, arguments: list[Datum]) -> None:
-    """What was looked at so far, with fingerprints."""
+    """The files read so far, with fingerprints."""
     tracker = machine.context.tracker
-    machine.give(dict(tracker.dependencies) if tracker is not None else {})
+    machine.return_value(dict(tracker.dependencies) if tracker is not None else {})
 
 
 def _must_note(machine: Registers, arguments: list[Datum]) -> None:
-    """Whether a memo wants to know of a look at this file."""
+    """Whether an enclosing memo has not recorded this file yet."""
     tracker = machine.context.tracker
-    machine.give(tracker is not None and not tracker.knows(text(arguments[0])))
+    machine.return_value(tracker is not None and not tracker.knows(text(arguments[0])))
 
 
 def _note(machine: Registers, arguments: list[Datum]) -> None:
-    """Let the memos around depend on these files in this state."""
+    """Make the enclosing memos depend on these files with these fingerprints."""
     if machine.context.tracker is not None:
         for path, fingerprint in _fingerprints(arguments[0]).items():
             machine.context.tracker.note(path, fingerprint)
-    machine.give(None)
+    machine.return_value(None)
 
 
-KNOWLEDGE = (
+FACT_PROCEDURES = (
     Control("%assert", _assert, 3, 3),
     Control("%fact?", _is_fact, 1, 1),
     Control("%fact", _fact, 1, 1),

@@ -1,4 +1,4 @@
-"""Lists. What takes a time that grows with the list is charged for it."""
+"""Lists. Procedures whose time grows with the list charge steps for it."""
 
 from holdfast.guests.lisp.data import EMPTY, Datum, Pair, Primitive, kind_of, make_list
 from holdfast.guests.lisp.errors import LispError
@@ -8,34 +8,34 @@ from holdfast.guests.lisp.vm.registers import Control, Registers
 
 PAIR_BYTES = 64
 MAX_ITEMS = 500_000
-"""Of a list that is taken as a whole: that is not interruptible. Item by item, lists may be longer."""
-_CHUNK = 1024
+"""Items of a list that is processed at once, which cannot be interrupted. Item by item, a list may be longer."""
+_CHUNK_ITEMS = 1024
 
 
-def gather(machine: Registers, datum: Datum) -> list[Datum]:
-    """The items of a list, with the walk along it charged as it goes."""
+def list_items(machine: Registers, datum: Datum) -> list[Datum]:
+    """The items of a list; charges steps for the traversal."""
     items: list[Datum] = []
     while type(datum) is Pair:
         items.append(datum.first)
         datum = datum.rest
-        if len(items) % _CHUNK == 0:
-            machine.charge(steps=_CHUNK // 8)
+        if len(items) % _CHUNK_ITEMS == 0:
+            machine.charge(steps=_CHUNK_ITEMS // 8)
             check_length(len(items))
     if datum is not EMPTY:
-        raise LispError("type-error", f"expected a list, this is {kind_of(datum)}")
+        raise LispError("type-error", f"expected a list, not {kind_of(datum)}")
     return items
 
 
 def check_length(count: int) -> None:
-    """Refuse what would take too long at once."""
+    """Raise a LispError if the list is too long to process at once."""
     if count > MAX_ITEMS:
-        raise LispError("too-large", f"a list of more than {MAX_ITEMS} items cannot be taken as a whole")
+        raise LispError("too-large", f"a list of more than {MAX_ITEMS} items cannot be processed at once")
 
 
 def _pair(datum: Datum) -> Pair:
     if type(datum) is Pair:
         return datum
-    raise LispError("type-error", f"expected a list with something in it, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected a non-empty list, not {kind_of(datum)}")
 
 
 def _first(datum: Datum) -> Datum:
@@ -71,79 +71,79 @@ def _is_pair(datum: Datum) -> bool:
 
 
 def _length(machine: Registers, arguments: list[Datum]) -> None:
-    machine.give(len(gather(machine, arguments[0])))
+    machine.return_value(len(list_items(machine, arguments[0])))
 
 
 def _append(machine: Registers, arguments: list[Datum]) -> None:
     if not arguments:
-        machine.give(EMPTY)
+        machine.return_value(EMPTY)
         return
     items: list[Datum] = []
     for part in arguments[:-1]:
-        items += gather(machine, part)
+        items += list_items(machine, part)
         check_length(len(items))
     machine.charge(size=PAIR_BYTES * len(items))
-    machine.give(make_list(items, arguments[-1]))
+    machine.return_value(make_list(items, arguments[-1]))
 
 
 def _reverse(machine: Registers, arguments: list[Datum]) -> None:
-    items = gather(machine, arguments[0])
+    items = list_items(machine, arguments[0])
     machine.charge(size=PAIR_BYTES * len(items))
-    machine.give(make_list(items[::-1]))
+    machine.return_value(make_list(items[::-1]))
 
 
 def _nth(machine: Registers, arguments: list[Datum]) -> None:
     position = integer(arguments[1])
-    items = gather(machine, arguments[0])
+    items = list_items(machine, arguments[0])
     if not 0 <= position < len(items):
         raise LispError("index-error", f"there is no item {position} in a list of {len(items)}")
-    machine.give(items[position])
+    machine.return_value(items[position])
 
 
 def _member(machine: Registers, arguments: list[Datum]) -> None:
-    """The list from the first item on that is equal, or #f."""
+    """The rest of the list from the first equal item, or #f."""
     wanted, rest = arguments
-    left = MAX_COMPARISONS
+    comparisons_left = MAX_COMPARISONS
     while isinstance(rest, Pair):
-        equal, work = are_equal(wanted, rest.first, most=left)
+        equal, work = are_equal(wanted, rest.first, max_comparisons=comparisons_left)
         machine.charge(steps=work)
-        left -= work
+        comparisons_left -= work
         if equal:
-            machine.give(rest)
+            machine.return_value(rest)
             return
         rest = rest.rest
-    machine.give(False)
+    machine.return_value(False)
 
 
 def _associate(machine: Registers, arguments: list[Datum]) -> None:
-    """The first pair whose first is equal to the key, or #f."""
+    """The first item whose first element equals the key, or #f."""
     wanted, rest = arguments
-    left = MAX_COMPARISONS
+    comparisons_left = MAX_COMPARISONS
     while isinstance(rest, Pair):
-        equal, work = are_equal(wanted, _first(rest.first), most=left)
+        equal, work = are_equal(wanted, _first(rest.first), max_comparisons=comparisons_left)
         machine.charge(steps=work)
-        left -= work
+        comparisons_left -= work
         if equal:
-            machine.give(rest.first)
+            machine.return_value(rest.first)
             return
         rest = rest.rest
-    machine.give(False)
+    machine.return_value(False)
 
 
 def _range(machine: Registers, arguments: list[Datum]) -> None:
-    """From the first number to before the last."""
+    """The integers from the first number up to, but not including, the last."""
     bounds = [integer(bound) for bound in arguments]
     start, stop = (0, bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
     step = bounds[2] if len(bounds) == 3 else 1
     if step == 0:
-        raise LispError("type-error", "the step of a range is not zero")
+        raise LispError("type-error", "the step of a range must not be zero")
     numbers = range(start, stop, step)
-    # Not len(): that fails beyond what a machine word holds.
+    # Not len(), which fails for more items than fit into a machine word.
     count = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
     check_length(count)
     machine.charge(size=(PAIR_BYTES + 32) * count)
     machine.charge(steps=count // 8)
-    machine.give(make_list(numbers))
+    machine.return_value(make_list(numbers))
 
 
 LISTS = (

@@ -1,6 +1,6 @@
-"""Numbers: integers of bounded length and finite decimals. A result that is neither is a fault, never infinity.
+"""Numbers: integers of bounded length and finite floats. Any other result is an error, never infinity.
 
-Where Python itself finds a number too large (OverflowError), the machine makes the same fault of it.
+The machine turns Python's OverflowError into the same error.
 """
 
 import math
@@ -12,34 +12,34 @@ from holdfast.guests.lisp.data import Datum, Primitive, kind_of
 from holdfast.guests.lisp.errors import LispError
 
 MAX_BITS = 4096
-"""Of an integer, about 1,200 digits: no product of two takes a noticeable time."""
+"""Bits of an integer, about 1,200 digits; multiplying two takes no noticeable time."""
 _BOUND = 1 << MAX_BITS
 
 Number = int | float
 
 
 def number(datum: Datum) -> Number:
-    """A datum that has to be a number."""
+    """The datum, if it is a number. Raises a LispError otherwise."""
     if type(datum) is int or type(datum) is float:
         return datum
-    raise LispError("type-error", f"expected a number, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected a number, not {kind_of(datum)}")
 
 
 def integer(datum: Datum) -> int:
-    """A datum that has to be an integer."""
+    """The datum, if it is an integer. Raises a LispError otherwise."""
     if type(datum) is int:
         return datum
-    raise LispError("type-error", f"expected an integer, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected an integer, not {kind_of(datum)}")
 
 
 def bounded(result: Number) -> Number:
-    """A result, if it is a number we can hold."""
+    """The result, if it is within the bounds. Raises a LispError otherwise."""
     if type(result) is int:
         if -_BOUND < result < _BOUND:
             return result
     elif math.isfinite(result):
         return result
-    raise LispError("number-overflow", "the result is too large a number")
+    raise LispError("number-overflow", "the result is too large")
 
 
 def _add(*numbers: Datum) -> Number:
@@ -47,7 +47,7 @@ def _add(*numbers: Datum) -> Number:
     for datum in numbers:
         if type(datum) is not int and type(datum) is not float:
             number(datum)
-        total += datum  # type: ignore[operator]  # just checked, without a call
+        total += datum  # type: ignore[operator]  # checked above; a function call would cost more
     if type(total) is int and -_BOUND < total < _BOUND:
         return total
     return bounded(total)
@@ -74,7 +74,7 @@ def _divide(first: Datum, *others: Datum) -> Number:
     result = numbers[0]
     for divisor in numbers[1:]:
         if divisor == 0:
-            raise LispError("division-by-zero", "a number was divided by zero")
+            raise LispError("division-by-zero", "division by zero")
         if type(result) is int and type(divisor) is int and result % divisor == 0:
             result //= divisor
         else:
@@ -104,22 +104,22 @@ def _modulo(one: Datum, other: Datum) -> Number:
 def _integers(one: Datum, other: Datum) -> tuple[int, int]:
     dividend, divisor = integer(one), integer(other)
     if divisor == 0:
-        raise LispError("division-by-zero", "a number was divided by zero")
+        raise LispError("division-by-zero", "division by zero")
     return dividend, divisor
 
 
 def _power(base: Datum, exponent: Datum) -> Number:
-    bottom, top = number(base), number(exponent)
-    if type(bottom) is int and type(top) is int and top >= 0:
-        # Known before it is reckoned: a power would otherwise be the shortest way to fill the memory.
-        if bottom.bit_length() * top > 2 * MAX_BITS and abs(bottom) > 1:
-            raise LispError("number-overflow", "the result is too large a number")
-        return bounded(bottom**top)
-    if bottom == 0 and top < 0:
-        raise LispError("division-by-zero", "a number was divided by zero")
-    if bottom < 0 and type(top) is float and not top.is_integer():
-        raise LispError("type-error", "a negative number has no such power")
-    result: Number = float(bottom) ** top
+    base_number, power = number(base), number(exponent)
+    if type(base_number) is int and type(power) is int and power >= 0:
+        # Checked in advance, because a power is the fastest way to fill the memory.
+        if base_number.bit_length() * power > 2 * MAX_BITS and abs(base_number) > 1:
+            raise LispError("number-overflow", "the result is too large")
+        return bounded(base_number**power)
+    if base_number == 0 and power < 0:
+        raise LispError("division-by-zero", "division by zero")
+    if base_number < 0 and type(power) is float and not power.is_integer():
+        raise LispError("type-error", "a negative number has no fractional power")
+    result: Number = float(base_number) ** power
     return bounded(result)
 
 
@@ -150,11 +150,11 @@ def _absolute(datum: Datum) -> Number:
     return abs(number(datum))
 
 
-def _least(first: Datum, *others: Datum) -> Number:
+def _minimum(first: Datum, *others: Datum) -> Number:
     return min(map(number, (first, *others)))
 
 
-def _greatest(first: Datum, *others: Datum) -> Number:
+def _maximum(first: Datum, *others: Datum) -> Number:
     return max(map(number, (first, *others)))
 
 
@@ -197,8 +197,8 @@ NUMBERS = (
     Primitive("expt", _power, 2, 2),
     Primitive("sqrt", _root, 1, 1),
     Primitive("abs", _absolute, 1, 1),
-    Primitive("min", _least, 1, None),
-    Primitive("max", _greatest, 1, None),
+    Primitive("min", _minimum, 1, None),
+    Primitive("max", _maximum, 1, None),
     Primitive("floor", _floor, 1, 1),
     Primitive("ceiling", _ceiling, 1, 1),
     Primitive("round", _round, 1, 1),

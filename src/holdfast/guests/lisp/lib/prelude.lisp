@@ -1,4 +1,4 @@
-;; The part of the language that is written in itself. Names that begin with % cannot be seen by programs.
+;; The part of the standard library that is written in Lisp. Names that begin with % are not visible to programs.
 
 ;; Lists
 
@@ -116,7 +116,7 @@
   (%use "facts")
   (%facts-signature))
 
-;; The world. What is read inside memo/auto is noted before it is read, so that a change in between makes it stale.
+;; Files. Inside memo/auto the fingerprint is recorded before the file is read, so that a change in between makes it stale.
 
 (define (%fingerprint path)
   (%perform "world/fingerprint" (if (equal? path "") '() (list path))))
@@ -157,7 +157,7 @@
 (define (llm/intent . arguments)
   (%ask-model "llm/intent" arguments))
 
-;; Evidence: a place in a file as it was when somebody looked. A fact can carry it.
+;; Evidence: a quotation from a file with its fingerprint. A fact can refer to it.
 
 (define (evidence path . span)
   (let ((fingerprint (%fingerprint path)))
@@ -180,7 +180,7 @@
 (define (budget-allocate limits weights)
   (let ((whole (reduce + 0 weights)))
     (unless (and (> whole 0) (every (lambda (weight) (and (integer? weight) (>= weight 0))) weights))
-      (error 'type-error "a budget is dealt out by integers from 0 up that are not all 0"))
+      (error 'type-error "the weights of a budget must be integers of 0 or more, and not all 0"))
     (%map-one (lambda (weight)
                 (reduce (lambda (share entry)
                           (put share (first entry) (%share (second entry) weight whole)))
@@ -190,7 +190,7 @@
 
 (define (budget-split limits parts)
   (unless (and (integer? parts) (> parts 0))
-    (error 'type-error "a budget is split into a number of parts from 1 up"))
+    (error 'type-error "a budget must be split into 1 or more parts"))
   (budget-allocate limits (%map-one (lambda (place) 1) (range parts))))
 
 ;; Memo
@@ -250,7 +250,7 @@
   (%use "memo")
   (%memo-stats))
 
-;; Fixpoint: repeat a body until the state it can see is as it was before.
+;; Fixpoint: repeat a body until its watched state no longer changes.
 
 (define (%state thunk watched)
   (%signature thunk watched (if (member 'world watched) (%fingerprint "") "")))
@@ -266,7 +266,7 @@
          (most (get settings :max 100))
          (watched (get settings :watch '(facts bindings world))))
     (unless (and (integer? most) (>= most 0))
-      (error 'type-error "the :max of a fixpoint is an integer from 0 up"))
+      (error 'type-error "the :max of a fixpoint must be an integer of 0 or more"))
     (let loop ((round 1) (value nil) (seen (list (%state thunk watched))))
       (cond ((> round most) (nonconverged value most 'max-iterations))
             ((not (%begin-round?)) (nonconverged value (- round 1) 'budget))
@@ -282,6 +282,6 @@
   (let ((outcome (apply %fixpoint-outcome thunk options)))
     (case (outcome-tag outcome)
       ((ok) (outcome-value outcome))
-      ((cycle) (error 'cycle "the fixpoint goes round in a cycle of" (outcome-field outcome :length)))
+      ((cycle) (error 'cycle "the fixpoint repeats a cycle of" (outcome-field outcome :length)))
       (else (error 'nonconverged "the fixpoint did not converge in"
                    (outcome-field outcome :iterations) "rounds")))))

@@ -1,30 +1,30 @@
-"""Strings and symbols. The time and memory that a string takes are charged before it is made."""
+"""Strings and symbols. The time and memory for a string are charged before it is created."""
 
 import math
 from collections.abc import Callable
 
 from holdfast.guests.lisp.data import Datum, Keyword, Primitive, Symbol, kind_of, make_list
-from holdfast.guests.lisp.errors import LispError, Malformed
+from holdfast.guests.lisp.errors import LispError, LispSyntaxError
 from holdfast.guests.lisp.lang.printer import show
 from holdfast.guests.lisp.lang.reader import MAX_NAME_CHARACTERS, read
-from holdfast.guests.lisp.lib.lists import PAIR_BYTES, gather
+from holdfast.guests.lisp.lib.lists import PAIR_BYTES, list_items
 from holdfast.guests.lisp.lib.numbers import integer, number
 from holdfast.guests.lisp.vm.registers import Control, Registers
 
 MAX_CHARACTERS = 4 << 20
-"""Of one string."""
+"""Characters of one string."""
 _CHARACTERS_PER_STEP = 64
 
 
 def text(datum: Datum) -> str:
-    """A datum that has to be a string."""
+    """The datum, if it is a string. Raises a LispError otherwise."""
     if type(datum) is str:
         return datum
-    raise LispError("type-error", f"expected a string, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected a string, not {kind_of(datum)}")
 
 
 def charge_text(machine: Registers, characters: int) -> None:
-    """Account for a string that is about to be made."""
+    """Charge for a string before it is created."""
     if characters > MAX_CHARACTERS:
         raise LispError("too-large", f"a string has at most {MAX_CHARACTERS} characters")
     machine.charge(steps=characters // _CHARACTERS_PER_STEP, size=4 * characters)
@@ -37,41 +37,41 @@ def _length(datum: Datum) -> int:
 def _append(machine: Registers, arguments: list[Datum]) -> None:
     parts = [text(part) for part in arguments]
     charge_text(machine, sum(map(len, parts)))
-    machine.give("".join(parts))
+    machine.return_value("".join(parts))
 
 
 def _concatenate(machine: Registers, arguments: list[Datum]) -> None:
-    """Anything as text, one after the other."""
-    machine.give(shown(machine, arguments, separator=""))
+    """Concatenate the arguments as displayed text."""
+    machine.return_value(display_text(machine, arguments, separator=""))
 
 
-def shown(machine: Registers, arguments: list[Datum], *, separator: str) -> str:
-    """What the arguments look like to a person."""
+def display_text(machine: Registers, arguments: list[Datum], *, separator: str) -> str:
+    """The arguments as text for a person."""
     parts: list[str] = []
     length = 0
     for argument in arguments:
-        parts.append(show(argument, most=MAX_CHARACTERS - length, is_readable=False))
+        parts.append(show(argument, max_characters=MAX_CHARACTERS - length, is_readable=False))
         length += len(parts[-1])
         charge_text(machine, length)
     return separator.join(parts)
 
 
-def _written(machine: Registers, arguments: list[Datum]) -> None:
-    """A datum as text that reads back as the same."""
-    result = show(arguments[0], most=MAX_CHARACTERS)
+def _write(machine: Registers, arguments: list[Datum]) -> None:
+    """A datum as text that can be read back."""
+    result = show(arguments[0], max_characters=MAX_CHARACTERS)
     charge_text(machine, len(result))
-    machine.give(result)
+    machine.return_value(result)
 
 
 def _read(machine: Registers, arguments: list[Datum]) -> None:
-    """The first datum of a text."""
+    """The first datum in a text."""
     source = text(arguments[0])
     machine.charge(steps=len(source), size=PAIR_BYTES * len(source))
     try:
         data = read(source)
-    except Malformed as fault:
-        raise LispError(fault.code, f"the text cannot be read ({fault.place}): {fault.message}") from None
-    machine.give(data[0] if data else None)
+    except LispSyntaxError as error:
+        raise LispError(error.code, f"the text cannot be read ({error.place}): {error.message}") from None
+    machine.return_value(data[0] if data else None)
 
 
 def _slice(machine: Registers, arguments: list[Datum]) -> None:
@@ -79,57 +79,59 @@ def _slice(machine: Registers, arguments: list[Datum]) -> None:
     start = integer(arguments[1])
     end = integer(arguments[2]) if len(arguments) == 3 else len(source)
     if not 0 <= start <= end <= len(source):
-        raise LispError("index-error", f"there is no part from {start} to {end} in a string of {len(source)}")
+        raise LispError(
+            "index-error", f"there is no part from {start} to {end} in a string of {len(source)} characters"
+        )
     charge_text(machine, end - start)
-    machine.give(source[start:end])
+    machine.return_value(source[start:end])
 
 
 def _split(machine: Registers, arguments: list[Datum]) -> None:
     source = text(arguments[0])
     separator = text(arguments[1]) if len(arguments) == 2 else None
     if separator == "":
-        raise LispError("type-error", "the separator of a split is not empty")
+        raise LispError("type-error", "the separator of a split must not be empty")
     pieces = source.count(separator) + 1 if separator else len(source) // 2 + 1
     charge_text(machine, len(source))
     machine.charge(steps=pieces // 8, size=(PAIR_BYTES + 56) * pieces)
-    machine.give(make_list(source.split(separator)))
+    machine.return_value(make_list(source.split(separator)))
 
 
 def _join(machine: Registers, arguments: list[Datum]) -> None:
-    parts = [text(part) for part in gather(machine, arguments[0])]
+    parts = [text(part) for part in list_items(machine, arguments[0])]
     separator = text(arguments[1]) if len(arguments) == 2 else ""
     charge_text(machine, sum(map(len, parts)) + len(separator) * len(parts))
-    machine.give(separator.join(parts))
+    machine.return_value(separator.join(parts))
 
 
 def _repeat(machine: Registers, arguments: list[Datum]) -> None:
     source, count = text(arguments[0]), max(0, integer(arguments[1]))
     charge_text(machine, len(source) * count)
-    machine.give(source * count)
+    machine.return_value(source * count)
 
 
 def _replace(machine: Registers, arguments: list[Datum]) -> None:
     source, old, new = map(text, arguments)
     if old == "":
-        raise LispError("type-error", "what is to be replaced is not empty")
+        raise LispError("type-error", "the text to replace must not be empty")
     charge_text(machine, len(source) + source.count(old) * max(0, len(new) - len(old)))
-    machine.give(source.replace(old, new))
+    machine.return_value(source.replace(old, new))
 
 
-def _mapped(name: str, function: Callable[[str], str]) -> Control:
+def _string_function(name: str, function: Callable[[str], str]) -> Control:
     def run(machine: Registers, arguments: list[Datum]) -> None:
         source = text(arguments[0])
-        charge_text(machine, 3 * len(source))  # some letters become three
-        machine.give(function(source))
+        charge_text(machine, 3 * len(source))  # some characters become three
+        machine.return_value(function(source))
 
     return Control(name, run, 1, 1)
 
 
-def _asked(name: str, function: Callable[[str, str], Datum]) -> Control:
+def _string_comparison(name: str, function: Callable[[str, str], Datum]) -> Control:
     def run(machine: Registers, arguments: list[Datum]) -> None:
         one, other = map(text, arguments)
         machine.charge(steps=(len(one) + len(other)) // _CHARACTERS_PER_STEP)
-        machine.give(function(one, other))
+        machine.return_value(function(one, other))
 
     return Control(name, run, 2, 2)
 
@@ -140,11 +142,11 @@ def _position(source: str, part: str) -> Datum:
 
 
 def _parse_number(datum: Datum) -> Datum:
-    """The number that a text writes, or #f."""
+    """Parse a number; #f if the text is not one."""
     source = text(datum)
     try:
         data = read(source) if len(source) < 2000 else []
-    except Malformed:
+    except LispSyntaxError:
         return False
     if len(data) != 1 or isinstance(data[0], bool) or not isinstance(data[0], (int, float)):
         return False
@@ -159,7 +161,7 @@ def _number_text(datum: Datum) -> str:
 def _name(datum: Datum) -> str:
     if isinstance(datum, (Symbol, Keyword)):
         return datum.name
-    raise LispError("type-error", f"expected a symbol, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected a symbol, not {kind_of(datum)}")
 
 
 def _symbol(datum: Datum) -> Symbol:
@@ -169,7 +171,7 @@ def _symbol(datum: Datum) -> Symbol:
     return Symbol(name)
 
 
-TEXTS = (
+STRINGS = (
     Primitive("string-length", _length, 1, 1),
     Primitive("string->number", _parse_number, 1, 1),
     Primitive("number->string", _number_text, 1, 1),
@@ -177,20 +179,20 @@ TEXTS = (
     Primitive("string->symbol", _symbol, 1, 1),
     Control("string-append", _append, 0, None),
     Control("str", _concatenate, 0, None),
-    Control("write-string", _written, 1, 1),
+    Control("write-string", _write, 1, 1),
     Control("read-string", _read, 1, 1),
     Control("substring", _slice, 2, 3),
     Control("string-split", _split, 1, 2),
     Control("string-join", _join, 1, 2),
     Control("string-repeat", _repeat, 2, 2),
     Control("string-replace", _replace, 3, 3),
-    _mapped("string-upcase", str.upper),
-    _mapped("string-downcase", str.lower),
-    _mapped("string-trim", str.strip),
-    _asked("string-contains?", lambda source, part: part in source),
-    _asked("string-index", _position),
-    _asked("string-prefix?", lambda prefix, source: source.startswith(prefix)),
-    _asked("string-suffix?", lambda suffix, source: source.endswith(suffix)),
-    _asked("string=?", lambda one, other: one == other),
-    _asked("string<?", lambda one, other: one < other),
+    _string_function("string-upcase", str.upper),
+    _string_function("string-downcase", str.lower),
+    _string_function("string-trim", str.strip),
+    _string_comparison("string-contains?", lambda source, part: part in source),
+    _string_comparison("string-index", _position),
+    _string_comparison("string-prefix?", lambda prefix, source: source.startswith(prefix)),
+    _string_comparison("string-suffix?", lambda suffix, source: source.endswith(suffix)),
+    _string_comparison("string=?", lambda one, other: one == other),
+    _string_comparison("string<?", lambda one, other: one < other),
 )

@@ -1,4 +1,4 @@
-"""Tables: names with values, as JSON objects are. A change makes a new table."""
+"""Tables: names with values, like JSON objects. A change creates a new table."""
 
 from holdfast.guests.lisp.data import Datum, Keyword, Pair, Primitive, Symbol, kind_of, make_list
 from holdfast.guests.lisp.errors import LispError
@@ -11,10 +11,10 @@ Table = dict[str, Datum]
 
 
 def table(datum: Datum) -> Table:
-    """A datum that has to be a table."""
+    """The datum, if it is a table. Raises a LispError otherwise."""
     if type(datum) is dict:
         return datum
-    raise LispError("type-error", f"expected a table, this is {kind_of(datum)}")
+    raise LispError("type-error", f"expected a table, not {kind_of(datum)}")
 
 
 def key(datum: Datum) -> str:
@@ -23,17 +23,17 @@ def key(datum: Datum) -> str:
         return datum
     if isinstance(datum, (Keyword, Symbol)):
         return datum.name
-    raise LispError("type-error", f"a key is a string, keyword or symbol, this is {kind_of(datum)}")
+    raise LispError("type-error", f"a key must be a string, keyword or symbol, not {kind_of(datum)}")
 
 
 def _make(*items: Datum) -> Table:
     if len(items) % 2:
-        raise LispError("arity-error", "a table has a value for each key; one is missing")
+        raise LispError("arity-error", "the last key of the table has no value")
     return {key(name): value for name, value in zip(items[::2], items[1::2], strict=True)}
 
 
-def _get(source: Datum, name: Datum, otherwise: Datum = None) -> Datum:
-    return table(source).get(key(name), otherwise)
+def _get(source: Datum, name: Datum, default: Datum = None) -> Datum:
+    return table(source).get(key(name), default)
 
 
 def _has(source: Datum, name: Datum) -> bool:
@@ -48,42 +48,42 @@ def _put(machine: Registers, arguments: list[Datum]) -> None:
     source, *changes = arguments
     added = _make(*changes)
     _charge(machine, len(table(source)) + len(added))
-    machine.give({**table(source), **added})
+    machine.return_value({**table(source), **added})
 
 
 def _remove(machine: Registers, arguments: list[Datum]) -> None:
     source, *names = arguments
-    gone = {key(name) for name in names}
+    removed = {key(name) for name in names}
     _charge(machine, len(table(source)))
-    machine.give({name: value for name, value in table(source).items() if name not in gone})
+    machine.return_value({name: value for name, value in table(source).items() if name not in removed})
 
 
 def _merge(machine: Registers, arguments: list[Datum]) -> None:
-    """Later tables win."""
+    """Merge tables; later ones take precedence."""
     _charge(machine, sum(len(table(part)) for part in arguments))
     merged: Table = {}
     for part in arguments:
         merged.update(table(part))
-    machine.give(merged)
+    machine.return_value(merged)
 
 
 def _keys(machine: Registers, arguments: list[Datum]) -> None:
     source = table(arguments[0])
     _charge(machine, len(source))
-    machine.give(make_list(source))
+    machine.return_value(make_list(source))
 
 
 def _values(machine: Registers, arguments: list[Datum]) -> None:
     source = table(arguments[0])
     _charge(machine, len(source))
-    machine.give(make_list(source.values()))
+    machine.return_value(make_list(source.values()))
 
 
 def _entries(machine: Registers, arguments: list[Datum]) -> None:
     """A list of (key value) lists."""
     source = table(arguments[0])
     machine.charge(steps=len(source) // 8, size=3 * PAIR_BYTES * len(source))
-    machine.give(make_list(Pair(name, make_list([value])) for name, value in source.items()))
+    machine.return_value(make_list(Pair(name, make_list([value])) for name, value in source.items()))
 
 
 def _charge(machine: Registers, entries: int) -> None:

@@ -1,18 +1,17 @@
-"""From the core of the language to instructions for the machine. It cannot fail: the expander checked everything.
+"""The compiler: from syntax tree nodes to instructions. It cannot fail, because the expander has checked the program.
 
-An instruction is a number and an argument. Variables are addressed: how many frames out, and which one there.
-
-Pieces of code that no program contains: what a continuation leads to at the edges of a run.
+An instruction is an opcode and an argument. A variable is addressed by the number of frames outward and its index there.
+Native templates (`HALTED`, `CATCHER`, `BUDGET_END`) are the continuations that no program contains.
 """
 
 from typing import assert_never
 
-from holdfast.guests.lisp.errors import Place
+from holdfast.guests.lisp.errors import SourcePlace
 from holdfast.guests.lisp.lang.nodes import (
+    Application,
     Assignment,
     Bindings,
     Builtin,
-    Call,
     Conditional,
     Constant,
     Definition,
@@ -22,11 +21,11 @@ from holdfast.guests.lisp.lang.nodes import (
     Sequence,
     Variable,
 )
-from holdfast.guests.lisp.lang.trampoline import Deep, bounce
+from holdfast.guests.lisp.lang.trampoline import Recursive, run_trampoline
 from holdfast.guests.lisp.vm.environment import Instruction, Level, Root, Scope, Template
 
 VERSION = 2
-"""Of the instructions. A parked run points into its code, so another version cannot go on with it."""
+"""Version of the instructions. A parked run points into its code, so another version cannot resume it."""
 
 (
     LOCAL,
@@ -56,14 +55,15 @@ VERSION = 2
 
 Leaf = Constant | Variable | Builtin | Lambda | Bindings
 _LEAVES = (Constant, Variable, Builtin, Lambda, Bindings)
-"""Nodes whose parts, if any, are compiled another time."""
+"""Nodes without parts that are compiled here."""
 
 
 def compile_template(template: Template) -> list[Instruction]:
-    """The instructions of a procedure, kept with it."""
+    """Compile a procedure and store the instructions in its template."""
     compiler = _Compiler(template.root)
-    bounce(
-        compiler.emit(template.node.body, (Level.of(template.node), *template.scope), is_tail=True), most=None
+    run_trampoline(
+        compiler.emit(template.node.body, (Level.of(template.node), *template.scope), is_tail=True),
+        max_calls=None,
     )
     template.code, template.places = compiler.code, compiler.places
     return compiler.code
@@ -73,23 +73,23 @@ class _Compiler:
     def __init__(self, root: Root) -> None:
         self.root = root
         self.code: list[Instruction] = []
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, SourcePlace] = {}
 
-    def add(self, operation: int, argument: object = None, place: Place | None = None) -> int:
+    def add(self, operation: int, argument: object = None, place: SourcePlace | None = None) -> int:
         if place is not None:
             self.places[len(self.code)] = place
         self.code.append((operation, argument))
         return len(self.code) - 1
 
-    def land(self, *jumps: int) -> None:
-        """Let these jumps lead to the next instruction."""
+    def patch(self, *jumps: int) -> None:
+        """Set the target of these jumps to the next instruction."""
         for jump in jumps:
             self.code[jump] = (self.code[jump][0], len(self.code))
 
-    def emit(self, node: Node, scope: Scope, *, is_tail: bool) -> Deep[None]:
-        """Code that leaves the node's value on the stack; in a tail position it also returns it."""
+    def emit(self, node: Node, scope: Scope, *, is_tail: bool) -> Recursive[None]:
+        """Emit code that pushes the node's value; in tail position it also returns."""
         match node:
-            case Call():
+            case Application():
                 yield from self._call(node, scope, is_tail=is_tail)
             case Conditional():
                 yield from self._conditional(node, scope, is_tail=is_tail)
@@ -102,7 +102,7 @@ class _Compiler:
                 yield from self._part(node.first, scope)
                 to_end = self.add(EITHER)
                 yield from self._part(node.second, scope)
-                self.land(to_end)
+                self.patch(to_end)
                 self._return(is_tail)
             case Definition() | Assignment():
                 yield from self._part(node.value, scope)
@@ -112,8 +112,8 @@ class _Compiler:
                 self._leaf(node, scope)
                 self._return(is_tail)
 
-    def _part(self, node: Node, scope: Scope, *, is_tail: bool = False) -> Deep[None]:
-        """Code for a part of a node. What has no parts itself takes no call of its own."""
+    def _part(self, node: Node, scope: Scope, *, is_tail: bool = False) -> Recursive[None]:
+        """Emit code for a part of a node. A leaf needs no recursion."""
         if isinstance(node, _LEAVES):
             self._leaf(node, scope)
             self._return(is_tail)
@@ -139,17 +139,17 @@ class _Compiler:
         if is_tail:
             self.add(RETURN)
 
-    def _conditional(self, node: Conditional, scope: Scope, *, is_tail: bool) -> Deep[None]:
+    def _conditional(self, node: Conditional, scope: Scope, *, is_tail: bool) -> Recursive[None]:
         yield from self._part(node.test, scope)
         to_otherwise = self.add(BRANCH)
         yield from self._part(node.then, scope, is_tail=is_tail)
         to_end = None if is_tail else self.add(JUMP)
-        self.land(to_otherwise)
+        self.patch(to_otherwise)
         yield from self._part(node.otherwise, scope, is_tail=is_tail)
         if to_end is not None:
-            self.land(to_end)
+            self.patch(to_end)
 
-    def _call(self, node: Call, scope: Scope, *, is_tail: bool) -> Deep[None]:
+    def _call(self, node: Application, scope: Scope, *, is_tail: bool) -> Recursive[None]:
         function = node.function
         if (
             isinstance(function, Lambda)
@@ -165,8 +165,8 @@ class _Compiler:
 
     def _inline(
         self, function: Lambda, arguments: tuple[Node, ...], scope: Scope, *, is_tail: bool
-    ) -> Deep[None]:
-        """A lambda applied on the spot, which is what `let` is: a frame, but no closure and no call."""
+    ) -> Recursive[None]:
+        """A lambda that is applied immediately, such as `let`: a frame, but no closure and no call."""
         for argument in arguments:
             yield from self._part(argument, scope)
         self.add(ENTER, (len(arguments), len(function.defined)))
@@ -174,7 +174,7 @@ class _Compiler:
         if not is_tail:
             self.add(LEAVE)
 
-    def _variable(self, name: str, scope: Scope, place: Place | None) -> None:
+    def _variable(self, name: str, scope: Scope, place: SourcePlace | None) -> None:
         found = _address(name, scope)
         if found is None:
             self.add(GLOBAL, self.root.cell(name), place)
@@ -206,7 +206,7 @@ class _Compiler:
 
 
 def _address(name: str, scope: Scope) -> tuple[int, int] | None:
-    """How many frames out, and which variable there; None at the top level."""
+    """The number of frames outward and the index there; None for a top-level variable."""
     for depth, level in enumerate(scope):
         if name in level.names:
             return depth, level.names.index(name) + 1

@@ -1,17 +1,17 @@
-"""Where names live: the top level of a program, and the code of its procedures."""
+"""Scopes: the variables of the top level, and the code and frames of procedures."""
 
 from typing import NamedTuple, final
 
 from holdfast.core import pluralize
 from holdfast.guests.lisp.data import UNBOUND, Datum, Frame, Procedure, make_list
-from holdfast.guests.lisp.errors import LispError, Place
+from holdfast.guests.lisp.errors import LispError, SourcePlace
 from holdfast.guests.lisp.lang.nodes import Lambda
 
 Instruction = tuple[int, object]
 
 
 class Level(NamedTuple):
-    """The names of one frame. The first `arguments` of them are always bound; the rest when they are defined."""
+    """The names of one frame. The first `arguments` are always bound; the others once they are defined."""
 
     names: tuple[str, ...]
     arguments: int
@@ -38,7 +38,7 @@ class Cell:
 
 @final
 class Root:
-    """A top level: its variables and macros. What is not defined in it is taken from `base` when first mentioned."""
+    """A top level: its variables and macros. A name that it does not define is looked up in `base` on first use."""
 
     __slots__ = ("base", "cells", "macros")
 
@@ -48,20 +48,20 @@ class Root:
         self.macros: dict[str, Closure] = {}
 
     def cell(self, name: str) -> Cell:
-        """The variable of this name, made if it is not there yet."""
+        """The variable with this name; created if it does not exist."""
         cell = self.cells.get(name)
         if cell is None:
             cell = self.cells[name] = Cell(name, self.inherited(name))
         return cell
 
     def inherited(self, name: str) -> Datum:
-        """What the base has under a name; names that begin with % are the base's own."""
+        """The base's value of a name. Names that begin with % are private to the base."""
         if self.base is None or name.startswith("%") or name not in self.base.cells:
             return UNBOUND
         return self.base.cells[name].value
 
     def defined(self) -> dict[str, Datum]:
-        """Name and value of what the program itself defined."""
+        """The names and values that the program itself defined."""
         return {
             name: cell.value
             for name, cell in self.cells.items()
@@ -71,7 +71,7 @@ class Root:
 
 @final
 class Template:
-    """The code of a procedure, before it has a frame. Compiled when first called."""
+    """The code of a procedure without a frame. Compiled on the first call."""
 
     __slots__ = ("arity", "code", "extra", "node", "places", "root", "scope", "takes_rest")
 
@@ -81,24 +81,24 @@ class Template:
         self.takes_rest = node.rest is not None
         self.extra = [UNBOUND] * len(node.defined)
         self.code: list[Instruction] | None = None
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, SourcePlace] = {}
 
     def take_rest(self, frame: Frame) -> None:
-        """Gather the arguments beyond the parameters in a list. Raises a fault where their number does not fit."""
+        """Collect the arguments beyond the parameters into a list. Raises a LispError if their number is wrong."""
         count = len(frame) - 1
         if count < self.arity or (count > self.arity and not self.takes_rest):
             name = self.node.name or "this procedure"
-            least = "at least " if self.takes_rest else ""
+            at_least = "at least " if self.takes_rest else ""
             raise LispError(
                 "arity-error",
-                f"{name} takes {least}{pluralize(self.arity, 'argument')}, it was given {count}",
+                f"{name} takes {at_least}{pluralize(self.arity, 'argument')}, but got {count}",
             )
         frame[self.arity + 1 :] = [make_list(frame[self.arity + 1 :])]
 
 
 @final
 class Closure(Procedure):
-    """A procedure written in Lisp, with the frame it was made in."""
+    """A procedure written in Lisp, with the frame in which it was created."""
 
     __slots__ = ("frame", "template")
 

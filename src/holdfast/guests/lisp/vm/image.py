@@ -1,7 +1,7 @@
-"""Everything a program is, as JSON and back: values, closures with their frames, code as the tree it was compiled from.
+"""Images: the state of a program as JSON, with values, closures and their frames, and code as its syntax tree.
 
-An image is a table of objects that name each other by number, so sharing, cycles and any depth are kept. Only the classes
-listed here can be in one; nothing in it is ever executed to read it. Procedures of the language are kept by name.
+An image is a table of objects that refer to each other by number, so it preserves sharing, cycles and any depth. It can
+contain only the classes listed here, and reading it executes nothing. Procedures of the language are stored by name.
 """
 
 import hashlib
@@ -22,18 +22,18 @@ from holdfast.guests.lisp.data import (
     Primitive,
     Symbol,
 )
-from holdfast.guests.lisp.errors import LispError, Place
-from holdfast.guests.lisp.lang.trampoline import collection_paused
+from holdfast.guests.lisp.errors import LispError, SourcePlace
+from holdfast.guests.lisp.lang.trampoline import garbage_collection_paused
 from holdfast.guests.lisp.vm.environment import Cell, Closure, Level, Root, Template
-from holdfast.guests.lisp.vm.limits import Budget
+from holdfast.guests.lisp.vm.limits import ScopedBudget
 from holdfast.guests.lisp.vm.registers import Control
 from holdfast.guests.lisp.vm.state import Artifact, ArtifactStore, Context, Fact, FactStore, Tracker
 
 FORMAT = 1
 MAX_KEY_PARTS = 100_000
-"""Of what a memo refers to: naming it is done at each use, and at once."""
-_LONG = 64
-"""Text of more characters is an object: many places may share it."""
+"""Parts of data that a memo may refer to: its key is computed at each use, without interruption."""
+_MAX_INLINE_CHARACTERS = 64
+"""Longer text is stored once, as an object, because it may be shared."""
 
 _NODES: tuple[type[Any], ...] = (
     nodes.Constant,
@@ -45,7 +45,7 @@ _NODES: tuple[type[Any], ...] = (
     nodes.Definition,
     nodes.Assignment,
     nodes.Lambda,
-    nodes.Call,
+    nodes.Application,
     nodes.Bindings,
 )
 _FIELDS: dict[type[Any], tuple[str, ...]] = {
@@ -56,35 +56,42 @@ _FIELDS: dict[type[Any], tuple[str, ...]] = {
     Template: ("node", "scope", "root"),
     Fact: ("expression", "evidence", "value", "asserted_ms"),
     FactStore: ("facts",),
-    Budget: ("limits", "outer", "depth", "used"),
+    ScopedBudget: ("limits", "outer", "depth", "used"),
     Tracker: ("dependencies", "outer", "depth"),
     Context: ("root", "facts", "budget", "tracker"),
     Artifact: ("expression", "dependencies", "value"),
     **{node: tuple(field.name for field in fields(node)) for node in _NODES},
 }
-_CLASSES = {cls.__name__: cls for cls in _FIELDS}
+_IMAGE_NAMES: dict[type[Any], str] = {ScopedBudget: "Budget", nodes.Application: "Call"}
+"""Classes that are stored under another name than their own, because images of earlier versions contain it."""
+_CLASSES = {_IMAGE_NAMES.get(cls, cls.__name__): cls for cls in _FIELDS}
+
+
+def image_name(cls: type[Any]) -> str:
+    """The name of a class in an image."""
+    return _IMAGE_NAMES.get(cls, cls.__name__)
 
 
 class BadImage(Exception):
-    """The image is not one of ours, or names what no longer exists. Never leaves the package."""
+    """The image is malformed, or refers to something that does not exist. Never leaves the package."""
 
 
 def encode_image(root: object, *, natives: dict[str, Template]) -> bytes:
-    """The JSON of an object and everything that hangs on it."""
-    with collection_paused():
+    """Encode an object and everything reachable from it."""
+    with garbage_collection_paused():
         return _encoded(root, natives)
 
 
 def _encoded(root: object, natives: dict[str, Template]) -> bytes:
-    # Apart, so that the writer is gone when the collector looks again: it holds a list for each object.
+    # A separate function, so that the writer is freed before garbage collection resumes: it has a list for each object.
     writer = _Writer({id(template): name for name, template in natives.items()}, is_key=False)
     return msgspec.json.encode({"format": FORMAT, "root": writer.write(root), "objects": writer.objects})
 
 
 def decode_image(data: bytes, *, library: Root, natives: dict[str, Template]) -> Any:
-    """What was encoded. Raises BadImage. Any: the caller knows what it put in."""
+    """Decode an image. Raises BadImage. Any: the caller knows what it encoded."""
     try:
-        with collection_paused():
+        with garbage_collection_paused():
             image = msgspec.json.decode(data)
             if image["format"] != FORMAT:
                 raise BadImage(f"the image has format {image['format']}, this version reads {FORMAT}")
@@ -93,8 +100,8 @@ def decode_image(data: bytes, *, library: Root, natives: dict[str, Template]) ->
         raise BadImage(f"the image cannot be read: {type(error).__name__}") from error
 
 
-def graph_key(root: object) -> tuple[str, int]:
-    """A digest that two objects share when they are made alike, and of how many parts. Places and top levels do not count."""
+def content_key(root: object) -> tuple[str, int]:
+    """A digest that is equal for equal structures, and the number of parts. Source places and top levels do not count."""
     writer = _Writer({}, is_key=True)
     encoded = [writer.write(root), writer.objects]
     return hashlib.sha256(msgspec.json.encode(encoded)).hexdigest(), len(writer.objects)
@@ -107,23 +114,23 @@ class _Writer:
         self._is_key = is_key
         self._numbers: dict[int, int] = {}
         self._texts: dict[str, int] = {}
-        self._waiting: list[tuple[int, object]] = []
+        self._pending: list[tuple[int, object]] = []
         self._alive: list[object] = []
-        """Keeps what is numbered from being freed, and its id from being given to another."""
+        """Keeps numbered objects alive, so that no other object gets the same id."""
 
     def write(self, root: object) -> Json:
         encoded = self._value(root)
-        while self._waiting:
-            number, item = self._waiting.pop()
+        while self._pending:
+            number, item = self._pending.pop()
             self.objects[number] = self._object(item)
         return encoded
 
     def _value(self, item: Any) -> Json:
-        """A value in place, or the number of an object."""
+        """An inline value, or the number of an object."""
         if item is None or isinstance(item, (bool, int, float)):
             return item
         if isinstance(item, str):
-            return item if len(item) <= _LONG else [self._text(item)]
+            return item if len(item) <= _MAX_INLINE_CHARACTERS else [self._text(item)]
         if isinstance(item, Symbol):
             return ["y", self._value(item.name)]
         if isinstance(item, Keyword):
@@ -134,7 +141,7 @@ class _Writer:
             return ["e"]
         if item is UNBOUND:
             return ["u"]
-        if isinstance(item, Place):
+        if isinstance(item, SourcePlace):
             return None if self._is_key else ["p", *item]
         if isinstance(item, Level):
             return ["v", list(item.names), item.arguments]
@@ -153,11 +160,11 @@ class _Writer:
         if number is None:
             number = self._numbers[id(item)] = self._add([])
             self._alive.append(item)
-            self._waiting.append((number, item))
+            self._pending.append((number, item))
         return number
 
     def _text(self, text: str) -> int:
-        """By content: two strings that are equal are one."""
+        """Strings are numbered by content, so equal strings are stored once."""
         number = self._texts.get(text)
         if number is None:
             number = self._texts[text] = self._add(["str", text])
@@ -179,7 +186,7 @@ class _Writer:
         if isinstance(item, ArtifactStore):
             counts = (item.capacity, item.hits, item.misses, item.evictions)
             return ["ArtifactStore", self._value(dict(item.entries())), *counts]
-        return [type(item).__name__, *(self._value(getattr(item, name)) for name in _FIELDS[type(item)])]
+        return [image_name(type(item)), *(self._value(getattr(item, name)) for name in _FIELDS[type(item)])]
 
 
 class _Reader:
@@ -193,7 +200,7 @@ class _Reader:
                 templates.append((shell, parts))
             else:
                 self._fill(shell, kind, parts)
-        for template, parts in templates:  # last: they look into their node
+        for template, parts in templates:  # last, because they read their node
             node, scope, root = map(self.read, parts)
             template.__init__(node, scope, root)
         for shell, (kind, *parts) in zip(self._objects, objects, strict=True):
@@ -217,7 +224,7 @@ class _Reader:
 
     def _fill(self, shell: Any, kind: str, parts: list[Any]) -> None:
         if kind == "str":
-            pass  # whole already
+            pass  # complete already
         elif kind == "list":
             shell.extend(map(self.read, parts))
         elif kind == "dict":
@@ -231,12 +238,12 @@ class _Reader:
                 object.__setattr__(shell, name, self.read(part))
 
     def _fill_root(self, root: Root, parts: list[Any]) -> None:
-        # Straight from the encoded tables: the dicts themselves may not be filled yet.
+        # Read from the encoded tables, because the decoded dicts may not be filled yet.
         for target, part in zip(("cells", "macros"), parts, strict=True):
             _, *entries = self._encoded[part[0]]
             for name, value in zip(entries[::2], entries[1::2], strict=True):
-                known, decoded = self.read(name), self.read(value)
-                getattr(root, target)[known] = Cell(known, decoded) if target == "cells" else decoded
+                key, decoded = self.read(name), self.read(value)
+                getattr(root, target)[key] = Cell(key, decoded) if target == "cells" else decoded
 
     def read(self, encoded: Any) -> Any:
         if not isinstance(encoded, list):
@@ -255,7 +262,7 @@ class _Reader:
             case ["u"]:
                 return UNBOUND
             case ["p", line, column]:
-                return Place(line, column)
+                return SourcePlace(line, column)
             case ["v", names, arguments]:
                 return Level(tuple(names), arguments)
             case ["t", *items]:
@@ -264,4 +271,4 @@ class _Reader:
                 return self._library
             case ["n", name]:
                 return self._natives[name]
-        raise BadImage(f"the image holds an unknown kind of value: {encoded[:1]!r}")
+        raise BadImage(f"the image contains an unknown kind of value: {encoded[:1]!r}")

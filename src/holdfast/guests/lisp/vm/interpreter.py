@@ -1,9 +1,7 @@
-"""The steps of the machine: one loop over instructions, where a Lisp program spends its time.
+"""The interpreter loop over instructions, and unwinding to the innermost `try` or `with-budget`.
 
-Everything hot is a local name here. The machine's fields are set again when the loop stops, however it stops, so between two
-steps the machine knows everything. Branches stand in the order of how often they are taken.
-
-What happens when a program cannot go on where it is: back along the continuation to whoever expects that.
+A Lisp program spends its time in this loop, so everything hot is a local variable. The loop writes the machine's registers
+back whenever it stops, so they are complete between two steps. The branches are ordered by how often they are taken.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +9,7 @@ from itertools import chain, islice
 from typing import Any
 
 from holdfast.guests.lisp.data import UNBOUND, Frame, LispOutcome, Primitive
-from holdfast.guests.lisp.errors import LispError, Place
+from holdfast.guests.lisp.errors import LispError, SourcePlace
 from holdfast.guests.lisp.vm.compiler import (
     BRANCH,
     BUDGET_END,
@@ -41,17 +39,17 @@ from holdfast.guests.lisp.vm.compiler import (
     compile_template,
 )
 from holdfast.guests.lisp.vm.environment import Cell, Closure, Template
-from holdfast.guests.lisp.vm.limits import BudgetSpent, Meter
+from holdfast.guests.lisp.vm.limits import BudgetExhausted, Meter
 from holdfast.guests.lisp.vm.registers import Registers
 
 _CALLS = frozenset((CALL, TAIL_CALL))
 
 
 def run_steps(machine: Registers, limit: int) -> bool:
-    """Run at most so many steps. True at the end of a form; otherwise they are used up, or something else is next."""
+    """Run at most `limit` steps. True at the end of a form; False if the steps are used up or a control procedure is next."""
     stack, continuation, meter = machine.stack, machine.continuation, machine.meter
     template, pc, context = machine.template, machine.pc, machine.context
-    # Any: a check of what the compiler and this loop have put there would cost more than the step itself.
+    # Any: checking what the compiler and this loop put there would cost more than the step itself.
     frame: Any = machine.frame
     argument: Any = None
     code: Any = template.code or compile_template(template)
@@ -83,11 +81,11 @@ def run_steps(machine: Registers, limit: int) -> bool:
                 if operation == CALL:
                     continuation.append((template, pc, frame, context))
                 if kind is not Closure:
-                    machine.leave_steps(base)
+                    machine.defer_call(base)
                     break
                 template = callee.template
                 code = template.code or compile_template(template)
-                frame, pc = _entered(callee, stack, base, argument, meter), 0
+                frame, pc = _call_frame(callee, stack, base, argument, meter), 0
             elif operation == BRANCH:
                 value = pop()
                 if value is False or value is None:
@@ -102,7 +100,7 @@ def run_steps(machine: Registers, limit: int) -> bool:
             elif operation == JUMP:
                 pc = argument
             elif operation == ENTER:
-                frame = _let(frame, stack, argument, meter)
+                frame = _let_frame(frame, stack, argument, meter)
             elif operation == LEAVE:
                 frame = frame[0]
             elif operation == EITHER:
@@ -112,7 +110,7 @@ def run_steps(machine: Registers, limit: int) -> bool:
                 else:
                     pc = argument
             elif operation == BUDGETED:
-                # The surroundings are back already; stop, so that the allowance is reckoned anew.
+                # The outer context is restored already; stop, so that the allowance is computed again.
                 break
             elif operation == HALT:
                 machine.value = pop()
@@ -120,7 +118,7 @@ def run_steps(machine: Registers, limit: int) -> bool:
             else:
                 _ON_STACK[operation](stack, frame, argument)
     except TypeError:
-        # Counting the arguments of a primitive before each call would cost more than asking afterwards.
+        # Counting the arguments of a primitive before each call would cost more than checking after an error.
         callee = stack[-argument - 1] if isinstance(argument, int) and argument < len(stack) else None
         if isinstance(callee, Primitive):
             callee.check(argument)
@@ -129,12 +127,12 @@ def run_steps(machine: Registers, limit: int) -> bool:
         machine.template, machine.pc, machine.frame, machine.context = template, pc, frame, context
         meter.count_steps(used)
         if context.budget is not None:
-            context.budget.settle("steps", used)
+            context.budget.charge("steps", used)
     return False
 
 
-def _entered(callee: Closure, stack: list[Any], base: int, count: int, meter: Meter) -> Frame:
-    """The frame of a call: the procedure's own surroundings, its arguments off the stack, room for what it defines."""
+def _call_frame(callee: Closure, stack: list[Any], base: int, count: int, meter: Meter) -> Frame:
+    """The frame of a call: the closure's frame, the arguments from the stack, and space for local definitions."""
     frame = stack[base - 1 :]
     del stack[base - 1 :]
     frame[0] = callee.frame
@@ -147,8 +145,8 @@ def _entered(callee: Closure, stack: list[Any], base: int, count: int, meter: Me
     return frame
 
 
-def _let(frame: Frame | None, stack: list[Any], argument: tuple[int, int], meter: Meter) -> Frame:
-    """A frame inside the present one, with values off the stack."""
+def _let_frame(frame: Frame | None, stack: list[Any], argument: tuple[int, int], meter: Meter) -> Frame:
+    """A frame inside the current one, with values from the stack."""
     count, extra = argument
     base = len(stack) - count
     inner: Frame = [frame, *stack[base:]]
@@ -159,7 +157,7 @@ def _let(frame: Frame | None, stack: list[Any], argument: tuple[int, int], meter
     return inner
 
 
-# What only changes the stack: each is handed it, the frame, and the instruction's argument
+# Instructions that only change the stack: each gets the stack, the frame and the instruction's argument.
 
 
 def _far(stack: list[Any], frame: Any, argument: tuple[int, int, str]) -> None:
@@ -222,59 +220,63 @@ _ON_STACK: dict[int, Callable[[list[Any], Any, Any], None]] = {
 
 
 _AFTER_RESULT = 1
-"""Where a native piece of code goes on when its result is there already."""
-_MAX_SPOTS = 9
+"""Where native code continues once its result is on the stack."""
+_MAX_TRACE_CALLS = 9
 _MAX_SEARCH = 1000
-"""A recursion may be deep; where its first thousand calls do not tell who called, more will not."""
+"""A recursion may be deep. If its first thousand calls do not show the caller, more will not."""
 
 
-def locate(machine: Registers, fault: LispError) -> None:
-    """Note in a fault where the program is, and who called. Places in the language's own code say nothing to anybody."""
-    spots = list(islice(_spots(machine), _MAX_SPOTS))
-    if spots and fault.place is None:
-        _, fault.place = spots.pop(0)
-    if not fault.trace:
-        lines = [f"  called from {name or 'the top'}, {place}" for name, place in spots]
-        fault.trace = tuple(lines if len(spots) < _MAX_SPOTS - 1 else [*lines, "  ..."])
+def locate(machine: Registers, error: LispError) -> None:
+    """Add the place and the callers to an error. Places in the language's own code are left out."""
+    calls = list(islice(_active_calls(machine), _MAX_TRACE_CALLS))
+    if calls and error.place is None:
+        _, error.place = calls.pop(0)
+    if not error.trace:
+        lines = [f"  called from {name or 'the top level'}, {place}" for name, place in calls]
+        error.trace = tuple(lines if len(calls) < _MAX_TRACE_CALLS - 1 else [*lines, "  ..."])
 
 
-def unwind_to_try(machine: Registers, fault: LispError) -> bool:
-    """Go back to the innermost `try`, which gives the fault as an error outcome. False where there is none."""
+def unwind_to_try(machine: Registers, error: LispError) -> bool:
+    """Unwind to the innermost `try`, which returns the error as an outcome. False if there is none."""
     while machine.continuation:
-        _go_back(machine)
+        _pop_continuation(machine)
         if machine.template is CATCHER:
-            _deliver(machine, LispOutcome("error", {"message": fault.message, "code": fault.code}))
+            _deliver(machine, LispOutcome("error", {"message": error.message, "code": error.code}))
             return True
     return False
 
 
-def unwind_to_budget(machine: Registers, spent: BudgetSpent) -> None:
-    """Go back to the `with-budget` that is spent, which gives a nonconverged outcome."""
-    while machine.template is not BUDGET_END or machine.frame is None or machine.frame[2] is not spent.budget:
-        _go_back(machine)
-    iterations = int(spent.budget.used.get("iterations", 0))
-    fields = {"value": None, "iterations": iterations, "reason": "budget", "dimension": spent.dimension}
+def unwind_to_budget(machine: Registers, exhausted: BudgetExhausted) -> None:
+    """Unwind to the exhausted `with-budget`, which returns a nonconverged outcome."""
+    while (
+        machine.template is not BUDGET_END
+        or machine.frame is None
+        or machine.frame[2] is not exhausted.budget
+    ):
+        _pop_continuation(machine)
+    iterations = int(exhausted.budget.used.get("iterations", 0))
+    fields = {"value": None, "iterations": iterations, "reason": "budget", "dimension": exhausted.dimension}
     _deliver(machine, LispOutcome("nonconverged", fields))
 
 
-def _go_back(machine: Registers) -> None:
+def _pop_continuation(machine: Registers) -> None:
     machine.template, machine.pc, machine.frame, machine.context = machine.continuation.pop()
 
 
 def _deliver(machine: Registers, outcome: LispOutcome) -> None:
-    """Leave the outcome as the result of the native code the machine is in; its frame knows how high the stack was."""
+    """Make the outcome the result of the current native code, whose frame has the height of the stack."""
     assert machine.frame is not None
     del machine.stack[machine.frame[1] :]
     machine.stack.append(outcome)
     machine.pc = _AFTER_RESULT
 
 
-def _spots(machine: Registers) -> Iterator[tuple[str, Place]]:
-    """Procedure and place of every call that is under way in the program itself, innermost first."""
+def _active_calls(machine: Registers) -> Iterator[tuple[str, SourcePlace]]:
+    """The procedure and place of every active call in the program itself, innermost first."""
     here = (machine.template, machine.pc)
     callers = ((template, pc) for template, pc, _, _ in islice(reversed(machine.continuation), _MAX_SEARCH))
     for number, (template, pc) in enumerate(chain([here], callers)):
         place = template.places.get(pc - 1)
-        is_here_again = number == 1 and (template, pc) == here
-        if place is not None and template.root.base is not None and not is_here_again:
+        is_duplicate = number == 1 and (template, pc) == here
+        if place is not None and template.root.base is not None and not is_duplicate:
             yield template.node.name, place

@@ -1,6 +1,7 @@
-"""What a `with-budget` may still spend. N units are usable, never N+1; what a part spends, the whole has spent.
+"""Limits of a run (`Meter`), and budgets of a part of a program (`with-budget`, `ScopedBudget`).
 
-What a run has used of its limits. Reaching one ends the run with an error that names it and the way out.
+Reaching a limit of the run ends it with an error that names the limit. A budget of N units permits N, never N+1, and what
+an inner budget spends is also charged to the budgets around it.
 """
 
 import math
@@ -8,17 +9,17 @@ from typing import final
 
 from holdfast.guests.contract import GuestLimits
 from holdfast.guests.lisp.data import Datum
-from holdfast.guests.lisp.errors import LimitReached, LispError, LispTrouble
+from holdfast.guests.lisp.errors import LimitReached, LispError, LispException
 
 MAX_MEMORY_BYTES = 64 << 20
-"""A million pairs. Whatever a run may hold, its session has to save behind it, and Python's collector to look through."""
+"""A million pairs. The session must save everything that a run keeps, and Python's collector must traverse it."""
 BYTES_PER_STEP = 64
-"""An upper estimate of what an instruction allocates; what may take more is charged by itself."""
+"""An upper estimate of what an instruction allocates; anything larger is charged separately."""
 
 
 @final
 class Meter:
-    """Counts steps, calls, output, time and memory of one run."""
+    """Counts the steps, calls, output, time and memory of one run."""
 
     def __init__(self, limits: GuestLimits) -> None:
         self.limits = limits
@@ -30,49 +31,47 @@ class Meter:
         self.output: list[str] = []
         self.output_bytes = 0
         self.live_bytes = 0
-        """Found by the last look at what is reachable."""
+        """The size of everything reachable at the last measurement."""
         self.new_bytes = 0
-        """An upper estimate of what was allocated since."""
+        """An upper estimate of the allocations since then."""
         self.is_measured = False
-        """Whether memory was just looked at and nothing ran since."""
+        """Whether memory was measured and nothing has run since."""
 
-    def room_for_steps(self, wanted: int) -> int:
-        """How many of the wanted steps may run; at least one, or the run ends."""
+    def available_steps(self, wanted: int) -> int:
+        """How many of the wanted steps may run. Raises LimitReached if none may."""
         if self.limits.steps is None:
             return wanted
         left = self.limits.steps - self.steps
         if left <= 0:
             raise LimitReached(
-                "steps", f"the run used all of its {self.limits.steps} steps; allow more or do less"
+                "steps", f"the run used all of its {self.limits.steps} steps; raise the limit or do less"
             )
         return min(wanted, left)
 
     def count_steps(self, steps: int) -> None:
-        """Steps that ran."""
+        """Count steps that ran."""
         self.steps += steps
         self.new_bytes += steps * BYTES_PER_STEP
 
     def count_seconds(self, *, own: float, wall: float) -> None:
-        """Time of the processor that the program itself took, and time that went by while it was not waiting."""
+        """Count the CPU time of the program, and the elapsed time except waiting for calls."""
         self.seconds += own
         self.wall_seconds += wall
         if self.seconds > self.limits.seconds:
-            raise LimitReached(
-                "seconds", f"the run took longer than {self.limits.seconds:g} s of its own time"
-            )
+            raise LimitReached("seconds", f"the run used more than {self.limits.seconds:g} s of CPU time")
         if self.wall_seconds > self.limits.wall_seconds:
             raise LimitReached("wall_seconds", f"the run took longer than {self.limits.wall_seconds:g} s")
 
     def count_call(self) -> None:
-        """A call to the host that is about to be made."""
+        """Count a call to the host before it is made."""
         if self.calls >= self.limits.calls:
             raise LimitReached(
-                "calls", f"the run made all of its {self.limits.calls} calls; allow more or make fewer"
+                "calls", f"the run made all of its {self.limits.calls} calls; raise the limit or make fewer"
             )
         self.calls += 1
 
     def print(self, text: str) -> None:
-        """Output; what does not fit is cut off, and the run ends."""
+        """Add output. Output beyond the limit is cut off and ends the run."""
         room = self.limits.output_bytes - self.output_bytes
         encoded = text.encode()
         if len(encoded) > room:
@@ -83,87 +82,87 @@ class Meter:
         self.output_bytes += len(encoded)
 
     @property
-    def is_crowded(self) -> bool:
-        """Whether the memory in use has to be looked at before the run goes on."""
+    def needs_memory_check(self) -> bool:
+        """Whether memory must be measured before the run continues."""
         return self.live_bytes + self.new_bytes > self.memory_bytes
 
     def has_room(self, size: int) -> bool:
-        """Whether so many bytes surely fit."""
+        """Whether this many bytes certainly fit."""
         return self.live_bytes + self.new_bytes + size <= self.memory_bytes
 
-    def found_live(self, size: int) -> None:
-        """What is reachable was looked at."""
+    def record_live_bytes(self, size: int) -> None:
+        """Record a measurement. Raises LimitReached if it exceeds the limit."""
         self.live_bytes, self.new_bytes, self.is_measured = size, 0, True
         if size > self.memory_bytes:
-            raise LimitReached("memory_bytes", f"the run holds more than {self.memory_bytes} bytes")
+            raise LimitReached("memory_bytes", f"the run uses more than {self.memory_bytes} bytes")
 
 
 MAX_DEPTH = 100
-"""Every charge walks through the budgets around it."""
+"""Nesting of budgets: each charge visits all budgets around it."""
 DIMENSIONS = ("tokens", "cost", "time", "iterations", "calls", "steps")
 
 
-class BudgetSpent(LispTrouble):
+class BudgetExhausted(LispException):
     """A `with-budget` has nothing left of a dimension."""
 
-    def __init__(self, budget: "Budget", dimension: str) -> None:
-        super().__init__(f"the budget of {dimension} is spent")
+    def __init__(self, budget: "ScopedBudget", dimension: str) -> None:
+        super().__init__(f"the budget for {dimension} is exhausted")
         self.budget, self.dimension = budget, dimension
 
 
 @final
-class Budget:
-    """Limits of a part of a program, inside those of the part around it."""
+class ScopedBudget:
+    """The limits of a part of a program, within those of the part around it."""
 
     __slots__ = ("depth", "limits", "outer", "used")
 
-    def __init__(self, limits: dict[str, float], outer: "Budget | None") -> None:
+    def __init__(self, limits: dict[str, float], outer: "ScopedBudget | None") -> None:
         self.limits, self.outer = limits, outer
         self.depth: int = 1 if outer is None else outer.depth + 1
         if self.depth > MAX_DEPTH:
             raise LispError("too-deep", f"budgets nest at most {MAX_DEPTH} deep")
         self.used: dict[str, float] = dict.fromkeys(limits, 0)
 
-    def room(self, dimension: str) -> float | None:
-        """What is left here and in everything around; None is no bound."""
-        least: float | None = None
-        budget: Budget | None = self
+    def remaining(self, dimension: str) -> float | None:
+        """What is left in this budget and those around it; None if unlimited."""
+        smallest: float | None = None
+        budget: ScopedBudget | None = self
         while budget is not None:
             limit = budget.limits.get(dimension)
             if limit is not None:
                 left = max(0, limit - budget.used[dimension])
-                least = left if least is None else min(least, left)
+                smallest = left if smallest is None else min(smallest, left)
             budget = budget.outer
-        return least
+        return smallest
 
     def reserve(self, dimension: str, amount: float = 1) -> None:
-        """Charge before it happens; the innermost budget that has no room for it ends."""
-        budget: Budget | None = self
+        """Charge in advance. Raises BudgetExhausted for the innermost budget that has too little left."""
+        budget: ScopedBudget | None = self
         while budget is not None:
             if dimension in budget.limits and budget.used[dimension] + amount > budget.limits[dimension]:
-                raise BudgetSpent(budget, dimension)
+                raise BudgetExhausted(budget, dimension)
             budget = budget.outer
-        self.settle(dimension, amount)
+        self.charge(dimension, amount)
 
     def check(self, dimension: str) -> None:
-        """Before something whose price is not known yet: some room has to be left, here and in everything around."""
-        budget: Budget | None = self
+        """Check that something is left, before a call of unknown cost. Raises BudgetExhausted."""
+        budget: ScopedBudget | None = self
         while budget is not None:
             if dimension in budget.limits and budget.used[dimension] >= budget.limits[dimension]:
-                raise BudgetSpent(budget, dimension)
+                raise BudgetExhausted(budget, dimension)
             budget = budget.outer
 
-    def settle(self, dimension: str, amount: float) -> None:
-        """Charge what was spent, here and in everything around; the last unit may overshoot."""
-        budget: Budget | None = self
+    def charge(self, dimension: str, amount: float) -> None:
+        """Charge what was spent to this budget and those around it; the last charge may exceed the limit."""
+        budget: ScopedBudget | None = self
         while budget is not None:
             if dimension in budget.limits:
                 budget.used[dimension] += amount
             budget = budget.outer
 
-    def exhausted(self) -> tuple["Budget", str] | None:
-        """The innermost budget of steps or time that is spent, and its dimension."""
-        budget: Budget | None = self
+    def exhausted(self) -> tuple["ScopedBudget", str] | None:
+        """The innermost exhausted budget of steps or time, and its dimension."""
+        budget: ScopedBudget | None = self
         while budget is not None:
             for dimension in ("steps", "time"):
                 if dimension in budget.limits and budget.used[dimension] >= budget.limits[dimension]:
@@ -173,18 +172,18 @@ class Budget:
 
 
 def parse_limits(table: Datum) -> dict[str, float]:
-    """The limits of a table such as `{:iterations 3 :tokens 1000}`; nil is no bound."""
+    """Parse a table such as `{:iterations 3 :tokens 1000}`; nil means unlimited."""
     if not isinstance(table, dict):
         raise LispError("type-error", "with-budget takes a table of limits, such as {:iterations 3}")
     limits: dict[str, float] = {}
     for dimension, limit in table.items():
         if dimension not in DIMENSIONS:
             raise LispError(
-                "type-error", f"{dimension!r} is no dimension of a budget; there are {', '.join(DIMENSIONS)}"
+                "type-error", f"{dimension!r} is not a budget dimension; use one of {', '.join(DIMENSIONS)}"
             )
         if limit is None:
             continue
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 <= limit < math.inf:
-            raise LispError("type-error", f"the limit of {dimension} is a number from 0 up")
+            raise LispError("type-error", f"the limit of {dimension} must be a number of 0 or more")
         limits[dimension] = limit
     return limits

@@ -1,33 +1,33 @@
-"""How much a run holds: a walk over everything it can reach."""
+"""Memory measurement: a traversal of everything that a run can reach."""
 
 import sys
 
 from holdfast.guests.lisp.data import Keyword, LispOutcome, Pair, Symbol
 from holdfast.guests.lisp.vm.environment import Closure, Root, Template
-from holdfast.guests.lisp.vm.limits import Budget
+from holdfast.guests.lisp.vm.limits import ScopedBudget
 from holdfast.guests.lisp.vm.registers import Registers
 from holdfast.guests.lisp.vm.state import Artifact, Context, Fact, FactStore, Tracker
 
 _OBJECT_BYTES = 64
 _INSTRUCTION_BYTES = 120
-"""With its share of the tree that it was compiled from."""
+"""Including its share of the syntax tree."""
 
 
 def measure(*machines: Registers) -> None:
-    """Look at everything reachable and tell the meter. Raises LimitReached."""
-    waiting: list[object] = []
+    """Measure everything reachable and record it in the meter. Raises LimitReached."""
+    pending: list[object] = []
     for machine in machines:
-        waiting += _roots(machine)
+        pending += _roots(machine)
     seen: set[int] = set()
     total = 0
-    while waiting:
-        item = waiting.pop()
+    while pending:
+        item = pending.pop()
         if item is None or item is True or item is False or id(item) in seen:
             continue
         seen.add(id(item))
         total += _size(item)
-        _add_parts(item, waiting)
-    machines[0].meter.found_live(total)
+        _add_parts(item, pending)
+    machines[0].meter.record_live_bytes(total)
 
 
 def _roots(machine: Registers) -> list[object]:
@@ -56,36 +56,36 @@ def _size(item: object) -> int:
     return _OBJECT_BYTES
 
 
-def _add_parts(item: object, waiting: list[object]) -> None:
+def _add_parts(item: object, pending: list[object]) -> None:
     if isinstance(item, Pair):
-        waiting += (item.first, item.rest)
+        pending += (item.first, item.rest)
     elif isinstance(item, (list, tuple)):
-        waiting.extend(item)
+        pending.extend(item)
     elif isinstance(item, dict):
-        waiting.extend(item.keys())
-        waiting.extend(item.values())
+        pending.extend(item.keys())
+        pending.extend(item.values())
     elif isinstance(item, Closure):
-        waiting += (item.template, item.frame)
+        pending += (item.template, item.frame)
     elif isinstance(item, (Symbol, Keyword)):
-        waiting.append(item.name)
+        pending.append(item.name)
     elif isinstance(item, LispOutcome):
-        waiting.append(item.fields)
+        pending.append(item.fields)
     elif isinstance(item, Template):
-        waiting.append(item.root)
-        waiting.extend(argument for _, argument in item.code or ())
+        pending.append(item.root)
+        pending.extend(argument for _, argument in item.code or ())
     elif isinstance(item, Root):
         if item.base is not None:
-            waiting.extend(cell.value for cell in item.cells.values())
-            waiting.extend(item.macros.values())
+            pending.extend(cell.value for cell in item.cells.values())
+            pending.extend(item.macros.values())
     elif isinstance(item, Context):
-        waiting += (item.root, item.facts, item.budget, item.tracker)
+        pending += (item.root, item.facts, item.budget, item.tracker)
     elif isinstance(item, FactStore):
-        waiting.append(item.facts)
+        pending.append(item.facts)
     elif isinstance(item, Fact):
-        waiting += (item.expression, item.evidence, item.value)
+        pending += (item.expression, item.evidence, item.value)
     elif isinstance(item, Artifact):
-        waiting += (item.dependencies, item.value)
+        pending += (item.dependencies, item.value)
     elif isinstance(item, Tracker):
-        waiting += (item.dependencies, item.outer)
-    elif isinstance(item, Budget):
-        waiting += (item.limits, item.used, item.outer)
+        pending += (item.dependencies, item.outer)
+    elif isinstance(item, ScopedBudget):
+        pending += (item.limits, item.used, item.outer)

@@ -1,6 +1,6 @@
-"""What a machine knows between two steps, and what procedures of Python may do with it.
+"""The registers of the machine, and the operations that procedures written in Python may use.
 
-The loop of steps, unwinding and the look at memory work on these fields from outside; the machine above puts them together.
+The interpreter, unwinding and memory measurement work on these fields from outside; `Machine` combines them.
 """
 
 from abc import ABC, abstractmethod
@@ -10,20 +10,20 @@ from typing import Any, final
 
 from holdfast.core import JsonObject
 from holdfast.guests.lisp.data import Datum, Frame, HostProcedure, Operation, Primitive, kind_of
-from holdfast.guests.lisp.errors import Crowded, LimitReached, LispError
+from holdfast.guests.lisp.errors import LimitReached, LispError, MemoryCheckNeeded
 from holdfast.guests.lisp.host_calls import name_arguments
 from holdfast.guests.lisp.json_bridge import to_json
 from holdfast.guests.lisp.vm.compiler import BUDGET_END, CATCHER, HALTED
 from holdfast.guests.lisp.vm.environment import Closure, Root, Template
-from holdfast.guests.lisp.vm.limits import Budget, Meter
-from holdfast.guests.lisp.vm.state import Context, State
+from holdfast.guests.lisp.vm.limits import Meter, ScopedBudget
+from holdfast.guests.lisp.vm.state import Context, LispState
 
 Continuation = tuple[Template, int, Frame | None, Context]
-"""What to go on with when a value is there: code, where in it, its frame, and its surroundings."""
+"""Where to continue with a value: code, position in it, frame and context."""
 
 
-class Call:
-    """A wish that waits for the host's answer."""
+class HostCall:
+    """A call that waits for the host's answer."""
 
     __slots__ = ("arguments", "operation")
 
@@ -33,23 +33,27 @@ class Call:
 
 @final
 class Control(HostProcedure):
-    """A procedure written in Python that is handed the machine: it takes time, moves the control, or asks the host."""
+    """A procedure written in Python that gets the machine: it takes time, transfers control, or calls the host."""
 
     __slots__ = ("function",)
 
     def __init__(
-        self, name: str, function: "Callable[[Registers, list[Datum]], None]", least: int, most: int | None
+        self,
+        name: str,
+        function: "Callable[[Registers, list[Datum]], None]",
+        min_arguments: int,
+        max_arguments: int | None,
     ) -> None:
-        super().__init__(name, least, most)
+        super().__init__(name, min_arguments, max_arguments)
         self.function = function
 
 
 class Registers(ABC):
-    """The fields of a machine."""
+    """The registers of a machine."""
 
     def __init__(
         self,
-        state: State,
+        state: LispState,
         meter: Meter,
         *,
         operations: Mapping[str, Operation],
@@ -63,15 +67,15 @@ class Registers(ABC):
         self.random_state = seed
         self.now_ms = now_ms
         self.is_pure = is_pure
-        """Whether it may ask the host nothing: a macro at work."""
+        """Whether it must not call the host, because it runs a macro."""
         self.forms: list[Datum] = []
-        """What is still to be run of the program, last form first."""
+        """The forms that have not been expanded yet, last form first."""
         self.prepared: list[Template] = []
-        """Forms that are ready to run, last first."""
+        """The forms that are ready to run, last form first."""
         self.value: Datum = None
-        self.waiting: Call | None = None
+        self.pending_call: HostCall | None = None
         self.permitted: set[str] = set()
-        """Parts of the language that the host has allowed in this run."""
+        """Features of the language that the host has allowed in this run."""
         self.control: tuple[Control, list[Datum]] | None = None
         """A control procedure that is to run next."""
         self.stack: list[Any] = []
@@ -92,33 +96,33 @@ class Registers(ABC):
             raise LispError("unbound-variable", f"{name!r} is not defined")
         return operation
 
-    def leave_steps(self, base: int) -> None:
+    def defer_call(self, base: int) -> None:
         """Note what the procedure on the stack, with its arguments above it, is to do outside the loop of steps."""
         callee, *arguments = self.stack[base - 1 :]
         del self.stack[base - 1 :]
         self._defer(callee, arguments)
 
     def charge(self, *, steps: int = 0, size: int = 0) -> None:
-        """Account for work and memory before they are taken. Raises Crowded where memory must be looked at first."""
+        """Charge work and memory in advance. Raises MemoryCheckNeeded if memory must be measured first."""
         if size and not self.meter.has_room(size):
             if self.meter.is_measured:
                 limit = self.meter.memory_bytes
                 raise LimitReached("memory_bytes", f"the run needs more than {limit} bytes")
-            raise Crowded
+            raise MemoryCheckNeeded
         self.meter.steps += steps
         self.meter.new_bytes += size
         if self.context.budget is not None:
-            self.context.budget.settle("steps", steps)
+            self.context.budget.charge("steps", steps)
 
-    # How a control procedure ends: with exactly one of these
+    # A control procedure ends with exactly one of these.
 
-    def give(self, value: Datum) -> None:
-        """Return a value to whoever waits for it."""
+    def return_value(self, value: Datum) -> None:
+        """Return a value to the continuation."""
         self.stack.append(value)
         self.template, self.pc, self.frame, self.context = self.continuation.pop()
 
     def enter(self, callee: Datum, arguments: list[Datum]) -> None:
-        """Call a procedure in place of the present one."""
+        """Call a procedure in place of the current one (a tail call)."""
         if isinstance(callee, Closure):
             frame: Frame = [callee.frame, *arguments]
             template = callee.template
@@ -128,50 +132,50 @@ class Registers(ABC):
             self.template, self.pc, self.frame = template, 0, frame
         elif isinstance(callee, Primitive):
             callee.check(len(arguments))
-            self.give(callee.function(*arguments))
+            self.return_value(callee.function(*arguments))
         else:
             self._defer(callee, arguments)
 
     def enter_catching(self, thunk: Datum) -> None:
-        """Call a procedure; what goes wrong in it comes back as an error outcome, and its value as an ok one."""
+        """Call a procedure. Its error becomes an error outcome, and its value an ok outcome."""
         self.continuation.append((CATCHER, 0, [None, len(self.stack)], self.context))
         self.enter(thunk, [])
 
-    def enter_budget(self, budget: Budget, thunk: Datum) -> None:
-        """Call a procedure inside a budget; if that is spent, a nonconverged outcome comes back."""
+    def enter_budget(self, budget: ScopedBudget, thunk: Datum) -> None:
+        """Call a procedure within a budget. If the budget is exhausted, the result is a nonconverged outcome."""
         self.continuation.append((BUDGET_END, 0, [None, len(self.stack), budget], self.context))
-        self.enter_within(replace(self.context, budget=budget), thunk)
+        self.enter_in_context(replace(self.context, budget=budget), thunk)
 
-    def enter_within(self, context: Context, thunk: Datum) -> None:
-        """Call a procedure in other surroundings."""
+    def enter_in_context(self, context: Context, thunk: Datum) -> None:
+        """Call a procedure in another context."""
         self.context = context
         self.enter(thunk, [])
 
     def request(self, operation: str, arguments: Mapping[str, Datum]) -> None:
-        """Ask the host to carry something out; its answer is the value."""
+        """Make a call to the host; its answer becomes the value."""
         if self.is_pure:
-            message = f"a macro cannot ask the host for {operation!r}; do that where the macro is used"
+            message = f"a macro cannot call {operation!r}; call it where the macro is used"
             raise LispError("macro-error", message)
         payload = to_json(dict(arguments))
         assert isinstance(payload, dict)
         if self.context.budget is not None:
             self.context.budget.reserve("calls")
         self.meter.count_call()
-        self.waiting = Call(operation, payload)
+        self.pending_call = HostCall(operation, payload)
 
-    def use(self, operation: str) -> None:
-        """Ask the host, once a run, whether a part of the language may be used; the value is nil."""
+    def require_permission(self, operation: str) -> None:
+        """Ask the host, once per run, whether a language feature may be used; the value is nil."""
         if self.is_pure:
             raise LispError(
-                "macro-error", f"a macro cannot use {operation!r}; do that where the macro is used"
+                "macro-error", f"a macro cannot use {operation!r}; use it where the macro is used"
             )
         if operation in self.permitted:
-            self.give(None)
+            self.return_value(None)
         else:
-            self.waiting = Call(operation, {})
+            self.pending_call = HostCall(operation, {})
 
     def _defer(self, callee: Datum, arguments: list[Datum]) -> None:
-        """Let the callee run next, outside the loop of steps and with nothing of the present one on the host's stack."""
+        """Let the callee run next, outside the interpreter loop, so that nothing stays on Python's stack."""
         if isinstance(callee, Control):
             self.control = (callee, arguments)
         elif isinstance(callee, Operation):
@@ -187,4 +191,4 @@ def _operate(machine: Registers, arguments: list[Datum]) -> None:
 
 
 OPERATE = Control("%operate", _operate, 1, None)
-"""What calling an operation comes to: it and its arguments are handed to this."""
+"""Executes an operation: it gets the operation and its arguments."""

@@ -1,4 +1,4 @@
-"""A machine as an image and back: between two steps everything it knows is in its fields, so these are all there is."""
+"""Snapshots of a machine. Between two steps its registers are its complete state, so an image of them is enough."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from holdfast.guests.lisp.vm.compiler import NATIVE, VERSION, compile_template
 from holdfast.guests.lisp.vm.environment import Root
 from holdfast.guests.lisp.vm.image import BadImage, decode_image, encode_image
 from holdfast.guests.lisp.vm.machine import Machine
-from holdfast.guests.lisp.vm.registers import Call
-from holdfast.guests.lisp.vm.state import State
+from holdfast.guests.lisp.vm.registers import HostCall
+from holdfast.guests.lisp.vm.state import LispState
 
 _REGISTERS = (
     "stack",
@@ -26,34 +26,34 @@ _REGISTERS = (
 _COUNTS = ("steps", "calls", "seconds", "wall_seconds", "output", "output_bytes")
 
 
-def save_state(state: State) -> bytes:
-    """What lasts from run to run."""
+def save_state(state: LispState) -> bytes:
+    """Save the state that persists between runs."""
     return encode_image(_state_parts(state), natives=NATIVE)
 
 
-def load_state(image: bytes, library: Root) -> State:
-    """A state that was saved, alone or with a machine. Raises BadImage."""
+def load_state(image: bytes, library: Root) -> LispState:
+    """Load a state that was saved alone or with a machine. Raises BadImage."""
     return _state(decode_image(image, library=library, natives=NATIVE))
 
 
 def save_machine(machine: Machine) -> bytes:
-    """A machine between two steps, with its state."""
-    waiting = machine.waiting
+    """Save a machine between two steps, with its state."""
+    call = machine.pending_call
     parts = _state_parts(machine.state) | {
         "version": VERSION,
         "registers": {name: getattr(machine, name) for name in _REGISTERS},
         "counts": {name: getattr(machine.meter, name) for name in _COUNTS},
         "permitted": sorted(machine.permitted),
-        "waiting": None if waiting is None else [waiting.operation, waiting.arguments],
+        "waiting": None if call is None else [call.operation, call.arguments],
     }
     return encode_image(parts, natives=NATIVE)
 
 
 def load_machine(machine: Machine, image: bytes, library: Root) -> None:
-    """Let a fresh machine be the one that was saved, state included. Raises BadImage."""
+    """Load a saved machine and its state into a new machine. Raises BadImage."""
     parts = decode_image(image, library=library, natives=NATIVE)
     if not isinstance(parts, dict) or parts.get("version") != VERSION:
-        raise BadImage("it is not of a run that waits, or was made by another version of the machine")
+        raise BadImage("it does not contain a parked run, or another version of the machine made it")
     machine.state = _state(parts)
     try:
         for name in _REGISTERS:
@@ -61,21 +61,21 @@ def load_machine(machine: Machine, image: bytes, library: Root) -> None:
         for name in _COUNTS:
             setattr(machine.meter, name, parts["counts"][name])
         machine.permitted = set(parts["permitted"])
-        machine.waiting = None if parts["waiting"] is None else Call(*parts["waiting"])
+        machine.pending_call = None if parts["waiting"] is None else HostCall(*parts["waiting"])
         for template, *_ in machine.continuation:
-            # Code that is returned to has run before; the machine relies on its being compiled.
+            # Code to return to has run before, so the interpreter expects it to be compiled.
             if template.code is None:
                 compile_template(template)
     except (KeyError, TypeError) as error:
-        raise BadImage("a part of it is missing") from error
+        raise BadImage("a part is missing") from error
 
 
-def _state_parts(state: State) -> dict[str, object]:
+def _state_parts(state: LispState) -> dict[str, object]:
     return {"root": state.root, "facts": state.facts, "artifacts": state.artifacts}
 
 
-def _state(parts: Any) -> State:
+def _state(parts: Any) -> LispState:
     try:
-        return State(parts["root"], parts["facts"], parts["artifacts"])
+        return LispState(parts["root"], parts["facts"], parts["artifacts"])
     except (KeyError, TypeError) as error:
-        raise BadImage("a part of it is missing") from error
+        raise BadImage("a part is missing") from error

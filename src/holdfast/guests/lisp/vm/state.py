@@ -1,8 +1,7 @@
-"""What `memo` keeps: values with the state of the world they were computed from. The least recently used one goes first.
+"""The state of a session's programs: facts, memoized artifacts, and the context of running code.
 
-What a program has asserted: a set that only grows.
-
-What surrounds a piece of running code: top level, facts, budget, who notes its dependencies. It returns as control does.
+Facts only grow. An artifact is a memoized value with the fingerprints of the files it was computed from; the least recently
+used one is evicted first. The context (top level, facts, budget, dependency tracker) is restored when control returns.
 """
 
 from collections import OrderedDict
@@ -13,12 +12,12 @@ from holdfast.guests.lisp.data import Datum
 from holdfast.guests.lisp.errors import LispError
 from holdfast.guests.lisp.lang.equality import Allowance, canonical, signature
 from holdfast.guests.lisp.vm.environment import Root
-from holdfast.guests.lisp.vm.limits import Budget
+from holdfast.guests.lisp.vm.limits import ScopedBudget
 
 
 @final
 class Fact:
-    """Something asserted, with what speaks for it, and when. A keyed fact also has a value, and keeps it."""
+    """An assertion with its evidence and time. A keyed fact also has a value, which never changes."""
 
     __slots__ = ("asserted_ms", "evidence", "expression", "value")
 
@@ -29,7 +28,7 @@ class Fact:
 
 @final
 class FactStore:
-    """Facts in the order they came. Nothing is ever taken back."""
+    """Facts in the order of their assertion. None is ever retracted."""
 
     __slots__ = ("facts",)
 
@@ -37,22 +36,20 @@ class FactStore:
         self.facts: dict[str, Fact] = {}
 
     def add(self, key: str, fact: Fact, allowance: Allowance) -> bool:
-        """Whether it is new. `key` is its expression, canonical. Raises a fault where it had another value before."""
+        """Add a fact; True if it is new. `key` is its canonical expression. Raises a LispError if its value differs."""
         known = self.facts.setdefault(key, fact)
         if known is fact:
             return True
         if canonical(known.value, allowance) != canonical(fact.value, allowance):
-            raise LispError(
-                "fact-conflict", "this fact has another value already, and facts are never taken back"
-            )
+            raise LispError("fact-conflict", "this fact already has another value, and facts never change")
         return False
 
     def get(self, expression: Datum) -> Fact | None:
-        """The fact, if it was asserted."""
+        """The fact, or None if it was not asserted."""
         return self.facts.get(canonical(expression, Allowance()))
 
     def signature(self, allowance: Allowance) -> str:
-        """Names the set, whatever the order."""
+        """A digest of the set that does not depend on the order."""
         return signature(
             [f"{allowance.take(key)}={canonical(fact.value, allowance)}" for key, fact in self.facts.items()]
         )
@@ -60,7 +57,7 @@ class FactStore:
 
 @final
 class Artifact:
-    """A value, the expression it is of, and the fingerprint of every file it depends on (`""` is the whole world)."""
+    """A value, its expression, and the fingerprint of every file that it depends on (`""` is all files)."""
 
     __slots__ = ("dependencies", "expression", "value")
 
@@ -70,7 +67,7 @@ class Artifact:
 
 @final
 class ArtifactStore:
-    """Artifacts by their key. A stale one is never served: its fingerprints are compared before each use."""
+    """Artifacts by key. A stale one is never returned: its fingerprints are compared before each use."""
 
     __slots__ = ("_by_expression", "_entries", "capacity", "evictions", "hits", "misses")
 
@@ -84,24 +81,24 @@ class ArtifactStore:
         return len(self._entries)
 
     def get(self, key: str) -> Artifact | None:
-        """The artifact under a key, which is the most recently used one from now on."""
+        """The artifact under a key; marks it as most recently used."""
         artifact = self._entries.get(key)
         if artifact is not None:
             self._entries.move_to_end(key)
         return artifact
 
     def has(self, key: str) -> bool:
-        """Whether there is one, without using it."""
+        """Whether there is one; does not mark it as used."""
         return key in self._entries
 
     def of_expression(self, expression: str) -> list[tuple[str, Artifact]]:
-        """All artifacts of an expression with their keys, the newest first."""
+        """All artifacts of an expression with their keys, newest first."""
         return [
             (key, self._entries[key]) for key in reversed(self._by_expression.get(expression, OrderedDict()))
         ]
 
     def put(self, key: str, artifact: Artifact) -> None:
-        """Keep an artifact; at capacity the least recently used one is dropped."""
+        """Store an artifact; at capacity the least recently used one is evicted."""
         self.drop(key)
         if self.capacity == 0:
             return
@@ -112,7 +109,7 @@ class ArtifactStore:
         self._by_expression.setdefault(artifact.expression, OrderedDict())[key] = None
 
     def drop(self, key: str) -> None:
-        """Forget one; it may be gone already."""
+        """Remove an artifact, if it exists."""
         artifact = self._entries.pop(key, None)
         if artifact is not None:
             keys = self._by_expression[artifact.expression]
@@ -121,22 +118,22 @@ class ArtifactStore:
                 del self._by_expression[artifact.expression]
 
     def clear(self) -> None:
-        """Forget everything; the counts go on."""
+        """Remove everything; the counters keep their values."""
         self._entries.clear()
         self._by_expression.clear()
 
     def entries(self) -> list[tuple[str, Artifact]]:
-        """Everything, the least recently used first: the order in which a copy is filled."""
+        """All artifacts, least recently used first, so that a copy can be filled in this order."""
         return list(self._entries.items())
 
 
 MAX_DEPTH = 100
-"""Of memos in memos: each look at a file is noted in all of them."""
+"""Nesting of memos: each file access is recorded in all of them."""
 
 
 @final
 class Tracker:
-    """Notes which files a memo's body looked at, with their fingerprints; what a part looked at, the whole did."""
+    """Records the files that a memo's body reads, with their fingerprints; an outer memo also depends on them."""
 
     __slots__ = ("dependencies", "depth", "outer")
 
@@ -148,7 +145,7 @@ class Tracker:
             raise LispError("too-deep", f"memos nest at most {MAX_DEPTH} deep")
 
     def knows(self, path: str) -> bool:
-        """Whether a file is noted here and everywhere around."""
+        """Whether a file is recorded in this tracker and all outer ones."""
         tracker: Tracker | None = self
         while tracker is not None:
             if path not in tracker.dependencies:
@@ -157,7 +154,7 @@ class Tracker:
         return True
 
     def note(self, path: str, fingerprint: str) -> None:
-        """Note a file; the first look counts, for that is what the value may come from."""
+        """Record a file. The first fingerprint counts, because the value may come from it."""
         tracker: Tracker | None = self
         while tracker is not None:
             tracker.dependencies.setdefault(path, fingerprint)
@@ -167,17 +164,17 @@ class Tracker:
 @final
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The surroundings of running code; replaced, never changed."""
+    """The context of running code; replaced, never changed."""
 
     root: Root
     facts: FactStore
-    budget: Budget | None = None
+    budget: ScopedBudget | None = None
     tracker: Tracker | None = None
 
 
 @final
-class State:
-    """What lasts from run to run of a session."""
+class LispState:
+    """What persists between the runs of a session."""
 
     __slots__ = ("artifacts", "facts", "root")
 

@@ -1,4 +1,4 @@
-"""Bombs of large data: the programs of one session, and the event loop that all the others live on."""
+"""Programs with large data must not block the event loop, which all sessions share."""
 
 import asyncio
 import time
@@ -23,21 +23,21 @@ BOMBS = {
 }
 SHORT = ("memo", "split")
 MAX_SECONDS = 2.0
-"""Of this process's own work between two turns of the loop, most of it Python's garbage collector on millions of pairs.
-Other processes of the machine do not count, so a busy machine does not matter."""
+"""CPU time of this process between two iterations of the loop, most of it garbage collection of millions of pairs.
+Other processes do not count, so a busy machine does not matter."""
 
 
 async def longest_stall(code: str, limits: GuestLimits) -> float:
-    """How much work was done at most before the loop came round again, while a program ran, was saved and restored."""
+    """The longest CPU time between two iterations of the loop, while a program runs, is saved and is restored."""
     gaps = [0.0]
 
-    async def others() -> None:
+    async def measure_gaps() -> None:
         while True:
             before = time.process_time()
-            await asyncio.sleep(0.01)  # not at once: it would only fight for the interpreter
+            await asyncio.sleep(0.01)  # a delay of 0 would only compete for the interpreter
             gaps.append(time.process_time() - before)
 
-    watching = asyncio.create_task(others())
+    watching = asyncio.create_task(measure_gaps())
     guest, other = new_guest(), new_guest()
     await guest.run(RunRequest(code=code, limits=limits), Host(files={f"{i:200}": "" for i in range(50)}))
     await other.restore(await guest.snapshot())
@@ -46,12 +46,12 @@ async def longest_stall(code: str, limits: GuestLimits) -> float:
 
 
 @pytest.mark.parametrize("bomb", SHORT)
-async def test_the_loop_goes_round_while_a_bomb_goes_off(bomb: str) -> None:
+async def test_large_data_does_not_block_the_loop(bomb: str) -> None:
     assert await longest_stall(BOMBS[bomb], GuestLimits(seconds=0.2)) < MAX_SECONDS
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("bomb", [*BOMBS, *FILLS, *ENDS])
-async def test_the_loop_goes_round_during_every_bomb(bomb: str) -> None:
+async def test_no_attack_blocks_the_loop(bomb: str) -> None:
     code = BOMBS.get(bomb) or FILLS.get(bomb) or ENDS[bomb][0]
     assert await longest_stall(code, GuestLimits(seconds=2, calls=10_000)) < MAX_SECONDS

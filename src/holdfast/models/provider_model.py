@@ -1,4 +1,4 @@
-"""A model of a provider, asked over HTTP through the provider library. Loads that library: open it with `open_model`."""
+"""`ProviderModel`: a provider's model over HTTP, through pydantic-ai. `create_model` imports this module when it is needed."""
 
 import itertools
 from collections.abc import AsyncIterator, Awaitable
@@ -31,13 +31,13 @@ from holdfast.models.specs import ModelSettings, ModelSpec
 from holdfast.models.surrogates import SurrogateJoiner
 from holdfast.models.translate import MalformedReply, from_library, parameters, to_library
 
-_ASKING_AGAIN = "\n[the connection broke; asking again]\n"
+_RETRY_NOTICE = "\n[the connection broke; retrying]\n"
 _BYTES_PER_TOKEN = 4
 _Result = TypeVar("_Result")
 
 
 class ProviderModel:
-    """One model of one provider. It owns its HTTP client, and with it the key."""
+    """One model of one provider. It owns its HTTP client, which holds the API key."""
 
     def __init__(
         self,
@@ -47,10 +47,10 @@ class ProviderModel:
         client: httpx2.AsyncClient,
         settings: ModelSettings,
         key: str | None,
-        patience: RetryPolicy,
+        retry_policy: RetryPolicy,
     ) -> None:
         self._spec, self._library, self._client = spec, library, client
-        self._settings, self.key, self._patience = settings, key, patience
+        self._settings, self.key, self._retry_policy = settings, key, retry_policy
 
     @property
     def name(self) -> str:
@@ -63,20 +63,20 @@ class ProviderModel:
     async def ask(self, prompt: Prompt, on_text: OnText) -> Reply:
         paid: list[Usage] = []
         try:
-            return await self._patience.within(self._until_answered(prompt, on_text, paid))
+            return await self._retry_policy.run(self._ask_with_retries(prompt, on_text, paid))
         except TimeoutError:
             raise ModelUnavailable(
-                f"{self._spec} did not finish within {pluralize(self._patience.total_seconds, 'second')}",
-                hint="raise total_seconds in the configuration, or ask for less at once",
+                f"{self._spec} did not finish within {pluralize(self._retry_policy.timeout_seconds, 'second')}",
+                hint="holdfast config set model_requests.timeout_seconds 1200, or ask for less at once",
                 usage=_total(paid),
             ) from None
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _until_answered(self, prompt: Prompt, on_text: OnText, paid: list[Usage]) -> Reply:
-        since = self._patience.started()
-        shown = _Shown(on_text)
+    async def _ask_with_retries(self, prompt: Prompt, on_text: OnText, paid: list[Usage]) -> Reply:
+        started = self._retry_policy.start()
+        shown = _ShownText(on_text)
         for attempt in itertools.count(1):
             try:
                 message, finish = await self._attempt(prompt, shown, paid)
@@ -84,22 +84,22 @@ class ProviderModel:
                 failure = classify(error, self._spec, key=self.key)
             else:
                 return Reply(message=message, usage=_total(paid) or Usage(), finish=finish)
-            is_worth_it = failure.is_transient and await self._patience.wait(
-                attempt, since=since, retry_after=failure.retry_after
+            can_retry = failure.is_transient and await self._retry_policy.wait(
+                attempt, started=started, retry_after_seconds=failure.retry_after_seconds
             )
-            if not is_worth_it:
-                # Without the cause: the library's errors carry the bodies of requests and answers.
+            if not can_retry:
+                # No cause: the library's errors contain the bodies of requests and responses.
                 raise failure.error(_total(paid)) from None
             if shown.size:
-                on_text(_ASKING_AGAIN)
-        raise AssertionError("unreachable: counting does not end")
+                on_text(_RETRY_NOTICE)
+        raise AssertionError("unreachable: itertools.count never ends")
 
     async def _attempt(
-        self, prompt: Prompt, shown: "_Shown", paid: list[Usage]
+        self, prompt: Prompt, shown: "_ShownText", paid: list[Usage]
     ) -> tuple[ModelMessage, Finish]:
-        """Ask once. What was counted goes to `paid`, whether a reply came of it or not."""
+        """Send the request once. Its usage is added to `paid`, with or without a reply."""
         async with AsyncExitStack() as stack:
-            stream = await _guarded(
+            stream = await _malformed_if_unexpected(
                 stack.enter_async_context(
                     model_request_stream(
                         self._library,
@@ -116,63 +116,63 @@ class ProviderModel:
                     if size > self._settings.max_reply_bytes:
                         raise ReplyTooLong
             finally:
-                # Closes the connection of a stream that was not read to its end; a cancelled turn ends here.
+                # Closes the connection if the stream was not read to its end, for example when the turn is cancelled.
                 await stream.cancel()
                 paid.append(self._usage(stream.usage, prompt, size))
             return from_library(stream.get(), self._spec.provider)
 
     def _request_settings(self, prompt: Prompt) -> LibrarySettings:
         ours = self._settings
-        asked = LibrarySettings(max_retries=0, timeout=ours.total_seconds, cache=True)
-        if (most := prompt.max_tokens or ours.max_tokens) is not None:
-            asked["max_tokens"] = most
+        settings = LibrarySettings(max_retries=0, timeout=ours.timeout_seconds, cache=True)
+        if (max_tokens := prompt.max_tokens or ours.max_tokens) is not None:
+            settings["max_tokens"] = max_tokens
         if ours.temperature is not None:
-            asked["temperature"] = ours.temperature
+            settings["temperature"] = ours.temperature
         if ours.thinking is not None:
-            asked["thinking"] = ours.thinking
-        return asked
+            settings["thinking"] = ours.thinking
+        return settings
 
-    def _usage(self, told: RequestUsage, prompt: Prompt, size: int) -> Usage:
-        if not told.input_tokens and not told.output_tokens:
-            # A stream that broke off before it was counted was paid for as well: better too much than nothing.
-            told = RequestUsage(
+    def _usage(self, reported: RequestUsage, prompt: Prompt, size: int) -> Usage:
+        if not reported.input_tokens and not reported.output_tokens:
+            # A stream that broke before it reported its usage was charged too. An estimate is better than nothing.
+            reported = RequestUsage(
                 input_tokens=prompt.size_bytes // _BYTES_PER_TOKEN, output_tokens=size // _BYTES_PER_TOKEN
             )
         return Usage(
-            input_tokens=told.input_tokens,
-            output_tokens=told.output_tokens,
-            cached_tokens=told.cache_read_tokens,
-            cost_usd=price_of_request(self._spec, told),
+            input_tokens=reported.input_tokens,
+            output_tokens=reported.output_tokens,
+            cached_tokens=reported.cache_read_tokens,
+            cost_usd=price_of_request(self._spec, reported),
         )
 
 
-class _Shown:
-    """Passes text on and counts it."""
+class _ShownText:
+    """Passes text to `on_text` and counts it."""
 
     def __init__(self, on_text: OnText) -> None:
-        self._joined = SurrogateJoiner(on_text)
+        self._joiner = SurrogateJoiner(on_text)
         self.size = 0
 
     def show(self, text: str) -> None:
         if text:
             self.size += len(text)
-            self._joined.add(text)
+            self._joiner.add(text)
 
 
 async def _read(stream: StreamedResponse) -> AsyncIterator[tuple[str, int]]:
-    """The words of a stream as they come, and how long it has become, thoughts and arguments included."""
+    """Each piece of text, and the size of the reply so far, including reasoning and arguments."""
     events = aiter(stream)
     size = 0
-    while (event := await _guarded(anext(events, None))) is not None:
-        words = ""
+    while (event := await _malformed_if_unexpected(anext(events, None))) is not None:
+        piece = ""
         match event:
             case (
                 PartStartEvent(part=TextPart(content=text))
                 | PartDeltaEvent(delta=TextPartDelta(content_delta=text))
             ):
-                if not isinstance(text, str):  # the library hands on what the provider sent
-                    raise MalformedReply("a piece of text is no text")
-                words = text
+                if not isinstance(text, str):  # the library does not check what the provider sends
+                    raise MalformedReply("a piece of text is not a string")
+                piece = text
                 size += len(text)
             case PartDeltaEvent(delta=ToolCallPartDelta(args_delta=str(text))):
                 size += len(text)
@@ -180,21 +180,21 @@ async def _read(stream: StreamedResponse) -> AsyncIterator[tuple[str, int]]:
                 size += len(text)
             case _:
                 pass
-        yield words, size
+        yield piece, size
 
 
-async def _guarded(work: Awaitable[_Result]) -> _Result:
-    """What the library makes of the provider's bytes. Bytes that it stumbles over are a malformed reply."""
+async def _malformed_if_unexpected(work: Awaitable[_Result]) -> _Result:
+    """Await work of the library. An unexpected exception means that it could not parse the provider's bytes."""
     try:
         return await work
     except PROVIDER_ERRORS:
         raise
     except Exception as error:
-        raise MalformedReply(f"it was not understood ({type(error).__name__})") from None
+        raise MalformedReply(f"it could not be parsed ({type(error).__name__})") from None
 
 
 def _total(paid: list[Usage]) -> Usage | None:
-    """The sum of all attempts; a price that is unknown for one is unknown for all."""
+    """The sum over all attempts. If the cost of one is unknown, so is the total."""
     if not paid:
         return None
     costs = [usage.cost_usd for usage in paid]

@@ -1,10 +1,10 @@
-"""Hostile Lisp on a watched host, beside a session of Python that goes on answering."""
+"""Hostile Lisp on a watched host, next to a Python session that must keep answering."""
 
 from pathlib import Path
 
 from tests.guests.engines import KEY
 from tests.guests.lisp.test_lisp_attacks import ENDS, FILLS, NAMES
-from tests.guests.lisp.test_lisp_stalls import BOMBS
+from tests.guests.lisp.test_lisp_event_loop import BOMBS
 from tests.guests.wasi.watched import F, Watch, watched
 from tests.guests.world_calls import WorldCalls
 
@@ -17,7 +17,7 @@ _PATHS = ("../outside/secret.txt", "link_up/secret.txt", "link_rel", "link_etc/p
 
 
 def lisp_attacks() -> dict[str, str]:
-    """Every attack by name: shapes that hurt, memory, large data, names of Python, and paths that lead out."""
+    """Every attack by name: malformed programs, memory, large data, Python names, and paths out of the workspace."""
     return {
         **{name: code for name, (code, _) in ENDS.items()},
         **{f"memory: {name}": code for name, code in FILLS.items()},
@@ -29,7 +29,7 @@ def lisp_attacks() -> dict[str, str]:
 
 
 async def attack_in_lisp(folder: Path, code: str) -> tuple[Watch, Run]:
-    """Run one attack; its files are those of a real folder."""
+    """Run one attack on the files of a real folder."""
     workspace = folder / "workspace"
     workspace.mkdir()
     beside, engine = python_engine(key=KEY, max_workers=2), lisp_engine(key=KEY)

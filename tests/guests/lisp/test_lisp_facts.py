@@ -11,13 +11,13 @@ CASES: dict[str, tuple[str, Json]] = {
         "(needs 'evidence \"where is it?\" {:file \"a\"})",
         {"outcome": "needs", "need": "evidence", "description": "where is it?", "context": {"file": "a"}},
     ),
-    "O4 bind goes on with ok": ("(bind (ok 2) (lambda (v) (ok (* v 3))))", {"outcome": "ok", "value": 6}),
-    "O4 bind leaves needs": (
+    "O4 bind continues with ok": ("(bind (ok 2) (lambda (v) (ok (* v 3))))", {"outcome": "ok", "value": 6}),
+    "O4 bind returns needs": (
         "(outcome-tag (bind (needs 'approval \"x\") (lambda (v) (error \"ran\"))))",
         "needs",
     ),
-    "O4 bind leaves error": ("(outcome-tag (bind (failed \"x\") (lambda (v) (error \"ran\"))))", "error"),
-    "O4 bind leaves proposed": (
+    "O4 bind returns error": ("(outcome-tag (bind (failed \"x\") (lambda (v) (error \"ran\"))))", "error"),
+    "O4 bind returns proposed": (
         "(outcome-value (bind (proposed 7 '(\"a\")) (lambda (v) (error \"ran\"))))",
         7,
     ),
@@ -48,7 +48,7 @@ CASES: dict[str, tuple[str, Json]] = {
         " (length (outcome-field o :signatures))))",
         ["cycle", 3, 3],
     ),
-    "O9 fewer than no rounds is an error": ("(outcome-field (try (fixpoint 1 :max -1)) :code)", "type-error"),
+    "O9 a negative number of rounds is an error": ("(outcome-field (try (fixpoint 1 :max -1)) :code)", "type-error"),
     "O10 a fact is new once": ("(list (assert '(sky blue)) (assert '(sky blue)) (facts))", [True, False, [["sky", "blue"]]]),
     "O10 facts keep their order": ("(assert 'b) (assert 'a) (assert 'b) (facts)", ["b", "a"]),
     "O10 a fact keeps its first evidence": (
@@ -74,11 +74,11 @@ CASES: dict[str, tuple[str, Json]] = {
         "(subeval '(define leaked 1)) (outcome-field (try leaked) :code)",
         "unbound-variable",
     ),
-    "O12 a subeval that fails gives the facts back": (
+    "O12 a subeval that fails restores the facts": (
         "(assert 'outer) (try (subeval '(begin (assert 'inner) (error \"x\")))) (facts)",
         ["outer"],
     ),
-    "O13 a procedure is no fact": ("(outcome-field (try (assert (lambda () 1))) :code)", "type-error"),
+    "O13 a procedure is not a fact": ("(outcome-field (try (assert (lambda () 1))) :code)", "type-error"),
     "O13 not even inside a list": ("(outcome-field (try (fact? (list 1 car))) :code)", "type-error"),
     "numbers are one fact whole or decimal": ("(assert '(n 1)) (fact? '(n 1.0))", True),
     "text cannot imitate a list": ("(assert '(\"a\" \"b\")) (fact? '(\"a\\\",s:\\\"b\"))", False),
@@ -106,7 +106,7 @@ CASES: dict[str, tuple[str, Json]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_knowledge(case: str) -> None:
+async def test_outcomes_fixpoints_and_facts(case: str) -> None:
     code, expected = CASES[case]
 
     assert await value(code) == expected
@@ -123,20 +123,20 @@ OUTCOMES = [
 
 
 @pytest.mark.parametrize("code", OUTCOMES)
-async def test_o2_every_outcome_is_one_to_the_host(code: str) -> None:
+async def test_o2_every_outcome_reaches_the_host(code: str) -> None:
     ended = await run(code)
 
     assert isinstance(ended.value, dict)
     assert type(outcome_of(ended)).__name__.lower() == ended.value["outcome"]
 
 
-async def test_a_table_that_only_looks_like_an_outcome_is_a_value() -> None:
+async def test_a_table_that_resembles_an_outcome_is_a_value() -> None:
     outcome = outcome_of(await run('{:outcome "ok" :value 1 :more 2} {:outcome "strange"}'))
 
     assert outcome.value == {"outcome": "strange"}  # type: ignore[union-attr]
 
 
-async def test_o3_a_refused_call_is_an_error_with_the_code_of_a_violation() -> None:
+async def test_o3_a_refused_call_is_a_policy_violation() -> None:
     ended = await run('(world/write "a.txt" "x")', Host(refused=frozenset({"world.write"})))
 
     outcome = outcome_of(ended)
@@ -144,7 +144,7 @@ async def test_o3_a_refused_call_is_an_error_with_the_code_of_a_violation() -> N
     assert "Operation not allowed: world.write" in ended.error
 
 
-async def test_o14_a_memo_is_used_again_until_a_dependency_changes() -> None:
+async def test_o14_a_memo_is_reused_until_a_dependency_changes() -> None:
     host, guest = Host(files={"a.txt": "one"}), new_guest()
     code = (
         '(define (f) (memo (list "a.txt") (string-upcase (world/read "a.txt")))) (list (f) (f) (memo/stats))'
@@ -153,15 +153,15 @@ async def test_o14_a_memo_is_used_again_until_a_dependency_changes() -> None:
     first = await value(code, host, guest=guest)
     assert isinstance(first, list)
     assert first[:2] == ["ONE", "ONE"]
-    assert host.made("world.read") == 1
+    assert host.count("world.read") == 1
     host.files["a.txt"] = "two"
     assert await value("(f)", host, guest=guest) == "TWO"
     host.files["a.txt"] = "one"
     assert await value("(f)", host, guest=guest) == "ONE"
-    assert host.made("world.read") == 2
+    assert host.count("world.read") == 2
 
 
-async def test_a_memo_is_of_the_values_it_refers_to() -> None:
+async def test_a_memo_depends_on_the_values_it_refers_to() -> None:
     host = Host()
 
     assert await value(
@@ -169,13 +169,13 @@ async def test_a_memo_is_of_the_values_it_refers_to() -> None:
     ) == [4, 9, 4, 1]
 
 
-async def test_a_memo_is_of_the_procedures_it_calls() -> None:
+async def test_a_memo_depends_on_the_procedures_it_calls() -> None:
     code = "(define (g) 1) (define (f) (memo (list) (g))) (define one (f)) (define (g) 2) (list one (f))"
 
     assert await value(code) == [1, 2]
 
 
-async def test_a_memo_of_a_closure_is_of_what_it_closed_over() -> None:
+async def test_a_memo_depends_on_the_variables_of_a_closure() -> None:
     code = "(define (adder n) (lambda (x) (+ x n))) (define (f g) (memo (list) (g 1))) (list (f (adder 1)) (f (adder 10)))"
 
     assert await value(code) == [2, 11]
@@ -186,15 +186,15 @@ async def test_memo_auto_finds_its_dependencies() -> None:
     await value('(define (f) (memo/auto (world/read "a.txt")))', host, guest=guest)
 
     assert await value("(list (f) (f))", host, guest=guest) == ["one", "one"]
-    assert host.made("world.read") == 1
+    assert host.count("world.read") == 1
     host.files["b.txt"] = "changed"
     assert await value("(f)", host, guest=guest) == "one"
-    assert host.made("world.read") == 1
+    assert host.count("world.read") == 1
     host.files["a.txt"] = "two"
     assert await value("(f)", host, guest=guest) == "two"
 
 
-async def test_memo_auto_of_a_list_depends_on_the_whole_world() -> None:
+async def test_memo_auto_of_a_listing_depends_on_all_files() -> None:
     host, guest = Host(files={"a.txt": "one"}), new_guest()
     await value("(define (f) (memo/auto (length (world/list))))", host, guest=guest)
 
@@ -203,7 +203,7 @@ async def test_memo_auto_of_a_list_depends_on_the_whole_world() -> None:
     assert await value("(f)", host, guest=guest) == 2
 
 
-async def test_a_memo_around_a_memo_depends_on_what_the_inner_one_does() -> None:
+async def test_an_outer_memo_has_the_dependencies_of_the_inner_one() -> None:
     host, guest = Host(files={"a.txt": "one"}), new_guest()
     await value(
         '(define (inner) (memo/auto (world/read "a.txt"))) (define (outer) (memo/auto (str "<" (inner) ">")))',
@@ -224,7 +224,7 @@ async def test_a_file_that_changes_while_it_is_read_makes_the_memo_stale() -> No
     assert await value("(f)", host, guest=guest) == "two"
 
 
-async def test_memo_can_be_asked_about() -> None:
+async def test_memos_can_be_inspected() -> None:
     host = Host(files={"a.txt": "one"})
     code = """
     (define before (memo/cached? (list "a.txt") (+ 1 2)))
@@ -240,13 +240,13 @@ async def test_memo_can_be_asked_about() -> None:
     assert await value(code, host) == [False, True, ["a.txt"], None, False, 0]
 
 
-async def test_o15_a_stale_artifact_is_not_served_after_a_restore() -> None:
+async def test_o15_a_stale_artifact_is_not_returned_after_a_restore() -> None:
     host, guest, other = Host(files={"a.txt": "one"}), new_guest(), new_guest()
     await value('(define (f) (memo/auto (world/read "a.txt"))) (f)', host, guest=guest)
     await other.restore(await guest.snapshot())
 
     assert await value("(f)", host, guest=other) == "one"
-    assert host.made("world.read") == 1
+    assert host.count("world.read") == 1
     host.files["a.txt"] = "two"
     await other.restore(await guest.snapshot())
     assert await value("(f)", host, guest=other) == "two"
@@ -270,7 +270,7 @@ async def test_o15_a_stale_artifact_is_not_served_after_a_restore() -> None:
         ("facts", "(facts/signature)"),
     ],
 )
-async def test_a_policy_can_forbid_each_part_of_the_language(operation: str, code: str) -> None:
+async def test_a_policy_can_forbid_each_language_feature(operation: str, code: str) -> None:
     ended = await run(code, Host(refused=frozenset({operation})))
 
     assert ended.status == "error"
@@ -278,30 +278,30 @@ async def test_a_policy_can_forbid_each_part_of_the_language(operation: str, cod
     assert ended.value["code"] == "policy-violation"
 
 
-async def test_a_part_of_the_language_is_asked_for_once_a_run() -> None:
+async def test_a_language_feature_is_requested_once_per_run() -> None:
     host, guest = Host(), new_guest()
     await value("(assert 'a) (assert 'b) (eval '(assert 'c))", host, guest=guest)
 
-    assert (host.made("assert"), host.made("eval")) == (1, 1)
+    assert (host.count("assert"), host.count("eval")) == (1, 1)
     await value("(assert 'd)", host, guest=guest)
-    assert host.made("assert") == 2
+    assert host.count("assert") == 2
 
 
-async def test_a_refused_part_of_the_language_is_asked_for_again() -> None:
+async def test_a_refused_language_feature_is_requested_again() -> None:
     host = Host(refused=frozenset({"eval"}))
     await run("(try (eval '1)) (eval '2)", host)
 
-    assert host.made("eval") == 2
+    assert host.count("eval") == 2
 
 
-async def test_a_macro_is_no_way_around_the_policy() -> None:
+async def test_a_macro_cannot_bypass_the_policy() -> None:
     ended = await run("(define-macro (sneak) (eval '(quote 1))) (sneak)", Host(refused=frozenset({"eval"})))
 
     assert ended.status == "error"
     assert "a macro cannot use 'eval'" in ended.error
 
 
-async def test_what_the_prelude_is_made_of_cannot_be_reached() -> None:
+async def test_internal_procedures_are_not_accessible() -> None:
     for name in ("%eval", "%assert", "%memo-put", "%operate", "%use"):
         ended = await run(name)
         assert "unbound-variable" in ended.error, name

@@ -1,4 +1,4 @@
-"""A program outlives its process: variables, closures, and a call in the middle of an expression."""
+"""A program survives its process: variables, closures, and a call in the middle of an expression."""
 
 import asyncio
 import sys
@@ -39,7 +39,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_waiting_program_goes_on_in_another_process_and_comes_back(tmp_path: Path) -> None:
+async def test_a_parked_program_resumes_in_another_process(tmp_path: Path) -> None:
     parked = await new_guest().run(
         RunRequest(code=CODE), Host(answers={"ask.person": Parked(escalation=EscalationId("e"))})
     )
@@ -50,14 +50,14 @@ async def test_a_waiting_program_goes_on_in_another_process_and_comes_back(tmp_p
     other = await asyncio.create_subprocess_exec(
         sys.executable, "-c", OTHER_PROCESS, str(tmp_path), KEY.hex(), stdout=asyncio.subprocess.PIPE
     )
-    told, _ = await other.communicate()
-    assert told == b'["ok", ["kept", 2, "<yes>", 3]]\n'
+    printed, _ = await other.communicate()
+    assert printed == b'["ok", ["kept", 2, "<yes>", 3]]\n'
     guest = new_guest()
     await guest.restore((tmp_path / "state").read_bytes())
     assert await value("(list (tick) (twice 4) (facts))", guest=guest) == [4, 8, [["seen", "before"]]]
 
 
-async def test_a_closure_keeps_sharing_its_frame_after_a_restore() -> None:
+async def test_closures_share_their_frame_after_a_restore() -> None:
     guest, other = new_guest(), new_guest()
     await value(
         "(define pair (let ((n 0)) (list (lambda () (set! n (+ n 1))) (lambda () n)))) ((first pair))",
@@ -69,16 +69,16 @@ async def test_a_closure_keeps_sharing_its_frame_after_a_restore() -> None:
     assert await value("((second pair))", guest=guest) == 1
 
 
-async def test_a_snapshot_says_nothing_that_runs_when_it_is_read() -> None:
+async def test_a_snapshot_contains_no_executable_code() -> None:
     guest = new_guest()
     await value("(define f (lambda (x) (* x 2)))", guest=guest)
     state = await guest.snapshot()
 
-    assert b'{"format":1,' in state  # JSON behind the seal, never a pickle
+    assert b'{"format":1,' in state  # signed JSON, never a pickle
     assert b"pickle" not in state
 
 
-async def test_an_answer_may_come_to_the_same_guest() -> None:
+async def test_a_parked_run_can_resume_in_the_same_guest() -> None:
     guest = new_guest()
     request = RunRequest(code='(define x (call "ask.person")) x')
     parked = await guest.run(request, Host(answers={"ask.person": Parked(escalation=EscalationId("e"))}))

@@ -1,4 +1,4 @@
-"""A second evaluator, as plain as can be: it walks the data with Python's own recursion. Only for small programs."""
+"""A reference evaluator that uses Python's own recursion, to compare the machine with. Only for small programs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,17 +7,17 @@ from holdfast.guests.lisp.data import EMPTY, Pair, Symbol, iterate
 
 
 class Scope(dict[str, Any]):
-    """Variables with those around them."""
+    """Variables, with those of the enclosing scope."""
 
     def __init__(self, outer: "Scope | None", **names: Any) -> None:
         super().__init__(names)
         self.outer = outer
 
-    def holder(self, name: str) -> "Scope":
+    def find(self, name: str) -> "Scope":
         if name in self:
             return self
         assert self.outer is not None, name
-        return self.outer.holder(name)
+        return self.outer.find(name)
 
 
 TOP: dict[str, Callable[..., Any]] = {
@@ -33,7 +33,7 @@ TOP: dict[str, Callable[..., Any]] = {
 def evaluate(form: Any, scope: Scope) -> Any:
     """The value of a form; lists are Python lists."""
     if isinstance(form, Symbol):
-        return TOP[form.name] if form.name in TOP else scope.holder(form.name)[form.name]
+        return TOP[form.name] if form.name in TOP else scope.find(form.name)[form.name]
     if not isinstance(form, Pair):
         return form
     head, *rest = iterate(form)
@@ -45,7 +45,7 @@ def evaluate(form: Any, scope: Scope) -> Any:
         case "begin":
             return [evaluate(item, scope) for item in rest][-1]
         case "set!":
-            scope.holder(rest[0].name)[rest[0].name] = evaluate(rest[1], scope)  # type: ignore[attr-defined]
+            scope.find(rest[0].name)[rest[0].name] = evaluate(rest[1], scope)  # type: ignore[attr-defined]
             return None
         case "let":
             names = {pair.first.name: evaluate(pair.rest.first, scope) for pair in iterate(rest[0])}  # type: ignore[attr-defined]

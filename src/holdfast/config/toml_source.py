@@ -1,0 +1,54 @@
+"""TOML text as a person wrote it: parsing, and the line and column of each key. `tomllib` does not report positions."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from holdfast.core.errors import InvalidConfig
+
+_TABLE = re.compile(r"\s*\[([A-Za-z0-9_.\s-]+)\]\s*(?:#.*)?")
+_PAIR = re.compile(r"\s*([A-Za-z0-9_.\s-]+?)\s*=\s*")
+_SYNTAX_ERROR = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)")
+
+
+class Position(NamedTuple):
+    """A place in the text; line and column count from 1."""
+
+    line: int
+    column: int
+
+
+def parse_toml(text: str, source: str) -> dict[str, object]:
+    """Parse a TOML text. Raises InvalidConfig with line and column."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _SYNTAX_ERROR.fullmatch(str(error))
+        lines = text.rstrip().splitlines() or [""]
+        line, column = (found["line"], found["column"]) if found else (len(lines), len(lines[-1]) + 1)
+        what = found["what"] if found else str(error)
+        raise InvalidConfig(
+            f"{source}:{line}:{column}: {what}", hint="fix the line, or move the file away"
+        ) from error
+
+
+def position_of(text: str, key: str) -> Position | None:
+    """The position of a dotted key's value, or of the table or inline table that contains it."""
+    positions = dict(_positions(text))
+    while key:
+        if key in positions:
+            return positions[key]
+        key = key.rpartition(".")[0]
+    return None
+
+
+def _positions(text: str) -> Iterator[tuple[str, Position]]:
+    table = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if heading := _TABLE.fullmatch(line):
+            table = heading[1].strip()
+            yield table, Position(number, line.index("[") + 1)
+        elif pair := _PAIR.match(line):
+            name = pair[1].replace(" ", "")
+            yield f"{table}.{name}" if table else name, Position(number, pair.end() + 1)
