@@ -18,11 +18,11 @@ from pathlib import Path
 from uuid import uuid4
 
 from tests.support.provider_stub import StubServer
-from tests.teams import goose
-from tests.teams import installed as claude
-from tests.teams.brain import respond
-from tests.teams.companies import company, roster
-from tests.teams.goose import of_goose
+from tests.teams import claude_program as claude
+from tests.teams import goose_program as goose
+from tests.teams.goose_program import of_goose
+from tests.teams.scripted_provider import respond
+from tests.teams.team_broker import roster, team_broker
 from tests.teams.test_claude import environ, of_claude
 
 from holdfast.core import JsonObject, Principal, Returned, SystemClock
@@ -38,14 +38,14 @@ async def _allow(tool: str, arguments: JsonObject) -> Returned:
     return Returned()
 
 
-def _letter() -> TeamMessage:
+def _message() -> TeamMessage:
     return TeamMessage(id=str(uuid4()), text="hi", sender="alpha", principal=Principal("team:alpha"))
 
 
 async def _timed(work: Callable[[], Awaitable[object]]) -> float:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     await work()
-    return (time.perf_counter() - begun) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
 async def measure(folder: Path) -> dict[str, list[float]]:
@@ -61,17 +61,17 @@ async def measure(folder: Path) -> dict[str, list[float]]:
             team=on.team("beta"), folder=folder / "straight", environ=environ(stub), silence_seconds=60
         )
         await straight.open(None)
-        async with company(folder, on, store=store, clock=clock, environ=environ(stub)) as board:
-            await board.ask("alpha", "beta", "warm up")
-            await straight.ask(_letter(), _allow)
+        async with team_broker(folder, on, store=store, clock=clock, environ=environ(stub)) as broker:
+            await broker.ask("alpha", "beta", "warm up")
+            await straight.ask(_message(), _allow)
 
             async def cold() -> None:
-                await board.ask("beta", "alpha", "hi")
+                await broker.ask("beta", "alpha", "hi")
 
             for _ in range(ROUNDS):
-                times["program, warm"].append(await _timed(lambda: straight.ask(_letter(), _allow)))
-                times["pooled, warm"].append(await _timed(lambda: board.ask("alpha", "beta", "hi")))
-                await board.sleep("beta", "alpha")
+                times["program, warm"].append(await _timed(lambda: straight.ask(_message(), _allow)))
+                times["pooled, warm"].append(await _timed(lambda: broker.ask("alpha", "beta", "hi")))
+                await broker.sleep("beta", "alpha")
                 times["a start each"].append(await _timed(cold))
         await straight.close()
     await store.close()
@@ -88,23 +88,24 @@ async def measure_store(folder: Path) -> dict[str, float]:
     on = roster("alpha", "beta", project=str(folder / "q"))
     pairs = [Pair(sender="alpha", receiver="beta", thread=f"t{n}") for n in range(PAIRS)]
     took: dict[str, float] = {}
-    async with company(folder / "store", on, store=store, clock=clock) as board:
+    async with team_broker(folder / "store", on, store=store, clock=clock) as broker:
 
         async def begin(pair: Pair) -> None:
-            await board.conversations.ensure(pair)
+            await broker.conversations.ensure(pair)
 
         took["create, one by one"] = _rate(200, await _timed(lambda: _each(begin, pairs[:200])))
         took["create, 50 at once"] = _rate(
             PAIRS - 200, await _timed(lambda: _at_once(begin, pairs[200:], 50))
         )
         took["find a pair"] = _rate(
-            1000, await _timed(lambda: _each(lambda pair: store.summary(board.key(pair)), pairs[:1000]))
+            1000,
+            await _timed(lambda: _each(lambda pair: store.summary(broker.session_id(pair)), pairs[:1000])),
         )
         took["one letter, store and gate only"] = _rate(
-            200, await _timed(lambda: _each(lambda _: board.ask("alpha", "beta", "hi"), pairs[:200]))
+            200, await _timed(lambda: _each(lambda _: broker.ask("alpha", "beta", "hi"), pairs[:200]))
         )
-        took[f"list {PAIRS}, ms"] = await _timed(board.sessions)
-        took[f"list 50 of {PAIRS}, ms"] = await _timed(lambda: board.sessions(limit=50))
+        took[f"list {PAIRS}, ms"] = await _timed(broker.sessions)
+        took[f"list 50 of {PAIRS}, ms"] = await _timed(lambda: broker.sessions(limit=50))
     await store.close()
     return took
 
@@ -120,19 +121,19 @@ async def measure_memory(folder: Path) -> dict[str, float]:
     own = roster(
         "alpha", "beta", project=str(folder / "m"), member="holdfast", settings={"max_processes": 100}
     )
-    async with company(folder / "own", own, clock=clock) as board:
-        await board.ask("alpha", "beta", "hi")
+    async with team_broker(folder / "own", own, clock=clock) as broker:
+        await broker.ask("alpha", "beta", "hi")
         before_mib = _resident(os.getpid())
         for n in range(50):
-            await board.ask("alpha", "beta", "hi", thread=f"t{n}")
+            await broker.ask("alpha", "beta", "hi", thread=f"t{n}")
         took["our own session"] = (_resident(os.getpid()) - before_mib) / 50
     async with StubServer(respond) as stub:
         for kind, on in (("claude", of_claude(folder / "m")), ("goose over ACP", _goose(folder / "m", stub))):
             if on is None:
                 continue
             before = _children()
-            async with company(folder / kind, on, clock=clock, environ=environ(stub)) as board:
-                await board.ask("alpha", "beta", "hi")
+            async with team_broker(folder / kind, on, clock=clock, environ=environ(stub)) as broker:
+                await broker.ask("alpha", "beta", "hi")
                 took[kind] = sum(_resident(pid) for pid in _children() - before)
     return took
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.mcp.bench import SERVERS
 from tests.support.provider_stub import StubServer
-from tests.teams.installed import claude_program
+from tests.teams.claude_program import claude_program
 
 from holdfast.core import JsonObject, ModelMessage, TextPart, ToolCallPart, Usage
 from holdfast.models import Reply

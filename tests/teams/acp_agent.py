@@ -96,8 +96,8 @@ class Agent:
 
     def session_prompt(self, given: dict[str, Any]) -> dict[str, Any]:
         session = given["sessionId"]
-        letters = [found["text"] for found in _LETTER.finditer(given["prompt"][0]["text"])]
-        heard = [*heard_in(session), *letters]
+        messages = [found["text"] for found in _LETTER.finditer(given["prompt"][0]["text"])]
+        heard = [*heard_in(session), *messages]
         keep(session, heard)
         said = self._obey(session, heard)
         if said is None:

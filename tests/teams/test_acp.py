@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.teams.companies import company, roster
+from tests.teams.team_broker import roster, team_broker
 
 from holdfast.core import Error, Ok, SystemClock, Verdict
 from holdfast.store import MemoryStore
@@ -26,8 +26,8 @@ def of_parrots(project: Path, *flags: str, settings: Mapping[str, Any] | None = 
 async def ask(
     tmp_path: Path, on: Roster, *texts: str, verdicts: Mapping[str, Verdict] | None = None
 ) -> list[TeamReply]:
-    async with company(tmp_path, on, clock=SystemClock(), verdicts=verdicts) as board:
-        return [await board.ask("alpha", "beta", text) for text in texts]
+    async with team_broker(tmp_path, on, clock=SystemClock(), verdicts=verdicts) as broker:
+        return [await broker.ask("alpha", "beta", text) for text in texts]
 
 
 def code(reply: TeamReply) -> str:
@@ -37,11 +37,11 @@ def code(reply: TeamReply) -> str:
 async def test_a_conversation_is_kept_and_taken_up_again(tmp_path: Path) -> None:
     clock = SystemClock()
     store, on = MemoryStore(clock=clock), of_parrots(tmp_path / "p")
-    async with company(tmp_path, on, store=store, clock=clock) as board:
-        first = await board.ask("alpha", "beta", "the word is kelp")
-    async with company(tmp_path, on, store=store, clock=clock) as board:
-        reply = await board.ask("alpha", "beta", "recall")
-        (line,) = await board.sessions()
+    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+        first = await broker.ask("alpha", "beta", "the word is kelp")
+    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+        reply = await broker.ask("alpha", "beta", "recall")
+        (line,) = await broker.sessions()
     assert (first.text, first.usage.input_tokens) == ("echo[1]: the word is kelp", 10)
     assert (reply.text, reply.generation, reply.notes) == ('recall: ["the word is kelp"]', 1, ())
     assert (line.turns, line.tokens) == (2, 24)
@@ -60,12 +60,12 @@ async def test_a_conversation_that_cannot_be_taken_up_is_a_new_generation_and_sa
     tmp_path: Path, flags: tuple[str, ...], why: str
 ) -> None:
     on = of_parrots(tmp_path / "p", *flags)
-    async with company(tmp_path, on, clock=SystemClock()) as board:
-        await board.ask("alpha", "beta", "remember")
-        await board.sleep("alpha", "beta")
+    async with team_broker(tmp_path, on, clock=SystemClock()) as broker:
+        await broker.ask("alpha", "beta", "remember")
+        await broker.sleep("alpha", "beta")
         for kept in (tmp_path / "teams" / "pairs").glob("*/home/*.heard"):
             kept.unlink()
-        reply = await board.ask("alpha", "beta", "recall")
+        reply = await broker.ask("alpha", "beta", "recall")
     assert (reply.text, reply.generation) == ("recall: []", 2)
     assert why in reply.notes[0]
 
@@ -95,17 +95,17 @@ async def test_tools_that_were_used_unasked_are_told(tmp_path: Path) -> None:
 
 async def test_what_waits_for_a_person_is_let_go_when_the_turn_is_cancelled(tmp_path: Path) -> None:
     on = of_parrots(tmp_path / "p")
-    async with company(
+    async with team_broker(
         tmp_path, on, clock=SystemClock(), verdicts={"acp.edit": "escalate"}, home=tmp_path / "home"
-    ) as board:
-        asking = asyncio.create_task(board.ask("alpha", "beta", f"use edit {tmp_path / 'p' / 'a'}"))
+    ) as broker:
+        asking = asyncio.create_task(broker.ask("alpha", "beta", f"use edit {tmp_path / 'p' / 'a'}"))
         async with asyncio.timeout(50):
             while not list((tmp_path / "home").glob("sessions/*/escalations/request-*")):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-        assert await board.cancel("alpha", "beta")
+        assert await broker.cancel("alpha", "beta")
         assert code(await asking) == "cancelled"
-        after = await board.ask("alpha", "beta", "there?")
-        assert set(board.pool.states().values()) == {"idle"}
+        after = await broker.ask("alpha", "beta", "there?")
+        assert set(broker.pool.states().values()) == {"idle"}
     assert after.text.endswith("there?")
 
 
@@ -115,14 +115,14 @@ async def test_a_turn_is_cancelled_also_where_the_agent_does_not_listen(
 ) -> None:
     if verb == "silent":
         monkeypatch.setattr("holdfast.teams.acp.connection.INTERRUPT_SECONDS", 0.05)
-    async with company(tmp_path, of_parrots(tmp_path / "p"), clock=SystemClock()) as board:
-        asking = asyncio.create_task(board.ask("alpha", "beta", verb))
+    async with team_broker(tmp_path, of_parrots(tmp_path / "p"), clock=SystemClock()) as broker:
+        asking = asyncio.create_task(broker.ask("alpha", "beta", verb))
         async with asyncio.timeout(50):
             while not list((tmp_path / "teams" / "pairs").glob("*/home/hanging")):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-        assert await board.cancel("alpha", "beta")
+        assert await broker.cancel("alpha", "beta")
         assert code(await asking) == "cancelled"
-        after = await board.ask("alpha", "beta", "there?")
+        after = await broker.ask("alpha", "beta", "there?")
     assert after.text.endswith("there?")
 
 
@@ -172,9 +172,9 @@ async def test_its_quarters_are_nobody_elses_whatever_the_umask(tmp_path: Path) 
 
 async def test_it_sees_nothing_of_ours_and_works_in_its_project(tmp_path: Path) -> None:
     on = of_parrots(tmp_path / "p", environment=("KEY", "ABSENT"), variables={"SET": "x"})
-    async with company(tmp_path, on, clock=SystemClock(), environ={"KEY": "k", "OTHER": "o"}) as board:
-        seen = (await board.ask("alpha", "beta", "environment")).text.split()
-        where = (await board.ask("alpha", "beta", "folder")).text
+    async with team_broker(tmp_path, on, clock=SystemClock(), environ={"KEY": "k", "OTHER": "o"}) as broker:
+        seen = (await broker.ask("alpha", "beta", "environment")).text.split()
+        where = (await broker.ask("alpha", "beta", "folder")).text
     assert {name for name in seen if not name.startswith(("LC_", "__"))} == {
         *("HOME", "KEY", "LANG", "PATH", "SET", "TMPDIR")
     }

@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.teams.companies import company, roster
+from tests.teams.team_broker import roster, team_broker
 
 from holdfast.core import Error, FakeClock
-from holdfast.teams import OUTSIDE, Broker, OnCall, Pair, ScriptedProgram, TeamMessage, TeamReply
+from holdfast.teams import EXTERNAL_SENDER, Broker, OnCall, Pair, ScriptedProgram, TeamMessage, TeamReply
 
 
 def code(reply: TeamReply) -> str:
@@ -20,46 +20,46 @@ class Chatty:
     """Members that hand questions on: `text` is the way still to go, as names with spaces between."""
 
     def __init__(self) -> None:
-        self.board: Broker | None = None
+        self.broker: Broker | None = None
         self.program = ScriptedProgram(self.answer)
         self.receivers: dict[str, str] = {}
 
-    async def answer(self, letter: TeamMessage, heard: object, on_call: OnCall) -> str:
-        assert self.board is not None
-        here, *way = letter.text.split(" ")
+    async def answer(self, message: TeamMessage, heard: object, on_call: OnCall) -> str:
+        assert self.broker is not None
+        here, *way = message.text.split(" ")
         if not way:
             return "end"
         await asyncio.sleep(0)
         thread, _, _ = here.partition("@")
-        within = self.board.key(
-            Pair(sender=letter.sender, receiver=here.split("@")[-1], thread=thread if "@" in here else "")
+        within = self.broker.session_id(
+            Pair(sender=message.sender, receiver=here.split("@")[-1], thread=thread if "@" in here else "")
         )
         there = way[0]
         thread = there.split("@")[0] if "@" in there else ""
-        reply = await self.board.ask(
-            here.split("@")[-1], there.split("@")[-1], " ".join(way), thread=thread, within=within
+        reply = await self.broker.ask(
+            here.split("@")[-1], there.split("@")[-1], " ".join(way), thread=thread, asking_session=within
         )
         return f"{there}: {code(reply)} {reply.text}"
 
 
-async def start(chatty: Chatty, board: Broker, way: str) -> TeamReply:
-    chatty.board = board
-    return await board.ask(OUTSIDE, way.split(" ")[0], way)
+async def start(chatty: Chatty, broker: Broker, way: str) -> TeamReply:
+    chatty.broker = broker
+    return await broker.ask(EXTERNAL_SENDER, way.split(" ")[0], way)
 
 
 async def test_a_chain_of_questions_is_answered_at_its_end(tmp_path: Path) -> None:
     chatty = Chatty()
     on = roster("a", "b", "c", project=str(tmp_path))
-    async with company(tmp_path, on, program=chatty.program) as board:
-        reply = await start(chatty, board, "a b c")
+    async with team_broker(tmp_path, on, program=chatty.program) as broker:
+        reply = await start(chatty, broker, "a b c")
     assert reply.text == "b: ok c: ok end"
 
 
 async def test_a_question_that_waits_for_itself_is_refused_and_the_rest_is_answered(tmp_path: Path) -> None:
     chatty = Chatty()
     on = roster("a", "b", project=str(tmp_path))
-    async with company(tmp_path, on, program=chatty.program) as board:
-        reply = await start(chatty, board, "a b a b a")
+    async with team_broker(tmp_path, on, program=chatty.program) as broker:
+        reply = await start(chatty, broker, "a b a b a")
     # external->a, a->b and b->a are three sessions; a->b a second time would wait for itself.
     assert reply.text == "b: ok a: ok b: would-deadlock "
 
@@ -67,27 +67,27 @@ async def test_a_question_that_waits_for_itself_is_refused_and_the_rest_is_answe
 async def test_a_question_is_not_handed_on_for_ever(tmp_path: Path) -> None:
     chatty = Chatty()
     on = roster("a", "b", project=str(tmp_path), settings={"max_hops": 3})
-    async with company(tmp_path, on, program=chatty.program) as board:
-        reply = await start(chatty, board, "a t1@b t2@a t3@b t4@a t5@b")
+    async with team_broker(tmp_path, on, program=chatty.program) as broker:
+        reply = await start(chatty, broker, "a t1@b t2@a t3@b t4@a t5@b")
     assert reply.text == "t1@b: ok t2@a: ok t3@b: ok t4@a: too-many-hops ", "three times is not too often"
 
 
 async def test_a_full_pool_in_which_one_still_works_is_waited_for(tmp_path: Path) -> None:
     chatty, begun, may_end = Chatty(), asyncio.Event(), asyncio.Event()
 
-    async def answer(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
-        if letter.text != "long":
-            return await chatty.answer(letter, heard, on_call)
+    async def answer(message: TeamMessage, heard: object, on_call: OnCall) -> str:
+        if message.text != "long":
+            return await chatty.answer(message, heard, on_call)
         begun.set()
         await may_end.wait()
         return "at last"
 
     on = roster("a", "b", "c", project=str(tmp_path), settings={"max_processes": 2})
-    async with company(tmp_path, on, program=ScriptedProgram(answer)) as board:
-        long = asyncio.create_task(board.ask(OUTSIDE, "c", "long"))
+    async with team_broker(tmp_path, on, program=ScriptedProgram(answer)) as broker:
+        long = asyncio.create_task(broker.ask(EXTERNAL_SENDER, "c", "long"))
         await begun.wait()
-        asking = asyncio.create_task(start(chatty, board, "a b"))
-        while len(board.pool.busy()) < 2:  # noqa: ASYNC110
+        asking = asyncio.create_task(start(chatty, broker, "a b"))
+        while len(broker.pool.busy()) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
         may_end.set()
         assert (await asking).text == "b: ok end"
@@ -97,8 +97,8 @@ async def test_a_full_pool_in_which_one_still_works_is_waited_for(tmp_path: Path
 async def test_a_full_pool_in_which_everybody_waits_says_so_at_once(tmp_path: Path) -> None:
     chatty = Chatty()
     on = roster("a", "b", "c", project=str(tmp_path), settings={"max_processes": 2})
-    async with company(tmp_path, on, program=chatty.program) as board:
-        reply = await start(chatty, board, "a b c")
+    async with team_broker(tmp_path, on, program=chatty.program) as broker:
+        reply = await start(chatty, broker, "a b c")
     assert reply.text == "b: ok c: pool-full "
 
 
@@ -138,8 +138,8 @@ async def simulate(
     def way() -> str:
         return " ".join([chance.choice(names), *(stop() for _ in range(chance.randrange(8)))])
 
-    async with company(tmp_path, on, program=chatty.program, clock=FakeClock()) as board:
-        asking = [asyncio.create_task(start(chatty, board, way())) for _ in range(questions)]
+    async with team_broker(tmp_path, on, program=chatty.program, clock=FakeClock()) as broker:
+        asking = [asyncio.create_task(start(chatty, broker, way())) for _ in range(questions)]
         for _ in range(5):
             await asyncio.sleep(0)
         for task in asking:
@@ -147,7 +147,7 @@ async def simulate(
                 task.cancel()
         async with asyncio.timeout(seconds):  # an undetected deadlock would wait far longer
             replies = await asyncio.gather(*asking, return_exceptions=True)
-        assert not board.pool.busy()
+        assert not broker.pool.busy()
     answered = [reply for reply in replies if isinstance(reply, TeamReply)]
     assert {type(reply) for reply in replies} <= {TeamReply, asyncio.CancelledError}
     assert Counter(code(reply) for reply in answered) == {"ok": len(answered)}
@@ -155,4 +155,4 @@ async def simulate(
     assert "timeout" not in inside
     if teams == 200:
         assert "would-deadlock" in inside or "pool-full" in inside
-    assert chatty.program.most_running <= places
+    assert chatty.program.max_running <= places

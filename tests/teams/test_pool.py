@@ -23,7 +23,7 @@ class Sleeper:
         Sleeper.awake += 1
         Sleeper.most_awake = max(Sleeper.most_awake, Sleeper.awake)
 
-    async def ask(self, letter: TeamMessage) -> TeamReply:
+    async def ask(self, message: TeamMessage) -> TeamReply:
         raise AssertionError("nobody asks it")
 
     async def compact(self, *, above_tokens: int) -> bool:

@@ -15,7 +15,7 @@ from holdfast.policy import load_policy
 from holdfast.session import Session
 from holdfast.store import Home
 from holdfast.teams import (
-    OUTSIDE,
+    EXTERNAL_SENDER,
     Broker,
     Caller,
     Callers,
@@ -28,7 +28,7 @@ from holdfast.teams import (
 
 
 @asynccontextmanager
-async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Broker, MemberFactory]]:
+async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Broker, MemberFactory]]:
     """The switchboard of a roster, and its staff."""
     clock = SystemClock()
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
@@ -42,7 +42,7 @@ async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[
                 session, model=team.model or None, policy=team.policy, toolsets=toolsets
             )
 
-        staff = MemberFactory(
+        factory = MemberFactory(
             roster=roster,
             folder=folder,
             home=home,
@@ -52,31 +52,31 @@ async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[
             open_session=open_session,
             environ=os.environ,
         )
-        board = Broker(roster=roster, folder=folder, store=runtime.store, staff=staff, clock=clock)
-        async with board:
-            yield board, staff
+        broker = Broker(roster=roster, folder=folder, store=runtime.store, factory=factory, clock=clock)
+        async with broker:
+            yield broker, factory
     finally:
         await runtime.close()
 
 
-async def serve_board(
-    board: Broker, staff: MemberFactory, console: Console, *, caller: Caller, port: int | None
+async def serve_teams(
+    broker: Broker, factory: MemberFactory, console: Console, *, caller: Caller, port: int | None
 ) -> None:
     """Serve until the client leaves, or over HTTP until we are ended. What was lost is told, and what waits is delivered, first."""
-    if caller.team != OUTSIDE:
-        board.roster.team(caller.team)
-    for finding in await board.discover():
+    if caller.team != EXTERNAL_SENDER:
+        broker.roster.team(caller.team)
+    for finding in await broker.reconcile():
         console.say(f"note: {finding.pair}: {finding.what}", "ask")
-    await board.take_up()
+    await broker.resume_pending()
     if port is None:
-        await serve_stdio(board, caller)
+        await serve_stdio(broker, caller)
         return
     callers = Callers()
-    tokens = {name: callers.admit(Caller(team=name)) for name in (*board.roster.teams, OUTSIDE)}
-    tokens["operator"] = callers.admit(Caller(is_operator=True))
-    async with serving_http(board, callers, port=port) as url:
-        staff.introduce = lambda pair, session: callers.introduce(
-            url, Caller(team=pair.receiver, within=session)
+    tokens = {name: callers.add(Caller(team=name)) for name in (*broker.roster.teams, EXTERNAL_SENDER)}
+    tokens["operator"] = callers.add(Caller(is_operator=True))
+    async with serving_http(broker, callers, port=port) as url:
+        factory.issue_token = lambda pair, session: callers.issue_token(
+            url, Caller(team=pair.receiver, asking_session=session)
         )
         console.json({"url": url, "tokens": tokens})
         await asyncio.get_running_loop().create_future()

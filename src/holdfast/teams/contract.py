@@ -41,7 +41,7 @@ class Member(Protocol):
         """Whether it can be asked; one that is not is taken up anew."""
         ...
 
-    async def ask(self, letter: TeamMessage) -> TeamReply:
+    async def ask(self, message: TeamMessage) -> TeamReply:
         """Hand over a letter and wait for the answer. A letter answered before gets the recorded answer.
 
         Trouble is an outcome. Cancelled, it interrupts the turn and leaves the member fit for the next letter.
@@ -66,7 +66,7 @@ class Capabilities(Value):
     """Whether the same letter twice runs once."""
 
 
-class Bound(Value):
+class OpenedConversation(Value):
     """The conversation an agent has taken up or begun. `is_new` says that nothing from before is in it."""
 
     conversation: str
@@ -97,11 +97,11 @@ class Agent(Protocol):
         """Whether it can be asked."""
         ...
 
-    async def open(self, conversation: str | None) -> Bound:
+    async def open(self, conversation: str | None) -> OpenedConversation:
         """Take a conversation up, or begin one. One that is gone is begun anew and said so. Raises MemberFailed."""
         ...
 
-    async def ask(self, letter: TeamMessage, on_call: OnCall) -> TeamReply:
+    async def ask(self, message: TeamMessage, on_call: OnCall) -> TeamReply:
         """One turn. Raises MemberLost where the program ends in the middle of it; cancelled, it interrupts."""
         ...
 

@@ -39,13 +39,13 @@ class PairLog:
         self.pair = pair
         self._store = store
         self._folder = folder
-        self._session = SessionId(pair.session(folder).replace("team-", "mail-", 1))
+        self._session = SessionId(pair.session_id(folder).replace("team-", "mail-", 1))
 
-    async def put(self, event: AnyEvent) -> None:
+    async def append(self, event: AnyEvent) -> None:
         """Record something; durable when it returns."""
         opened = SessionOpened(
             principal=self.pair.principal,
-            folder=_place(self._folder),
+            folder=_log_folder(self._folder),
             workspace="",
             policy="",
             policy_digest="",
@@ -71,16 +71,16 @@ class PairLog:
             return ()
 
 
-async def postboxes(store: Store, folder: str) -> list[PairLog]:
+async def pair_logs(store: Store, folder: str) -> list[PairLog]:
     """Every postbox of a company, the longest unused first."""
     pairs = [
-        Pair.read(line.description.removeprefix(_PREFIX))
-        for line in await store.sessions(folder=_place(folder))
+        Pair.parse(line.description.removeprefix(_PREFIX))
+        for line in await store.sessions(folder=_log_folder(folder))
     ]
     return [PairLog(pair, store=store, folder=folder) for pair in reversed(pairs) if pair is not None]
 
 
-def _place(folder: str) -> str:
+def _log_folder(folder: str) -> str:
     return f"{folder}/mail"
 
 
@@ -102,28 +102,28 @@ class Notice(Value):
 class Notices:
     """Leaves, hands over and lists word for one pair."""
 
-    def __init__(self, postbox: PairLog, *, clock: Clock) -> None:
-        self._postbox = postbox
+    def __init__(self, log: PairLog, *, clock: Clock) -> None:
+        self._log = log
         self._clock = clock
 
-    async def leave(self, text: str, *, ttl_days: float) -> Notice:
+    async def add(self, text: str, *, ttl_days: float) -> Notice:
         """Leave word; durable when it returns."""
         now = self._clock.now_ms()
         notice = Notice(id=str(uuid4()), text=text, left_ms=now, expires_ms=now + round(ttl_days * DAY_MS))
-        await self._postbox.put(
+        await self._log.append(
             NoticeQueued(
                 notice=notice.id,
                 text=text,
-                principal=self._postbox.pair.principal,
+                principal=self._log.pair.principal,
                 expires_ms=notice.expires_ms,
             )
         )
         return notice
 
-    async def notices(self) -> list[Notice]:
+    async def all(self) -> list[Notice]:
         """Everything ever left, oldest first."""
         found: dict[str, Notice] = {}
-        for entry in await self._postbox.read():
+        for entry in await self._log.read():
             match entry.event:
                 case NoticeQueued() as left:
                     found[left.notice] = Notice(
@@ -138,22 +138,22 @@ class Notices:
                     pass
         return list(found.values())
 
-    async def waiting(self) -> list[Notice]:
+    async def pending(self) -> list[Notice]:
         """What was neither delivered nor too old."""
         now = self._clock.now_ms()
-        return [each for each in await self.notices() if not each.delivered_with and each.expires_ms > now]
+        return [each for each in await self.all() if not each.delivered_with and each.expires_ms > now]
 
-    async def deliver(self, notices: list[Notice], *, message: str) -> None:
+    async def mark_delivered(self, notices: list[Notice], *, message_id: str) -> None:
         """Record that these went with a letter."""
-        await self._postbox.put(
-            NoticesDelivered(notices=tuple(notice.id for notice in notices), message=message)
+        await self._log.append(
+            NoticesDelivered(notices=tuple(notice.id for notice in notices), message=message_id)
         )
 
 
-class Sent(Value):
+class SentMessage(Value):
     """A letter that was sent, and what became of it; None while it is on its way."""
 
-    letter: TeamMessage
+    message: TeamMessage
     sent_ms: int
     outcome: Outcome | None = None
 
@@ -161,44 +161,44 @@ class Sent(Value):
 class QueuedMessages:
     """Keeps, settles and lists the letters of one pair."""
 
-    def __init__(self, postbox: PairLog) -> None:
-        self._postbox = postbox
+    def __init__(self, log: PairLog) -> None:
+        self._log = log
 
-    async def keep(self, letter: TeamMessage) -> None:
+    async def add(self, message: TeamMessage) -> None:
         """Take a letter in; durable when it returns. One that is known is not taken in again."""
-        if letter.id not in {each.letter.id for each in await self.letters()}:
+        if message.id not in {each.message.id for each in await self.sent()}:
             left = MessageQueued(
-                message=letter.id, text=letter.text, principal=letter.principal, hops=letter.hops
+                message=message.id, text=message.text, principal=message.principal, hops=message.hops
             )
-            await self._postbox.put(left)
+            await self._log.append(left)
 
-    async def settle(self, message: str, outcome: Outcome) -> None:
+    async def settle(self, message_id: str, outcome: Outcome) -> None:
         """Record the receipt of a letter."""
-        await self._postbox.put(MessageSettled(message=message, outcome=outcome))
+        await self._log.append(MessageSettled(message=message_id, outcome=outcome))
 
-    async def letters(self) -> list[Sent]:
+    async def sent(self) -> list[SentMessage]:
         """Everything ever sent, oldest first."""
         left: dict[str, tuple[MessageQueued, int]] = {}
         settled: dict[str, Outcome] = {}
-        for entry in await self._postbox.read():
+        for entry in await self._log.read():
             if isinstance(entry.event, MessageQueued):
                 left[entry.event.message] = entry.event, entry.at_ms
             elif isinstance(entry.event, MessageSettled):
                 settled[entry.event.message] = entry.event.outcome
         return [
-            Sent(letter=self._letter(event), sent_ms=at_ms, outcome=settled.get(message))
-            for message, (event, at_ms) in left.items()
+            SentMessage(message=self._message(event), sent_ms=at_ms, outcome=settled.get(message_id))
+            for message_id, (event, at_ms) in left.items()
         ]
 
-    async def waiting(self) -> list[TeamMessage]:
+    async def pending(self) -> list[TeamMessage]:
         """Letters without a receipt, oldest first."""
-        return [each.letter for each in await self.letters() if each.outcome is None]
+        return [each.message for each in await self.sent() if each.outcome is None]
 
-    def _letter(self, left: MessageQueued) -> TeamMessage:
+    def _message(self, left: MessageQueued) -> TeamMessage:
         return TeamMessage(
             id=left.message,
             text=left.text,
-            sender=self._postbox.pair.sender,
+            sender=self._log.pair.sender,
             principal=left.principal,
             hops=left.hops,
         )

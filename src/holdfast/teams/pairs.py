@@ -9,9 +9,9 @@ import re
 from holdfast.core import EXTERNAL, Principal, SessionId, Value, digest
 from holdfast.core.errors import InvalidInput
 
-OUTSIDE = "external"
+EXTERNAL_SENDER = "external"
 """Who asks when it is no team: a person, or a program of theirs."""
-RESERVED = frozenset([OUTSIDE, "person", "agent", "operator"])
+RESERVED = frozenset([EXTERNAL_SENDER, "person", "agent", "operator"])
 MAX_NAME_LENGTH = 64
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -31,14 +31,14 @@ class Pair(Value):
     @property
     def principal(self) -> Principal:
         """The sender, as the record names it."""
-        return EXTERNAL if self.sender == OUTSIDE else Principal(f"team:{self.sender}")
+        return EXTERNAL if self.sender == EXTERNAL_SENDER else Principal(f"team:{self.sender}")
 
-    def session(self, folder: str) -> SessionId:
+    def session_id(self, folder: str) -> SessionId:
         """The id of the pair's session, in the company whose folder this is."""
         return SessionId(f"team-{digest([folder, self.sender, self.receiver, self.thread])[:32]}")
 
     @classmethod
-    def read(cls, text: str) -> "Pair | None":
+    def parse(cls, text: str) -> "Pair | None":
         """The pair that was written as this; None where it was none."""
         written = _WRITTEN.fullmatch(text)
         if written is None:

@@ -9,7 +9,7 @@ from holdfast.teams.history import HistoryTurn, PairHistory
 from holdfast.teams.pairs import Pair
 
 
-class PairFigures(Value):
+class PairStats(Value):
     """One pair. Times are of the answers that came; None where none did."""
 
     pair: str
@@ -29,7 +29,7 @@ class PairFigures(Value):
 class TeamsStats(Value):
     """All pairs together, and each, the busiest first."""
 
-    pairs: tuple[PairFigures, ...]
+    pairs: tuple[PairStats, ...]
     messages: int
     failed: int
     tokens: int
@@ -39,12 +39,14 @@ class TeamsStats(Value):
     """Pairs whose record cannot be read; they are not counted."""
 
 
-def company_figures(
-    histories: Iterable[tuple[Pair, PairHistory]], *, damaged: Sequence[str] = ()
-) -> TeamsStats:
+def teams_stats(histories: Iterable[tuple[Pair, PairHistory]], *, damaged: Sequence[str] = ()) -> TeamsStats:
     """The figures of these conversations."""
     pairs = sorted(
-        (_of_pair(pair, history.turns, history.generation) for pair, history in histories if history.turns),
+        (
+            _pair_stats(pair, history.turns, history.generation)
+            for pair, history in histories
+            if history.turns
+        ),
         key=lambda each: (-each.messages, each.pair),
     )
     messages = sum(each.messages for each in pairs)
@@ -59,9 +61,9 @@ def company_figures(
     )
 
 
-def _of_pair(pair: Pair, turns: Sequence[HistoryTurn], generations: int) -> PairFigures:
+def _pair_stats(pair: Pair, turns: Sequence[HistoryTurn], generations: int) -> PairStats:
     times = sorted(turn.ended.wall_seconds for turn in turns if turn.ended is not None)
-    return PairFigures(
+    return PairStats(
         pair=str(pair),
         messages=len(turns),
         failed=sum(turn.ended is None or not is_success(turn.ended.outcome) for turn in turns),

@@ -16,23 +16,23 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_teams import opened_board, serve_board
+from holdfast.cli.open_teams import open_broker, serve_teams
 from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import Progress
 from holdfast.cli.views.team_tables import (
-    NOBODY,
+    NO_MESSAGES,
     LogLine,
     log_lines,
-    show_figures,
     show_log,
     show_pairs,
     show_reply,
     show_roster,
+    show_stats,
 )
 from holdfast.core import JsonObject, pluralize
 from holdfast.core.errors import InvalidConfig, InvalidInput, JournalDamaged
 from holdfast.store import Home, replace_private, write_private
-from holdfast.teams import OUTSIDE, Broker, Caller, Pair, load_roster
+from holdfast.teams import EXTERNAL_SENDER, Broker, Caller, Pair, load_roster
 
 _TEMPLATE = """\
 settings:
@@ -75,7 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     ask = verbs.add_parser("ask", help="ask a team")
     ask.add_argument("team", help="who is asked")
     ask.add_argument("question", help="in words")
-    ask.add_argument("--from", dest="sender", default=OUTSIDE, metavar="TEAM", help="in whose name")
+    ask.add_argument("--from", dest="sender", default=EXTERNAL_SENDER, metavar="TEAM", help="in whose name")
     ask.add_argument("--thread", default="", help="a conversation apart from the others")
     ask.add_argument("--seconds", type=float, help="how long to wait")
     ask.add_argument("--json", action="store_true", help="the reply as JSON on stdout")
@@ -86,7 +86,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     log.add_argument("--limit", type=int, default=50, metavar="N", help="the latest N (default 50)")
     log.add_argument("--json", action="store_true", help="whole texts as JSON on stdout")
     serve = verbs.add_parser("serve", help="serve the teams over MCP")
-    serve.add_argument("--from", dest="sender", default=OUTSIDE, metavar="TEAM", help="who asks over stdio")
+    serve.add_argument(
+        "--from", dest="sender", default=EXTERNAL_SENDER, metavar="TEAM", help="who asks over stdio"
+    )
     serve.add_argument("--operator", action="store_true", help="give the client over stdio every tool")
     serve.add_argument("--http", type=int, metavar="PORT", help="serve HTTP on loopback; 0 picks a port")
 
@@ -97,7 +99,7 @@ async def run(arguments: argparse.Namespace) -> int:
     file = Path(arguments.file).absolute() if arguments.file else home.root / "teams.yaml"
     match arguments.verb:
         case "init":
-            return _begin(file, home, console)
+            return _init(file, home, console)
         case "add" | "remove":
             return _edit(file, arguments, console)
         case "check":
@@ -107,7 +109,7 @@ async def run(arguments: argparse.Namespace) -> int:
         case "list":
             console.json(roster) if arguments.json else show_roster(roster, console)
             return exit_codes.OK
-    async with opened_board(roster, file, home) as (board, staff):
+    async with open_broker(roster, file, home) as (broker, factory):
         match arguments.verb:
             case "ask":
                 if arguments.seconds is not None and not arguments.seconds > 0:
@@ -115,7 +117,7 @@ async def run(arguments: argparse.Namespace) -> int:
                         "--seconds is more than 0", hint="leave it out to wait for a whole turn"
                     )
                 with Progress(lambda: f"{arguments.team} answers"):
-                    reply = await board.ask(
+                    reply = await broker.ask(
                         arguments.sender,
                         arguments.team,
                         arguments.question,
@@ -124,36 +126,36 @@ async def run(arguments: argparse.Namespace) -> int:
                     )
                 return show_reply(reply, console, is_json=arguments.json)
             case "status":
-                lines = await board.sessions()
-                console.json(lines) if arguments.json else show_pairs(lines, console)
+                summaries = await broker.sessions()
+                console.json(summaries) if arguments.json else show_pairs(summaries, console)
             case "usage":
-                figures = await board.figures()
-                console.json(figures) if arguments.json else show_figures(figures, console)
+                stats = await broker.stats()
+                console.json(stats) if arguments.json else show_stats(stats, console)
             case "log":
-                said = await _said(board, arguments, console)
-                console.json(said) if arguments.json else show_log(said, console)
+                log = await _read_log(broker, arguments, console)
+                console.json(log) if arguments.json else show_log(log, console)
             case _:
                 caller = Caller(team=arguments.sender, is_operator=arguments.operator)
-                await serve_board(board, staff, console, caller=caller, port=arguments.http)
+                await serve_teams(broker, factory, console, caller=caller, port=arguments.http)
     return exit_codes.OK
 
 
-async def _said(board: Broker, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
+async def _read_log(broker: Broker, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
     """The latest messages of the pairs that are asked for, oldest first; told are what cannot be read, and that there are none."""
     found: list[LogLine] = []
     is_damaged = False
-    for line in (lines := await board.sessions()):
-        pair = Pair.read(line.description)
+    for line in (summaries := await broker.sessions()):
+        pair = Pair.parse(line.description)
         if pair is None or wanted.team not in (None, pair.receiver):
             continue
         if wanted.sender in (None, pair.sender) and wanted.thread in (None, pair.thread):
             try:
-                found += log_lines(pair, await board.said(pair))
+                found += log_lines(pair, await broker.history(pair))
             except JournalDamaged as damage:
                 is_damaged = True
                 console.say(f"note: {pair}: {damage}. {damage.hint}", "ask", folds=True)
     if not found and not is_damaged:
-        console.say("nothing was said there" if lines else NOBODY)
+        console.say("nothing was said there" if summaries else NO_MESSAGES)
     found.sort(key=lambda each: each.at_ms)
     return found[max(0, len(found) - max(wanted.limit, 0)) :]
 
@@ -166,7 +168,7 @@ def _check(file: Path, home: Home, console: Console) -> int:
     return exit_codes.OK
 
 
-def _begin(file: Path, home: Home, console: Console) -> int:
+def _init(file: Path, home: Home, console: Console) -> int:
     home.prepare()
     try:
         write_private(file, _TEMPLATE.encode())

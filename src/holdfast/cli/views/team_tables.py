@@ -7,12 +7,12 @@ from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console, visible
 from holdfast.core import Error, Outcome, Value, is_success, pluralize
 from holdfast.store import SessionSummary
-from holdfast.teams import Pair, PairFigures, PairHistory, Roster, TeamReply, TeamsStats
+from holdfast.teams import Pair, PairHistory, PairStats, Roster, TeamReply, TeamsStats
 
 _WORDS = 60
 _ID = 13
 """So much of an id names a session, wherever one is asked for."""
-NOBODY = "nobody has asked anybody yet; holdfast teams ask TEAM QUESTION is the first"
+NO_MESSAGES = "nobody has asked anybody yet; holdfast teams ask TEAM QUESTION is the first"
 
 
 class LogLine(Value):
@@ -35,7 +35,7 @@ def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
         LogLine(
             pair=str(pair),
             at_ms=turn.at_ms,
-            message=turn.message,
+            message=turn.message_id,
             text=turn.text,
             answer=turn.answer,
             outcome=turn.ended.outcome if turn.ended is not None else None,
@@ -49,14 +49,14 @@ def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
 def show_roster(roster: Roster, console: Console) -> None:
     """Who is on it."""
     for team in roster.teams.values():
-        told = f"{team.name:<16} {team.member:<9} {team.project}  {visible(team.description)}"
-        console.tell(told.rstrip(), folds=True)
+        row = f"{team.name:<16} {team.member:<9} {team.project}  {visible(team.description)}"
+        console.tell(row.rstrip(), folds=True)
 
 
 def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
     """Every pair that ever talked."""
     if not lines:
-        console.say(NOBODY)
+        console.say(NO_MESSAGES)
     for line in lines:
         rest = " (archived)" if line.lifecycle == "paused" else ""
         amounts = f"{pluralize(line.turns, 'message'):>13} {line.tokens:>9,} tokens"
@@ -78,21 +78,19 @@ def show_log(lines: Sequence[LogLine], console: Console) -> None:
             )
 
 
-def show_figures(figures: TeamsStats, console: Console) -> None:
+def show_stats(stats: TeamsStats, console: Console) -> None:
     """The busiest pairs first, and all together at the end. A name comes last, where it has all the room it needs."""
-    for pair in figures.damaged:
+    for pair in stats.damaged:
         console.say(f"note: the record of {pair} is damaged and not counted", "ask", folds=True)
     console.print(
         f"{'messages':>8} {'failed':>6} {'tokens':>10} {'cost':>8} {'median s':>8} {'95 % s':>7}  pair"
     )
-    for each in figures.pairs:
+    for each in stats.pairs:
         console.print(
             f"{_amounts(each)} {_time(each.median_seconds):>8} {_time(each.slow_seconds):>7}  {each.pair}"
         )
-    pairs = pluralize(len(figures.pairs), "pair")
-    console.print(
-        f"{_amounts(figures)} {'':16}  {pairs}, {pluralize(figures.messages_a_pair, 'message')} each"
-    )
+    pairs = pluralize(len(stats.pairs), "pair")
+    console.print(f"{_amounts(stats)} {'':16}  {pairs}, {pluralize(stats.messages_a_pair, 'message')} each")
 
 
 def show_reply(reply: TeamReply, console: Console, *, is_json: bool) -> int:
@@ -111,7 +109,7 @@ def show_reply(reply: TeamReply, console: Console, *, is_json: bool) -> int:
     return exit_codes.OK if is_success(reply.outcome) else exit_codes.ERROR
 
 
-def _amounts(each: PairFigures | TeamsStats) -> str:
+def _amounts(each: PairStats | TeamsStats) -> str:
     return f"{each.messages:>8} {each.failed:>6} {each.tokens:>10,} {_price(each.cost_usd):>8}"
 
 

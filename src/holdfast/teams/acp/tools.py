@@ -51,7 +51,7 @@ class AgentCall:
         self.is_asked = False
         self.is_run = False
 
-    def learn(self, tool: Any) -> None:
+    def update(self, tool: Any) -> None:
         """Take in what an update says; what it leaves out stays."""
         self.title = tool.title or self.title
         self.kind = tool.kind or self.kind

@@ -33,9 +33,9 @@ _QUIET = {
 }
 
 
-def program_of(team: Team, environ: Mapping[str, str]) -> str:
+def find_program(team: Team, environ: Mapping[str, str]) -> str:
     """The program of a team. Raises MemberMissing."""
-    return agent_home.program(
+    return agent_home.find_program(
         team.program or "claude",
         environ,
         hint="install it with: pip install claude-agent-sdk, or name it in the roster with program:",
@@ -71,6 +71,6 @@ def environment(team: Team, *, folder: Path, environ: Mapping[str, str]) -> dict
     return own | {"CLAUDE_CONFIG_DIR": str(folder / "config"), **_QUIET}
 
 
-def prepare(folder: Path) -> None:
+def create_folders(folder: Path) -> None:
     """Make the folders of a pair, for nobody else's eyes."""
-    agent_home.prepare(folder, "config")
+    agent_home.create_folders(folder, "config")

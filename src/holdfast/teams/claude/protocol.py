@@ -1,4 +1,4 @@
-"""The program's lines: what is said to it, and what is read out of what it says. Pure."""
+"""The program's lines: what is reason to it, and what is read out of what it says. Pure."""
 
 import re
 from decimal import Decimal
@@ -28,19 +28,19 @@ def control(request: str, body: JsonObject) -> JsonObject:
     return {"type": "control_request", "request_id": request, "request": body}
 
 
-def letter(message: str, text: str) -> JsonObject:
+def user_message(message_id: str, text: str) -> JsonObject:
     """A message. Composed by a program: no path in it is read, no command in it is obeyed."""
     return {
         "type": "user",
         "message": {"role": "user", "content": [{"type": "text", "text": text}]},
-        "uuid": message,
+        "uuid": message_id,
         "client_composed": True,
     }
 
 
-def own_command(message: str, text: str) -> JsonObject:
+def slash_command(message_id: str, text: str) -> JsonObject:
     """A command of our own, such as `/compact`."""
-    return {"type": "user", "message": {"role": "user", "content": text}, "uuid": message}
+    return {"type": "user", "message": {"role": "user", "content": text}, "uuid": message_id}
 
 
 def response(request: Json, body: JsonObject) -> JsonObject:
@@ -59,7 +59,7 @@ def refusal(request: Json, reason: str) -> JsonObject:
     }
 
 
-def verdict(answer: Returned | Refused) -> JsonObject:
+def hook_decision(answer: Returned | Refused) -> JsonObject:
     """The gate's answer in the words of a hook."""
     is_allowed = isinstance(answer, Returned)
     reason = "allowed by policy" if isinstance(answer, Returned) else f"{answer.reason} (rule {answer.rule})"
@@ -72,10 +72,10 @@ def verdict(answer: Returned | Refused) -> JsonObject:
     }
 
 
-def belongs_to(result: JsonObject, message: str) -> bool:
+def belongs_to(result: JsonObject, message_id: str) -> bool:
     """Whether a result ends the turn of this message; results may come unasked."""
     many = result.get("user_message_uuids")
-    return result.get("user_message_uuid") == message or (isinstance(many, list) and message in many)
+    return result.get("user_message_uuid") == message_id or (isinstance(many, list) and message_id in many)
 
 
 def outcome_of(result: JsonObject) -> Outcome:
@@ -84,12 +84,12 @@ def outcome_of(result: JsonObject) -> Outcome:
     if not result.get("is_error") and result.get("subtype") == "success":
         return Ok(value=text if isinstance(text, str) else "")
     errors = result.get("errors")
-    said = "; ".join(str(each) for each in errors) if isinstance(errors, list) and errors else text
+    reason = "; ".join(str(each) for each in errors) if isinstance(errors, list) and errors else text
     status = result.get("api_error_status")
     code = (
         f"api-{status}" if status else str(result.get("terminal_reason") or result.get("subtype") or "error")
     )
-    return Error(message=str(said or "the program gave no reason")[:2000], code=code.replace("_", "-"))
+    return Error(message=str(reason or "the program gave no reason")[:2000], code=code.replace("_", "-"))
 
 
 def text_of(result: JsonObject) -> str:
@@ -120,7 +120,7 @@ def total_cost(result: JsonObject) -> Decimal | None:
     return Decimal(str(total)) if isinstance(total, int | float) and not isinstance(total, bool) else None
 
 
-def told_cost(told: JsonObject) -> Decimal | None:
+def reported_cost(told: JsonObject) -> Decimal | None:
     """The same total of a conversation that was taken up, which the program tells in words only."""
     found = _COST.search(str(told.get("text", "")))
     return Decimal(found[1]) if found else None

@@ -17,15 +17,15 @@ def find(folder: Path, conversation: str) -> Path | None:
     return None
 
 
-def trouble_with(folder: Path, conversation: str, project: str) -> str:
+def resume_problem(folder: Path, conversation: str, project: str) -> str:
     """Why a conversation cannot be taken up in a project; empty where it can."""
     path = find(folder, conversation)
     if path is None:
         return "its transcript is not there"
-    place = _place(path)
-    if place is None:
+    recorded = _recorded_folder(path)
+    if recorded is None:
         return "its transcript cannot be read"
-    return "" if place == os.path.realpath(project) else "its transcript belongs to another folder"
+    return "" if recorded == os.path.realpath(project) else "its transcript belongs to another folder"
 
 
 def newest(folder: Path, project: str) -> str | None:
@@ -33,17 +33,17 @@ def newest(folder: Path, project: str) -> str | None:
     found = [
         path
         for path in (folder / "config" / "projects").glob("*/*.jsonl")
-        if _is_uuid(path.stem) and not trouble_with(folder, path.stem, project)
+        if _is_uuid(path.stem) and not resume_problem(folder, path.stem, project)
     ]
     return max(found, key=lambda path: path.stat().st_mtime_ns).stem if found else None
 
 
-def answer_to(folder: Path, conversation: str, message: str) -> str | None:
+def answer_to(folder: Path, conversation: str, message_id: str) -> str | None:
     """What the program answered to a message that it has completed; None where that cannot be told."""
     path = find(folder, conversation)
     if path is None or path.stat().st_size > MAX_BYTES:
         return None
-    said: list[str] | None = None
+    texts: list[str] | None = None
     for line in path.read_bytes().splitlines():
         try:
             row = msgspec.json.decode(line)
@@ -52,16 +52,16 @@ def answer_to(folder: Path, conversation: str, message: str) -> str | None:
         if not isinstance(row, dict) or row.get("isSidechain"):
             continue
         if row.get("type") == "user" and not _is_tool_result(row):
-            if said is not None and row.get("uuid") != message:
+            if texts is not None and row.get("uuid") != message_id:
                 break
-            if row.get("uuid") == message:
-                said = []
-        elif row.get("type") == "assistant" and said is not None:
-            said = _texts(row) or said
-    return "\n".join(said) if said else None
+            if row.get("uuid") == message_id:
+                texts = []
+        elif row.get("type") == "assistant" and texts is not None:
+            texts = _texts(row) or texts
+    return "\n".join(texts) if texts else None
 
 
-def _place(path: Path) -> str | None:
+def _recorded_folder(path: Path) -> str | None:
     """The folder that a transcript was written in. The name of its own folder does not tell: two projects may share it."""
     with path.open("rb") as lines:
         for line in lines:
@@ -69,9 +69,9 @@ def _place(path: Path) -> str | None:
                 row = msgspec.json.decode(line)
             except msgspec.DecodeError:
                 continue
-            place = row.get("cwd") if isinstance(row, dict) else None
-            if isinstance(place, str):
-                return os.path.realpath(place)
+            recorded = row.get("cwd") if isinstance(row, dict) else None
+            if isinstance(recorded, str):
+                return os.path.realpath(recorded)
     return None
 
 

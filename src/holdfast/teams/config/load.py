@@ -18,9 +18,9 @@ def load_roster(path: Path, *, open_policy: Callable[[str], object] | None = Non
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"{path}: cannot be read: {error}") from None
-    from holdfast.teams.config.parse import read_roster
+    from holdfast.teams.config.parse import parse_roster
 
-    return read_roster(text, source=str(path), open_policy=open_policy)
+    return parse_roster(text, source=str(path), open_policy=open_policy)
 
 
 def with_team(text: str, name: str, fields: JsonObject, *, source: str) -> str:

@@ -6,10 +6,10 @@ import msgspec
 
 from holdfast.core import Limits, Value
 from holdfast.teams.errors import AskRefused, UnknownTeam
-from holdfast.teams.pairs import OUTSIDE, Pair, check_thread
+from holdfast.teams.pairs import EXTERNAL_SENDER, Pair, check_thread
 
 MemberKind = Literal["holdfast", "claude", "acp", "scripted"]
-Gating = Literal["every-call", "asks"]
+GateMode = Literal["every-call", "asks"]
 
 
 class Team(Value):
@@ -33,7 +33,7 @@ class Team(Value):
     """Variables that are set for the program; what is secret is named in `environment` instead."""
     mode: str = ""
     """The mode of an agent over ACP: what it asks about."""
-    gate: Gating = "every-call"
+    gate: GateMode = "every-call"
     """Which of its tools a member has to ask us about; `asks` accepts that it chooses them itself."""
     color: str = ""
     budget: Limits = Limits()
@@ -83,7 +83,7 @@ class Roster(Value):
     def pair(self, sender: str, receiver: str, thread: str = "") -> Pair:
         """The pair of these, where the sender may ask the receiver. Raises UnknownTeam, AskRefused."""
         team = self.team(receiver)
-        if sender != OUTSIDE:
+        if sender != EXTERNAL_SENDER:
             self.team(sender)
         if team.asked_by is not None and sender not in team.asked_by:
             raise AskRefused(

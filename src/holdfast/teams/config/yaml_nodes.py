@@ -13,7 +13,7 @@ MAX_CHARACTERS = 1 << 20
 _SCALARS = yaml.SafeLoader("")
 
 
-class Spot:
+class ConfigNode:
     """One value of a document, in its place."""
 
     def __init__(self, raw: yaml.Node, source: str) -> None:
@@ -35,24 +35,24 @@ class Spot:
         """Whether it is written between brackets, as all of JSON is."""
         return isinstance(self._raw, yaml.CollectionNode) and bool(self._raw.flow_style)
 
-    def fields(self) -> dict[str, tuple["Spot", "Spot"]]:
+    def fields(self) -> dict[str, tuple["ConfigNode", "ConfigNode"]]:
         """The fields of a mapping: name to key and value."""
         if not isinstance(self._raw, yaml.MappingNode):
             self.fail("expected a mapping")
-        found: dict[str, tuple[Spot, Spot]] = {}
+        found: dict[str, tuple[ConfigNode, ConfigNode]] = {}
         for raw_key, raw_value in self._raw.value:
-            key = Spot(raw_key, self._source)
+            key = ConfigNode(raw_key, self._source)
             name = key.text()
             if name in found:
                 key.fail(f"{name!r} stands here a second time")
-            found[name] = key, Spot(raw_value, self._source)
+            found[name] = key, ConfigNode(raw_value, self._source)
         return found
 
     def texts(self) -> tuple[str, ...]:
         """A list of texts."""
         if not isinstance(self._raw, yaml.SequenceNode):
             self.fail("expected a list")
-        return tuple(Spot(raw, self._source).text() for raw in self._raw.value)
+        return tuple(ConfigNode(raw, self._source).text() for raw in self._raw.value)
 
     def text(self) -> str:
         """The text that stands here."""
@@ -61,7 +61,7 @@ class Spot:
             value if isinstance(value, str) else self.fail("expected text", hint="quote it to make it text")
         )
 
-    def truth(self) -> bool:
+    def boolean(self) -> bool:
         """The truth value that stands here."""
         value = self._scalar()
         return value if isinstance(value, bool) else self.fail("expected true or false")
@@ -73,12 +73,12 @@ class Spot:
             self.fail(f"expected a number from {low:g} to {high:g}")
         return value
 
-    def whole(self, low: int, high: int) -> int:
+    def integer(self, low: int, high: int) -> int:
         """The whole number that stands here."""
         value = self.number(low, high)
         return value if isinstance(value, int) else self.fail("expected a whole number")
 
-    def is_nothing(self) -> bool:
+    def is_null(self) -> bool:
         """Whether null stands here."""
         return isinstance(self._raw, yaml.ScalarNode) and self._scalar() is None
 
@@ -92,14 +92,14 @@ class Spot:
         return value if value is None or isinstance(value, str | bool | int | float) else str(self._raw.value)
 
 
-def read_document(text: str, source: str) -> Spot:
+def read_document(text: str, source: str) -> ConfigNode:
     """The document in a text; JSON where the name says so. Raises InvalidConfig."""
     if source.endswith(".json"):
         _check_json(text, source)
         # JSON may be indented with tabs, YAML may not; no string holds a raw one.
         text = text.replace("\t", " ")
     try:
-        return Spot(parse_plain_yaml(text, max_characters=MAX_CHARACTERS), source)
+        return ConfigNode(parse_plain_yaml(text, max_characters=MAX_CHARACTERS), source)
     except YamlError as error:
         place = f":{error.line}:{error.column}" if error.line else ""
         raise InvalidConfig(f"{source}{place}: {error.problem}", hint="see: holdfast teams init") from None

@@ -13,7 +13,7 @@ from holdfast.teams.pairs import Pair
 _OWNER = "pair"
 
 
-def program(wanted: str, environ: Mapping[str, str], *, hint: str) -> str:
+def find_program(wanted: str, environ: Mapping[str, str], *, hint: str) -> str:
     """Where a program is. Raises MemberMissing."""
     found = shutil.which(wanted, path=environ.get("PATH", os.defpath))
     if found is None:
@@ -34,29 +34,29 @@ def environment(team: Team, *, folder: Path, environ: Mapping[str, str]) -> dict
     }
 
 
-def prepare(folder: Path, *others: str) -> None:
+def create_folders(folder: Path, *others: str) -> None:
     """Make the folders of a pair, for nobody else's eyes."""
     for each in (folder, *(folder / name for name in ("home", "tmp", *others))):
         private_folder(each)
 
 
-def claim(folder: Path, pair: Pair) -> None:
+def record_owner(folder: Path, pair: Pair) -> None:
     """Note whose quarters these are, so that they are known also where our record is lost."""
     private_folder(folder)
     replace_private(folder / _OWNER, f"{pair}\n".encode())
 
 
-def whose(folder: Path) -> Pair | None:
+def read_owner(folder: Path) -> Pair | None:
     """The pair that quarters belong to; None where that cannot be told."""
     try:
-        return Pair.read((folder / _OWNER).read_text(encoding="utf-8").strip())
+        return Pair.parse((folder / _OWNER).read_text(encoding="utf-8").strip())
     except (OSError, UnicodeDecodeError):
         return None
 
 
-def quarters_of(company: Path) -> list[Path]:
+def agent_homes(team_broker: Path) -> list[Path]:
     """The quarters of every pair of a company, by name."""
     try:
-        return sorted(path for path in (company / "pairs").iterdir() if path.is_dir())
+        return sorted(path for path in (team_broker / "pairs").iterdir() if path.is_dir())
     except FileNotFoundError:
         return []

@@ -1,4 +1,4 @@
-"""A foreign member's process: a ward that speaks JSON, one object a line.
+"""A foreign member's process: a process that speaks JSON, one object a line.
 
 A line that is no JSON object is counted and left out. One that begins as an object and is none was a message, and somebody may wait
 for it for ever; so the program is cut off there, as it is at a line without an end.
@@ -25,12 +25,12 @@ CLOSE_SECONDS = 1.0
 class LineProcess:
     """A running program."""
 
-    def __init__(self, ward: SupervisedProcess, on_line: Callable[[JsonObject], None]) -> None:
-        self._ward = ward
+    def __init__(self, process: SupervisedProcess, on_line: Callable[[JsonObject], None]) -> None:
+        self._process = process
         self._on_line = on_line
         self._reading = asyncio.create_task(self._read())
         self._ending: asyncio.Task[None] | None = None
-        self.strays = 0
+        self.skipped_lines = 0
         """Lines that were no JSON object."""
 
     @classmethod
@@ -44,66 +44,66 @@ class LineProcess:
     ) -> "LineProcess":
         """Start a program; every line goes to `on_line`. Raises MemberFailed."""
         try:
-            ward = await SupervisedProcess.start(
+            process = await SupervisedProcess.start(
                 command, folder=Path(folder).resolve(), environment=environment
             )
         except (OSError, ValueError) as error:
             raise MemberFailed(f"{command[0]}: cannot be started: {error}") from error
-        return cls(ward, on_line)
+        return cls(process, on_line)
 
     @property
     def ended(self) -> asyncio.Event:
         """Set when it says no more, whoever ended it."""
-        return self._ward.ended
+        return self._process.ended
 
     @property
     def is_running(self) -> bool:
         """Whether it can still be spoken to."""
-        return self._ward.is_running
+        return self._process.is_running
 
     @property
     def pid(self) -> int:
         """Of the warden; the program is its child."""
-        return self._ward.pid
+        return self._process.pid
 
     @property
-    def ending(self) -> str:
+    def exit_description(self) -> str:
         """How it ended, for a person."""
-        return self._ward.ending
+        return self._process.ending
 
     async def write(self, line: object) -> None:
         """Say one line. Raises MemberLost."""
         try:
-            await self._ward.write(msgspec.json.encode(line))
+            await self._process.write(msgspec.json.encode(line))
         except (ConnectionError, RuntimeError) as error:
-            raise MemberLost(f"the program {self.ending}") from error
+            raise MemberLost(f"the program {self.exit_description}") from error
 
     async def stop(self, *, is_hurried: bool = False) -> None:
         """Close its input, give it a moment, then have the warden end it and all it started. Idempotent."""
-        await self._ward.stop(grace_seconds=0 if is_hurried else CLOSE_SECONDS)
+        await self._process.stop(grace_seconds=0 if is_hurried else CLOSE_SECONDS)
         self._reading.cancel()
         await asyncio.gather(self._reading, return_exceptions=True)
         if self._ending is not None:
             await asyncio.gather(self._ending, return_exceptions=True)
 
-    def cut_off(self, trouble: str) -> None:
-        """End the program and all it started; `trouble` says why. What it says from here on is not heard."""
-        self._ward.trouble = self._ward.trouble or trouble
-        self._ward.ended.set()
+    def terminate(self, trouble: str) -> None:
+        """End the program and all it started; `trouble` says why. What it says from here on is not activity."""
+        self._process.trouble = self._process.trouble or trouble
+        self._process.ended.set()
         if self._ending is None:
-            self._ending = asyncio.create_task(self._ward.stop(grace_seconds=0))
+            self._ending = asyncio.create_task(self._process.stop(grace_seconds=0))
 
-    async def finished(self) -> None:
+    async def wait(self) -> None:
         """Wait until it has said everything and is gone."""
-        await self._ward.finished()
+        await self._process.finished()
 
     async def _read(self) -> None:
-        async for line in self._ward.lines(most_bytes=MAX_LINE_BYTES):
-            if not self._ward.trouble:
+        async for line in self._process.lines(most_bytes=MAX_LINE_BYTES):
+            if not self._process.trouble:
                 self._take(line)
-        if self._ward.trouble:
-            self.cut_off(self._ward.trouble)
-        await self._ward.drain()
+        if self._process.trouble:
+            self.terminate(self._process.trouble)
+        await self._process.drain()
 
     def _take(self, line: bytes) -> None:
         try:
@@ -113,13 +113,13 @@ class LineProcess:
         if isinstance(value, dict):
             self._on_line(value)
             return
-        self.strays += 1
+        self.skipped_lines += 1
         if line.lstrip().startswith(b"{"):
-            self.cut_off("sent a broken message and was cut off")
+            self.terminate("sent a broken message and was cut off")
 
 
 _Result = TypeVar("_Result")
-AGAIN = "ask again: it takes its conversation up anew"
+ASK_AGAIN = "ask again: it takes its conversation up anew"
 
 
 class SilenceTimeout:
@@ -129,49 +129,49 @@ class SilenceTimeout:
         self._program = program
         self._name = name
         self._silence_seconds = silence_seconds
-        self._heard = asyncio.Event()
+        self._activity = asyncio.Event()
         self._waits_for_us = 0
 
-    def hear(self) -> None:
+    def reset(self) -> None:
         """It said something."""
-        self._heard.set()
+        self._activity.set()
 
     @contextlib.contextmanager
-    def considering(self) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         """It has asked us something: while the block runs its silence is ours."""
         self._waits_for_us += 1
         try:
             yield
         finally:
             self._waits_for_us -= 1
-            self._heard.set()
+            self._activity.set()
 
-    async def until(self, waiting: "asyncio.Future[_Result]") -> _Result:
+    async def wait_for(self, waiting: "asyncio.Future[_Result]") -> _Result:
         """Wait for something from it. Raises MemberLost where it ended, or was ended for its silence."""
         ended = asyncio.ensure_future(self._program.ended.wait())
         try:
             while True:
-                self._heard.clear()
-                heard = asyncio.ensure_future(self._heard.wait())
-                patience = None if self._waits_for_us else self._silence_seconds
-                watched: set[asyncio.Future[Any]] = {waiting, ended, heard}
-                await asyncio.wait(watched, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-                is_silent = not heard.done()
-                heard.cancel()
+                self._activity.clear()
+                activity = asyncio.ensure_future(self._activity.wait())
+                silence = None if self._waits_for_us else self._silence_seconds
+                watched: set[asyncio.Future[Any]] = {waiting, ended, activity}
+                await asyncio.wait(watched, timeout=silence, return_when=asyncio.FIRST_COMPLETED)
+                is_silent = not activity.done()
+                activity.cancel()
                 if waiting.done():
                     return waiting.result()
                 if ended.done():
-                    raise await self.lost()
+                    raise await self.lost_error()
                 if is_silent and not self._waits_for_us:
                     await self._program.stop(is_hurried=True)
                     raise MemberLost(
                         f"{self._name} said nothing for {pluralize(self._silence_seconds, 'second')} and was ended",
-                        hint=AGAIN,
+                        hint=ASK_AGAIN,
                     )
         finally:
             ended.cancel()
 
-    async def within(self, waiting: "asyncio.Future[_Result]", seconds: float, what: str) -> _Result:
+    async def wait_at_most(self, waiting: "asyncio.Future[_Result]", seconds: float, what: str) -> _Result:
         """Wait for something that has to come soon. Raises MemberLost."""
         ended = asyncio.ensure_future(self._program.ended.wait())
         try:
@@ -180,14 +180,14 @@ class SilenceTimeout:
             if waiting.done():
                 return waiting.result()
             if ended.done():
-                raise await self.lost()
+                raise await self.lost_error()
             raise MemberLost(
-                f"{self._name} gave no answer to {what} within {pluralize(seconds, 'second')}", hint=AGAIN
+                f"{self._name} gave no answer to {what} within {pluralize(seconds, 'second')}", hint=ASK_AGAIN
             )
         finally:
             ended.cancel()
 
-    async def lost(self) -> MemberLost:
+    async def lost_error(self) -> MemberLost:
         """The error that tells how it ended."""
-        await self._program.finished()
-        return MemberLost(f"{self._name} {self._program.ending}", hint=AGAIN)
+        await self._program.wait()
+        return MemberLost(f"{self._name} {self._program.exit_description}", hint=ASK_AGAIN)

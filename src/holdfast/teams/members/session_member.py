@@ -26,22 +26,22 @@ class SessionMember:
     def is_alive(self) -> bool:
         return not self._is_closed
 
-    async def ask(self, letter: TeamMessage) -> TeamReply:
-        recorded = self._history.reply_to(letter)
+    async def ask(self, message: TeamMessage) -> TeamReply:
+        recorded = self._history.reply_to(message)
         if recorded is not None:
             return recorded
-        cut_off = self._history.cut_off
+        interrupted = self._history.interrupted
         try:
-            if cut_off is not None:
+            if interrupted is not None:
                 outcome = await self._session.advance()
-                if cut_off.message == letter.id and outcome is not None:
-                    return self._reply(letter) or TeamReply(outcome=outcome)
+                if interrupted.message_id == message.id and outcome is not None:
+                    return self._reply(message) or TeamReply(outcome=outcome)
             outcome = await self._session.send(
-                render_message(letter), principal=letter.principal, transport="teams", message=letter.id
+                render_message(message), principal=message.principal, transport="teams", message=message.id
             )
         except HoldfastError as error:
             return TeamReply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
-        return self._reply(letter) or TeamReply(outcome=outcome)
+        return self._reply(message) or TeamReply(outcome=outcome)
 
     async def compact(self, *, above_tokens: int) -> bool:
         if self._context_tokens <= above_tokens or len(self._history.turns) < 4:
@@ -54,8 +54,8 @@ class SessionMember:
             self._is_closed = True
             await self._session.close()
 
-    def _reply(self, letter: TeamMessage) -> TeamReply | None:
-        reply = self._history.reply_to(letter)
+    def _reply(self, message: TeamMessage) -> TeamReply | None:
+        reply = self._history.reply_to(message)
         return (
             TeamReply(outcome=reply.outcome, text=reply.text, usage=reply.usage)
             if reply is not None

@@ -4,15 +4,15 @@ import secrets
 from collections.abc import Callable
 
 from holdfast.core import JsonObject, SessionId, Value, digest_bytes
-from holdfast.teams.pairs import OUTSIDE
+from holdfast.teams.pairs import EXTERNAL_SENDER
 
 
 class Caller(Value):
-    """A team, or somebody outside; `within` is the session in whose turn it asks, where it is a member of ours."""
+    """A team, or somebody outside; `asking_session` is the session in whose turn it asks, where it is a member of ours."""
 
-    team: str = OUTSIDE
+    team: str = EXTERNAL_SENDER
     is_operator: bool = False
-    within: SessionId | None = None
+    asking_session: SessionId | None = None
 
 
 class Callers:
@@ -21,30 +21,30 @@ class Callers:
     def __init__(self) -> None:
         self._callers: dict[str, Caller] = {}
 
-    def admit(self, caller: Caller, token: str = "") -> str:
+    def add(self, caller: Caller, token: str = "") -> str:
         """A token for a caller, a fresh one where none is given."""
         token = token or secrets.token_urlsafe(32)
         self._callers[digest_bytes(token.encode())] = caller
         return token
 
-    def known(self, token: str) -> Caller | None:
+    def find(self, token: str) -> Caller | None:
         """Whom a token stands for; None for nobody."""
         return self._callers.get(digest_bytes(token.encode()))
 
-    def dismiss(self, token: str) -> None:
+    def revoke(self, token: str) -> None:
         """A token that stands for nobody from here on."""
         self._callers.pop(digest_bytes(token.encode()), None)
 
-    def introduce(self, url: str, caller: Caller) -> "Introduction":
+    def issue_token(self, url: str, caller: Caller) -> "IssuedToken":
         """How a member reaches the desk, for as long as it is awake."""
-        token = self.admit(caller)
+        token = self.add(caller)
         entry: JsonObject = {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
-        return Introduction(entry, lambda: self.dismiss(token))
+        return IssuedToken(entry, lambda: self.revoke(token))
 
 
-class Introduction:
+class IssuedToken:
     """The entry for a member's configuration that tells it of the desk; its token ends with the member."""
 
-    def __init__(self, entry: JsonObject, withdraw: Callable[[], None]) -> None:
-        self.entry = entry
-        self.withdraw = withdraw
+    def __init__(self, entry: JsonObject, revoke: Callable[[], None]) -> None:
+        self.server_entry = entry
+        self.revoke = revoke

@@ -9,7 +9,7 @@ from holdfast.teams.errors import AskRefused
 from holdfast.teams.server.auth import Caller, Callers
 
 
-class TokenGuard:
+class TokenMiddleware:
     """Turns away every HTTP request whose header carries no token of ours."""
 
     def __init__(self, app: ASGIApp, callers: Callers) -> None:
@@ -17,7 +17,7 @@ class TokenGuard:
         self._callers = callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _known(Request(scope), self._callers) is None:
+        if scope["type"] == "http" and _caller(Request(scope), self._callers) is None:
             refusal = PlainTextResponse("a token is needed\n", 401, {"WWW-Authenticate": "Bearer"})
             await refusal(scope, receive, send)
             return
@@ -26,12 +26,12 @@ class TokenGuard:
 
 def caller_of(request: object, callers: Callers) -> Caller:
     """Who made this very request: it is looked at again, so a session of the protocol passes to nobody else."""
-    caller = _known(request, callers) if isinstance(request, Request) else None
+    caller = _caller(request, callers) if isinstance(request, Request) else None
     if caller is None:
         raise AskRefused("this request carries no token of ours")
     return caller
 
 
-def _known(request: Request, callers: Callers) -> Caller | None:
+def _caller(request: Request, callers: Callers) -> Caller | None:
     token = bearer_token(request.headers.get("authorization", ""))
-    return callers.known(token) if token is not None else None
+    return callers.find(token) if token is not None else None

@@ -15,7 +15,7 @@ from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.session import Session, SessionParts, Settings, build_session
 from holdfast.store import Home, MemoryStore, Store
 from holdfast.teams import Broker, MemberFactory, Roster, ScriptedProgram, Team, TeamsSettings
-from holdfast.teams.members.factory import Introduce
+from holdfast.teams.members.factory import IssueToken
 from holdfast.world import MemoryWorld, StagedWorld
 
 
@@ -30,7 +30,7 @@ def roster(*names: str, project: str, settings: Mapping[str, Any] | None = None,
 
 
 @asynccontextmanager
-async def company(
+async def team_broker(
     tmp_path: Path,
     on: Roster,
     *,
@@ -39,7 +39,7 @@ async def company(
     clock: Clock | None = None,
     verdicts: Mapping[str, Verdict] | None = None,
     environ: Mapping[str, str] | None = None,
-    introduce: Introduce | None = None,
+    issue_token: IssueToken | None = None,
     home: Path | None = None,
     hanging: asyncio.Event | None = None,
     model: Callable[[Prompt], ModelReply] | None = None,
@@ -66,7 +66,7 @@ async def company(
             )
         )
 
-    staff = MemberFactory(
+    factory = MemberFactory(
         roster=on,
         folder=tmp_path / "teams",
         home=Home(home or tmp_path / "home"),
@@ -77,11 +77,11 @@ async def company(
         environ=environ or {},
         scripted=program,
     )
-    if introduce is not None:
-        staff.introduce = introduce
-    board = Broker(roster=on, folder=tmp_path / "teams", store=kept, staff=staff, clock=clock)
-    async with board:
-        yield board
+    if issue_token is not None:
+        factory.issue_token = issue_token
+    broker = Broker(roster=on, folder=tmp_path / "teams", store=kept, factory=factory, clock=clock)
+    async with broker:
+        yield broker
     await engine.close()
     if store is None:
         await kept.close()
@@ -103,18 +103,18 @@ class Parrot(ScriptedModel):
 
 def letters_to(prompt: Prompt) -> list[str]:
     """The letters of a conversation so far."""
-    return [_letter(each.text) for each in prompt.messages if isinstance(each, UserMessage)]
+    return [_message(each.text) for each in prompt.messages if isinstance(each, UserMessage)]
 
 
 def echo_model(prompt: Prompt) -> ModelReply:
     """The same echo and recall as the scripted program's."""
-    letters = letters_to(prompt)
-    if letters[-1] == "recall":
-        return say(f"recall: {encode(letters[:-1]).decode()}")
-    return say(f"echo[{len(letters)}]: {letters[-1]}")
+    messages = letters_to(prompt)
+    if messages[-1] == "recall":
+        return say(f"recall: {encode(messages[:-1]).decode()}")
+    return say(f"echo[{len(messages)}]: {messages[-1]}")
 
 
-def _letter(text: str) -> str:
+def _message(text: str) -> str:
     """The words between the marks."""
     *_, last = text.split("[")
     return last.split("\n", 1)[1].rsplit("\n", 1)[0] if "\n" in last else text

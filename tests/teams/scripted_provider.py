@@ -28,12 +28,12 @@ def respond(body: JsonObject) -> Reply | Fault:
         return _say(f"tool said: {result}")
     if not letters_in(messages[-1]):
         return _say("summary of everything so far")
-    letters = [text for message in messages if message["role"] == "user" for text in letters_in(message)]
-    text = letters[-1]
+    messages = [text for message in messages if message["role"] == "user" for text in letters_in(message)]
+    text = messages[-1]
     verb, _, rest = text.partition(" ")
     match verb:
         case "recall":
-            return _say(f"recall: {encode(letters[:-1]).decode()}")
+            return _say(f"recall: {encode(messages[:-1]).decode()}")
         case "use":
             tool, _, arguments = rest.partition(" ")
             call = ToolCallPart(
@@ -47,7 +47,7 @@ def respond(body: JsonObject) -> Reply | Fault:
         case "think":
             return _say(f"thought: {rest}", ThinkingPart(text="hm"))
         case _:
-            return _say(f"echo[{len(letters)}]: {text}")
+            return _say(f"echo[{len(messages)}]: {text}")
 
 
 def _listed(body: JsonObject) -> Any:

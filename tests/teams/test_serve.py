@@ -203,9 +203,9 @@ from holdfast.teams import load_roster
 async def main():
     home = Home.default()
     file = home.root / "teams.yaml"
-    async with opened_board(load_roster(file), file, home) as (board, _):
-        async with board._delivery.alone(board.key(board.roster.pair("a", "b"))):
-            sent = await board.send("a", "b", "kelp")
+    async with opened_board(load_roster(file), file, home) as (broker, _):
+        async with broker._delivery.alone(broker.key(broker.roster.pair("a", "b"))):
+            sent = await broker.send("a", "b", "kelp")
             print(sent.message, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.caching import NotInstalled, cache_folder, skip_loudly
 from tests.support.provider_stub import StubServer
-from tests.teams.companies import roster
+from tests.teams.team_broker import roster
 
 from holdfast.teams import Roster
 

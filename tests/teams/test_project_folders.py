@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from tests.support.provider_stub import StubServer
-from tests.teams.brain import respond
-from tests.teams.companies import company
-from tests.teams.installed import claude_program
+from tests.teams.claude_program import claude_program
+from tests.teams.scripted_provider import respond
+from tests.teams.team_broker import team_broker
 from tests.teams.test_claude import environ, of_claude
 
 from holdfast.core import SystemClock
@@ -38,10 +38,10 @@ async def test_a_conversation_is_found_again_whatever_its_project_is_called(
     tmp_path: Path, stub: StubServer, case: str, name: str, folder: str
 ) -> None:
     on = of_claude(tmp_path / name)
-    async with company(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as board:
-        await board.ask("alpha", "beta", "remember")
-        await board.sleep("alpha", "beta")
-        reply = await board.ask("alpha", "beta", "recall")
+    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+        await broker.ask("alpha", "beta", "remember")
+        await broker.sleep("alpha", "beta")
+        reply = await broker.ask("alpha", "beta", "recall")
     assert (reply.text, reply.generation, reply.notes) == ('recall: ["remember"]', 1, ())
     (transcript,) = (tmp_path / "teams" / "pairs").glob("*/config/projects/*/*.jsonl")
     assert transcript.parent.name.endswith(f"-{folder}")
@@ -51,10 +51,10 @@ async def test_e8_two_projects_whose_folders_collide_are_told_apart(tmp_path: Pa
     (tmp_path / "b").mkdir()
     flat, deep = of_claude(tmp_path / "b-c"), of_claude(tmp_path / "b" / "c")
     on = replace(flat, teams={"alpha": flat.teams["alpha"], "beta": deep.teams["beta"]})
-    async with company(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as board:
-        await board.ask("external", "alpha", "flat")
-        await board.ask("external", "beta", "deep")
-        replies = [await board.ask("external", team, "recall") for team in ("alpha", "beta")]
+    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+        await broker.ask("external", "alpha", "flat")
+        await broker.ask("external", "beta", "deep")
+        replies = [await broker.ask("external", team, "recall") for team in ("alpha", "beta")]
     assert [reply.text for reply in replies] == ['recall: ["flat"]', 'recall: ["deep"]']
     one, other = (tmp_path / "teams" / "pairs").glob("*/config/projects/*")
     assert one.name == other.name

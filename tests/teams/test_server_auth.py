@@ -6,11 +6,11 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.teams.companies import company, roster
+from tests.teams.team_broker import roster, team_broker
 
 from holdfast.core.errors import InvalidInput
 from holdfast.teams import Caller, Callers, serving_http
-from holdfast.teams.server.tools import SERVICES, timeout_of
+from holdfast.teams.server.tools import TOOLS, timeout_of
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
@@ -32,11 +32,11 @@ async def call(url: str, token: str, tool: str, **arguments: Any) -> Any:
 
 async def test_a_team_is_who_its_token_says_and_an_operator_sees_more(tmp_path: Path) -> None:
     callers = Callers()
-    alpha = callers.admit(Caller(team="alpha"))
-    boss = callers.admit(Caller(is_operator=True))
+    alpha = callers.add(Caller(team="alpha"))
+    boss = callers.add(Caller(is_operator=True))
     async with (
-        company(tmp_path, roster("alpha", "beta", "gamma", project=str(tmp_path))) as board,
-        serving_http(board, callers) as url,
+        team_broker(tmp_path, roster("alpha", "beta", "gamma", project=str(tmp_path))) as broker,
+        serving_http(broker, callers) as url,
     ):
         assert await rpc(url, "wrong", "tools/list", {}) == 401
         shown = {tool["name"] for tool in (await rpc(url, alpha, "tools/list", {}))["tools"]}
@@ -68,9 +68,9 @@ async def test_a_team_is_who_its_token_says_and_an_operator_sees_more(tmp_path: 
 def test_an_argument_of_another_type_is_refused_and_not_guessed_at(
     tool: str, name: str, value: Any, words: str
 ) -> None:
-    (service,) = [each for each in SERVICES if each.name == tool]
+    (service,) = [each for each in TOOLS if each.name == tool]
     with pytest.raises(InvalidInput, match=words):
-        service.check(dict.fromkeys(service.needed, "beta") | {name: value})
+        service.check(dict.fromkeys(service.required, "beta") | {name: value})
 
 
 @pytest.mark.parametrize("value", [-2, 3_600_001, "5", 1.5, True, None])

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from tests.caching import skip_loudly
-from tests.teams.goose import goose_program
-from tests.teams.installed import claude_program
+from tests.teams.claude_program import claude_program
+from tests.teams.goose_program import goose_program
 
 ROOT = Path(__file__).parents[2]
 INSIDE = """

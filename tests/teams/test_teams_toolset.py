@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.teams.companies import company, echo_model, letters_to, roster
+from tests.teams.team_broker import echo_model, letters_to, roster, team_broker
 
 from holdfast.core import Call, FakeClock, Performed, ToolMessage, call_id
 from holdfast.core.events import CallIntended, CallRefused
@@ -34,29 +34,29 @@ def own(tmp_path: Path, **settings: object) -> Roster:
 
 
 async def test_a_session_asks_another_team_in_its_own_name_and_is_counted(tmp_path: Path) -> None:
-    async with company(tmp_path, own(tmp_path), model=chain) as board:
-        reply = await board.ask("external", "a", "pass b pass c who is there")
-        (middle,) = await board.report("a", "b")
-        (inner,) = await board.report("b", "c")
-        pairs = {line.description for line in await board.sessions()}
+    async with team_broker(tmp_path, own(tmp_path), model=chain) as broker:
+        reply = await broker.ask("external", "a", "pass b pass c who is there")
+        (middle,) = await broker.report("a", "b")
+        (inner,) = await broker.report("b", "c")
+        pairs = {line.description for line in await broker.sessions()}
     assert "echo[1]: who is there" in reply.text
     assert (middle.hops, inner.hops) == (1, 2)
     assert pairs == {"external -> a", "a -> b", "b -> c"}
 
 
 async def test_a_question_that_would_wait_for_itself_is_refused_and_the_rest_answered(tmp_path: Path) -> None:
-    async with company(tmp_path, own(tmp_path), model=chain) as board:
-        reply = await board.ask("external", "a", "pass b pass a pass b anybody")
+    async with team_broker(tmp_path, own(tmp_path), model=chain) as broker:
+        reply = await broker.ask("external", "a", "pass b pass a pass b anybody")
     assert "would-deadlock" in reply.text or "wait for its own answer" in reply.text
 
 
 async def test_the_gate_of_the_asker_judges_and_records_the_question(tmp_path: Path) -> None:
     store = MemoryStore(clock=FakeClock())
     on = own(tmp_path)
-    async with company(tmp_path, on, model=chain, store=store, verdicts={"teams.ask": "deny"}) as board:
-        reply = await board.ask("external", "a", "pass b hello")
-        recorded = await store.read(board.key(on.pair("external", "a")))
-        pairs = {line.description for line in await board.sessions()}
+    async with team_broker(tmp_path, on, model=chain, store=store, verdicts={"teams.ask": "deny"}) as broker:
+        reply = await broker.ask("external", "a", "pass b hello")
+        recorded = await store.read(broker.session_id(on.pair("external", "a")))
+        pairs = {line.description for line in await broker.sessions()}
     assert "teams.ask is fixed to deny" in reply.text
     assert pairs == {"external -> a"}
     refused = [entry.event for entry in recorded if isinstance(entry.event, CallRefused)]
@@ -73,22 +73,22 @@ async def test_asking_somebody_gives_no_more_permission_than_one_has(tmp_path: P
             "b": roster("b", project=str(tmp_path), member="holdfast", asked_by=("external",)).teams["b"],
         },
     )
-    async with company(tmp_path, on, model=chain) as board:
-        reply = await board.ask("external", "a", "pass b hello")
-        pairs = {line.description for line in await board.sessions()}
+    async with team_broker(tmp_path, on, model=chain) as broker:
+        reply = await broker.ask("external", "a", "pass b hello")
+        pairs = {line.description for line in await broker.sessions()}
     assert "a may not ask b" in reply.text
     assert pairs == {"external -> a"}
 
 
 @pytest.mark.parametrize("verb", ["send", "notify"])
 async def test_a_session_sends_and_leaves_word_in_its_own_name(tmp_path: Path, verb: str) -> None:
-    async with company(tmp_path, own(tmp_path), model=chain) as board:
-        reply = await board.ask("external", "a", f"{verb} b no hurry")
+    async with team_broker(tmp_path, own(tmp_path), model=chain) as broker:
+        reply = await broker.ask("external", "a", f"{verb} b no hurry")
         if verb == "send":
-            (sent,) = await board.report("a", "b")
+            (sent,) = await broker.report("a", "b")
             assert sent.hops == 1
         else:
-            (notice,) = await board.notices("a", "b")
+            (notice,) = await broker.notices("a", "b")
             assert notice.text == "no hurry"
     assert "told:" in reply.text
 
@@ -97,20 +97,20 @@ async def test_a_question_has_the_same_id_when_its_call_is_made_again(tmp_path: 
     on = own(tmp_path)
     asked: list[Performed] = []
 
-    async def twice(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
-        tools = TeamsToolset(boards[0], team="a", within=boards[0].key(on.pair("external", "a")))
+    async def twice(message: TeamMessage, heard: object, on_call: OnCall) -> str:
+        tools = TeamsToolset(brokers[0], team="a", asking_session=brokers[0].session_id(on.pair("external", "a")))
         call = Call(id=call_id(1, 1), operation="teams.ask", arguments={"team": "b", "question": "once"})
         for _ in range(2):
             asked.append(await tools.perform(call, is_staged=False))
         return "done"
 
-    boards: list[Broker] = []
+    brokers: list[Broker] = []
     scripted = roster("a", project=str(tmp_path)).teams["a"]
     on = Roster(settings=on.settings, teams=on.teams | {"a": scripted})
-    async with company(tmp_path, on, model=chain, program=ScriptedProgram(twice)) as board:
-        boards.append(board)
-        await board.ask("external", "a", "ask")
-        turns = {line.description: line.turns for line in await board.sessions()}
+    async with team_broker(tmp_path, on, model=chain, program=ScriptedProgram(twice)) as broker:
+        brokers.append(broker)
+        await broker.ask("external", "a", "ask")
+        turns = {line.description: line.turns for line in await broker.sessions()}
     first, again = asked
     assert isinstance(first.result, dict)
     assert isinstance(again.result, dict)
@@ -119,19 +119,19 @@ async def test_a_question_has_the_same_id_when_its_call_is_made_again(tmp_path: 
 
 
 async def test_outside_of_a_turn_a_member_asks_nobody(tmp_path: Path) -> None:
-    async with company(tmp_path, own(tmp_path), model=chain) as board:
-        await board.ask("external", "a", "hello")
-        within = board.key(board.roster.pair("external", "a"))
+    async with team_broker(tmp_path, own(tmp_path), model=chain) as broker:
+        await broker.ask("external", "a", "hello")
+        within = broker.session_id(broker.roster.pair("external", "a"))
         with pytest.raises(AskRefused):
-            await board.ask("a", "b", "behind your back", within=within)
+            await broker.ask("a", "b", "behind your back", asking_session=within)
         with pytest.raises(AskRefused):
-            await board.send("a", "b", "behind your back", within=within)
+            await broker.send("a", "b", "behind your back", asking_session=within)
 
 
 async def test_questions_are_on_record_with_the_asker(tmp_path: Path) -> None:
     store, on = MemoryStore(clock=FakeClock()), own(tmp_path)
-    async with company(tmp_path, on, model=chain, store=store) as board:
-        await board.ask("external", "a", "pass b hello")
-        recorded = await store.read(board.key(on.pair("external", "a")))
+    async with team_broker(tmp_path, on, model=chain, store=store) as broker:
+        await broker.ask("external", "a", "pass b hello")
+        recorded = await store.read(broker.session_id(on.pair("external", "a")))
     intended = [entry.event for entry in recorded if isinstance(entry.event, CallIntended)]
     assert [event.call.operation for event in intended] == ["teams.ask"]

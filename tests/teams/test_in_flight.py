@@ -7,14 +7,14 @@ from holdfast.teams.in_flight import InFlightTable
 PAIR = Pair(sender="a", receiver="b")
 
 
-def letter(number: int) -> TeamMessage:
+def message(number: int) -> TeamMessage:
     return TeamMessage(id=str(number), text="", sender="a", principal=PERSON)
 
 
 def test_of_letters_that_have_ended_the_latest_are_kept_and_the_others_all() -> None:
-    flights = InFlightTable(keep=2)
-    flights.begin(letter(0), PAIR)
+    in_flight_table = InFlightTable(keep=2)
+    in_flight_table.add(message(0), PAIR)
     for number in range(1, 6):
-        flights.begin(letter(number), PAIR).end(TeamReply(outcome=Ok()))
-    flights.begin(letter(6), PAIR)
-    assert [each.message for each in flights.of(PAIR)] == ["0", "4", "5", "6"]
+        in_flight_table.add(message(number), PAIR).end(TeamReply(outcome=Ok()))
+    in_flight_table.add(message(6), PAIR)
+    assert [each.message for each in in_flight_table.statuses(PAIR)] == ["0", "4", "5", "6"]
