@@ -15,6 +15,6 @@ def test_of_letters_that_have_ended_the_latest_are_kept_and_the_others_all() -> 
     in_flight_table = InFlightTable(keep=2)
     in_flight_table.add(message(0), PAIR)
     for number in range(1, 6):
-        in_flight_table.add(message(number), PAIR).end(TeamReply(outcome=Ok()))
+        in_flight_table.add(message(number), PAIR).finish(TeamReply(outcome=Ok()))
     in_flight_table.add(message(6), PAIR)
     assert [each.message for each in in_flight_table.statuses(PAIR)] == ["0", "4", "5", "6"]

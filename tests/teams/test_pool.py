@@ -138,9 +138,9 @@ async def test_l4_who_is_idle_too_long_is_put_to_sleep_and_the_dead_are_cleared_
     clock.advance(59)
     await use(a_pool, KEYS[1])
     (await use(a_pool, KEYS[2])).is_alive = False
-    assert await a_pool.sweep() == [KEYS[2]]
+    assert await a_pool.evict_idle() == [KEYS[2]]
     clock.advance(1)
-    assert await a_pool.sweep() == [KEYS[0]]
+    assert await a_pool.evict_idle() == [KEYS[0]]
     assert set(a_pool.states()) == {KEYS[1]}
     await a_pool.close()
 

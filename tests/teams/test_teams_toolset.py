@@ -98,7 +98,9 @@ async def test_a_question_has_the_same_id_when_its_call_is_made_again(tmp_path: 
     asked: list[Performed] = []
 
     async def twice(message: TeamMessage, heard: object, on_call: OnCall) -> str:
-        tools = TeamsToolset(brokers[0], team="a", asking_session=brokers[0].session_id(on.pair("external", "a")))
+        tools = TeamsToolset(
+            brokers[0], team="a", asking_session=brokers[0].session_id(on.pair("external", "a"))
+        )
         call = Call(id=call_id(1, 1), operation="teams.ask", arguments={"team": "b", "question": "once"})
         for _ in range(2):
             asked.append(await tools.perform(call, is_staged=False))

@@ -15,12 +15,12 @@ def nobody_starves(_: set[SessionId]) -> bool:
 
 def test_of_two_questions_to_the_same_the_second_still_waits_when_the_first_is_answered() -> None:
     waits = WaitGraph()
-    with waits.added(ONE, OTHER, is_starved=nobody_starves):
-        with waits.added(ONE, OTHER, is_starved=nobody_starves):
+    with waits.waiting_for(ONE, OTHER, is_starved=nobody_starves):
+        with waits.waiting_for(ONE, OTHER, is_starved=nobody_starves):
             pass
         assert waits.waiting == {ONE}
-        with pytest.raises(WouldDeadlock), waits.added(OTHER, ONE, is_starved=nobody_starves):
+        with pytest.raises(WouldDeadlock), waits.waiting_for(OTHER, ONE, is_starved=nobody_starves):
             pass
     assert waits.waiting == set()
-    with waits.added(OTHER, ONE, is_starved=nobody_starves):
+    with waits.waiting_for(OTHER, ONE, is_starved=nobody_starves):
         assert waits.waiting == {OTHER}

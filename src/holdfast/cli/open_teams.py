@@ -1,4 +1,4 @@
-"""The switchboard of a roster on this machine: opened with everything below it, and served."""
+"""Opens the broker of a roster with the runtime it needs, and serves it."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ from holdfast.teams import (
 
 @asynccontextmanager
 async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Broker, MemberFactory]]:
-    """The switchboard of a roster, and its staff."""
+    """Open the broker of a roster and its member factory."""
     clock = SystemClock()
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
     say_notices(runtime.store, Console())
@@ -62,11 +62,11 @@ async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[t
 async def serve_teams(
     broker: Broker, factory: MemberFactory, console: Console, *, caller: Caller, port: int | None
 ) -> None:
-    """Serve until the client leaves, or over HTTP until we are ended. What was lost is told, and what waits is delivered, first."""
+    """Report problems and deliver queued messages, then serve until the client disconnects or the process ends."""
     if caller.team != EXTERNAL_SENDER:
         broker.roster.team(caller.team)
-    for finding in await broker.reconcile():
-        console.say(f"note: {finding.pair}: {finding.what}", "ask")
+    for problem in await broker.reconcile():
+        console.say(f"note: {problem.pair}: {problem.what}", "ask")
     await broker.resume_pending()
     if port is None:
         await serve_stdio(broker, caller)

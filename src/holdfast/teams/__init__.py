@@ -1,4 +1,7 @@
-"""Teams: who may talk to whom, one session for each directed pair, members and their pool."""
+"""Teams of agents that message each other: roster, broker, members, and one session per directed pair of teams.
+
+Start with `broker.py`. The MCP server that exposes it is in `server/`; `acp/` and `claude/` drive external agents.
+"""
 
 from holdfast.teams.broker import Broker
 from holdfast.teams.config.load import load_roster, with_team, without_team

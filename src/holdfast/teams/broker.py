@@ -1,6 +1,7 @@
-"""The switchboard: takes a letter from one team, has the right member answer it in the right session, brings the answer back.
+"""The broker: accepts messages from teams and operators and returns the members' replies.
 
-What a caller gets is a value, also when it went wrong; misuse raises.
+`Dispatcher` delivers a message, `MessageQueue` keeps the messages that no caller waits for, and `Pool` keeps members
+awake. A failed delivery is a reply with an error outcome; misuse raises.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ MAX_TTL_DAYS = 365.0
 
 
 class Broker:
-    """Connects the teams of one roster. Open while its block runs."""
+    """Connects the teams of one roster while its `async with` block runs."""
 
     def __init__(
         self, *, roster: Roster, folder: Path, store: Store, factory: MemberFactory, clock: Clock
@@ -96,15 +97,18 @@ class Broker:
         await self.pool.close()
 
     async def resume_pending(self) -> int:
-        """Begin to serve: deliver what an earlier process left without a receipt, wake who is asked most; returns how many."""
+        """Start serving: wake the busiest members and deliver the messages an earlier process left undelivered.
+
+        Returns the number of those messages.
+        """
         self._tasks.start(self.maintenance.wake_busiest())
         return await self._queue.resume_pending(set(self.roster.teams))
 
     async def reconcile(self) -> list[PairProblem]:
-        """Hold what the members' programs have kept against our record; what was lost from it is entered again."""
+        """Compare the members' agent homes with our journals; restore missing journals and report problems."""
         return await self._reconciler.reconcile()
 
-    # -- letters
+    # -- messages
 
     async def ask(
         self,
@@ -117,13 +121,13 @@ class Broker:
         message_id: str | None = None,
         asking_session: SessionId | None = None,
     ) -> TeamReply:
-        """Ask a team and wait for its answer; `asking_session` is the session in whose turn the question came up.
+        """Ask a team and wait for its answer. `asking_session` is the session whose turn asks the question.
 
-        Raises UnknownTeam, AskRefused and InvalidInput. Everything else, a time that is up included, is an outcome.
+        Raises UnknownTeam, AskRefused and InvalidInput. Every other failure, timeouts included, is an outcome.
         """
         if seconds is not None and not seconds > 0:
             raise InvalidInput(
-                f"the time to wait is more than 0 seconds, not {seconds:g}",
+                f"the time to wait must be more than 0 seconds, not {seconds:g}",
                 hint="leave it out to wait for a whole turn",
             )
         message, pair = self._compose(sender, receiver, text, thread, message_id, asking_session)
@@ -143,7 +147,7 @@ class Broker:
         message_id: str | None = None,
         asking_session: SessionId | None = None,
     ) -> MessageStatus:
-        """Send a team a message and do not wait: it is delivered also after a restart, and its receipt is in the report."""
+        """Send a team a message without waiting. Delivery survives a restart; `report` shows the receipt."""
         message, pair = self._compose(sender, receiver, text, thread, message_id, asking_session)
         refusal = self._in_flight_table.hop_refusal(message, self.roster.settings.max_hops)
         if refusal is not None:
@@ -155,40 +159,40 @@ class Broker:
     async def notify(
         self, sender: str, receiver: str, text: str, *, thread: str = "", ttl_days: float = 30.0
     ) -> Notice:
-        """Leave word; it goes with the pair's next letter, or is handed over when the member is woken."""
+        """Queue a notice. It is delivered with the pair's next message, or when the member is woken."""
         if not 0 < ttl_days <= MAX_TTL_DAYS:
-            raise InvalidInput(f"a time to live is above 0 and at most {MAX_TTL_DAYS:g} days")
+            raise InvalidInput(f"a time to live must be more than 0 and at most {MAX_TTL_DAYS:g} days")
         pair = self.roster.pair(sender, receiver, thread)
         return await self._queue.notices(pair).add(check_text(text), ttl_days=ttl_days)
 
     async def report(self, sender: str, receiver: str, *, thread: str = "") -> list[MessageStatus]:
-        """What became of the letters of one pair: those nobody waits for, and those this process knows; oldest first."""
+        """The status of one pair's messages, oldest first: the queued ones, and all that this process accepted."""
         return await self._queue.report(self.roster.pair(sender, receiver, thread))
 
     async def notices(self, sender: str, receiver: str, *, thread: str = "") -> list[Notice]:
-        """What was left for one pair, and what became of it."""
+        """Every notice of one pair and whether it was delivered."""
         return await self._queue.notices(self.roster.pair(sender, receiver, thread)).all()
 
-    # -- what an operator does
+    # -- operations for operators
 
     async def wake(self, sender: str, receiver: str, *, thread: str = "") -> TeamReply | None:
-        """Have the member of a pair ready; word that waits is handed over, and its answer is the result."""
+        """Wake the member of a pair. If notices are pending, deliver them and return the member's answer."""
         pair = self.roster.pair(sender, receiver, thread)
         if await self._queue.notices(pair).pending():
-            note = "(no question: take note of what was left)"
+            note = "(no question: read the notices above)"
             return await self.ask(sender, receiver, note, thread=thread)
         await self._dispatcher.wake(pair)
         return None
 
     async def sleep(self, sender: str, receiver: str, *, thread: str = "", is_forced: bool = False) -> bool:
-        """Put the member of one pair to sleep; a busy one only where forced, and then its letter is cancelled."""
+        """Put a pair's member to sleep. A busy member sleeps only if forced, which cancels its message."""
         pair = self.roster.pair(sender, receiver, thread)
         if is_forced:
             await self.cancel(sender, receiver, thread=thread)
         return await self.pool.sleep(self.session_id(pair))
 
     async def cancel(self, sender: str, receiver: str, *, thread: str = "") -> bool:
-        """Interrupt the letter that one pair's member answers now; False where it answers none."""
+        """Cancel the message that a pair's member is answering; False if it is not answering any."""
         in_flight = self.message_in_progress(self.session_id(self.roster.pair(sender, receiver, thread)))
         if in_flight is None or in_flight.task is None:
             return False
@@ -198,24 +202,24 @@ class Broker:
         return True
 
     async def fork(self, sender: str, receiver: str, into: str, *, thread: str = "") -> Pair:
-        """The same conversation once more as another thread; what is said there from now on is not said here."""
+        """Copy a conversation into another thread. Later messages go to only one of the two."""
         pair = self.roster.pair(sender, receiver, thread)
         async with self._dispatcher.session_lock(self.session_id(pair)):
             await self.pool.sleep(self.session_id(pair))
-            branch = await self.conversations.copy(pair, check_name(into, "name of a thread"))
+            branch = await self.conversations.copy(pair, check_name(into, "thread name"))
             await self._factory.copy_agent_home(self.session_id(pair), self.session_id(branch))
         return branch
 
     async def sessions(self, *, limit: int | None = None) -> Sequence[SessionSummary]:
-        """One line for each pair that ever talked, the latest first."""
+        """One summary for each pair that has exchanged messages, most recent first."""
         return await self.conversations.summaries(limit=limit)
 
     async def history(self, pair: Pair) -> PairHistory:
-        """Everything that was said in a pair."""
+        """Every message and answer of a pair."""
         return await self.conversations.history(pair)
 
     async def stats(self) -> TeamsStats:
-        """Messages, tokens and times of all pairs, counted from the journals; those that are damaged are named."""
+        """Messages, tokens and times of all pairs, computed from the journals. Damaged journals are listed by pair."""
         histories, damaged = [], []
         for summary in await self.sessions():
             pair = Pair.parse(summary.description)
@@ -232,10 +236,8 @@ class Broker:
         return self.conversations.session_id(pair)
 
     def message_in_progress(self, session: SessionId) -> InFlight | None:
-        """The letter that a session answers now."""
+        """The message that a session is answering."""
         return self._in_flight_table.current(session)
-
-    # -- inside
 
     def _compose(
         self,
@@ -249,7 +251,7 @@ class Broker:
         pair = self.roster.pair(sender, receiver, thread)
         around = self._in_flight_table.current(asking_session) if asking_session is not None else None
         if asking_session is not None and around is None:
-            # Outside of a turn nothing would count how often a question was handed on.
+            # Without a turn there is no message whose hops could be counted.
             raise AskRefused("a member asks other teams only while it answers a message")
         message = TeamMessage(
             id=parse_message_id(message_id),
@@ -263,7 +265,7 @@ class Broker:
     async def _run_in_task(
         self, in_flight: InFlight, seconds: float | None, asking_session: SessionId | None
     ) -> TeamReply:
-        """Run one letter in a task of its own, so that an operator can cancel it and its caller still hears of it."""
+        """Deliver a message in its own task, so that its caller still gets a reply when an operator cancels it."""
         notices = self._queue.notices(in_flight.pair)
         in_flight.task = inner = self._tasks.start(
             self._dispatcher.deliver(in_flight, notices, seconds=seconds, asking_session=asking_session)

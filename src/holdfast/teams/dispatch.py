@@ -1,9 +1,7 @@
-"""Delivery: one letter from the moment it is taken in until it has its answer.
+"""Dispatch: delivers one message to a member and returns the reply.
 
-One letter at a time in a session, first come, first served. Every wait ends: in an answer, in a time limit, or at once where
-it could never end. What comes of it is a value, also when it went wrong.
-
-Errands: what is done without anybody waiting for it. Each is owned here, and ends with its owner.
+A session handles one message at a time, in order of arrival. Every wait is bounded: it ends with an answer, at a time
+limit, or immediately if it could never end (`WaitGraph`). Failures are replies with an error outcome.
 """
 
 import asyncio
@@ -29,7 +27,7 @@ from holdfast.teams.pool import Pool
 
 
 class Dispatcher:
-    """Brings letters to members."""
+    """Delivers messages to members."""
 
     def __init__(
         self,
@@ -58,7 +56,7 @@ class Dispatcher:
         seconds: float | None = None,
         asking_session: SessionId | None = None,
     ) -> TeamReply:
-        """Have a letter answered; the reply is also left with its flight. `asking_session` is the session that waits for it."""
+        """Deliver a message. The reply is also stored on `in_flight`. `asking_session` is the session that waits for it."""
         try:
             reply = await self._answer(in_flight, notices, self._limit(seconds), asking_session)
         except HoldfastError as error:
@@ -69,20 +67,22 @@ class Dispatcher:
             in_flight.finish(failed_reply(HoldfastError("the message was cancelled"), code="cancelled"))
             raise
         except Exception:
-            # A fault of ours goes to whoever asked; nobody may wait for this letter any longer.
-            in_flight.finish(failed_reply(HoldfastError("the message could not be brought"), code="internal"))
+            # A defect of ours propagates to the caller; the message must not stay in flight.
+            in_flight.finish(
+                failed_reply(HoldfastError("the message could not be delivered"), code="internal")
+            )
             raise
         in_flight.finish(reply)
         return reply
 
     async def wake(self, pair: Pair) -> None:
-        """Have the member of a pair ready. Raises what waking raises."""
+        """Wake the member of a pair. Raises what `MemberFactory.wake` raises."""
         key = self._conversations.session_id(pair)
         async with self.session_lock(key), self._pool.using(key, lambda: self._wake(pair)):
             pass
 
     def session_lock(self, key: SessionId) -> asyncio.Lock:
-        """Held by whoever does something with a session."""
+        """The lock to hold while using a session."""
         return self._locks.setdefault(key, asyncio.Lock())
 
     async def _answer(
@@ -99,13 +99,13 @@ class Dispatcher:
             busy = self._pool.busy()
             return bool(busy) and not self._pool.has_room(key) and busy <= waiting
 
-        with self._waits.added(asker, key, is_starved=is_starved):
+        with self._waits.waiting_for(asker, key, is_starved=is_starved):
             try:
                 async with asyncio.timeout(limit) as time:
                     return await self._with_member(in_flight, notices, key)
             except TimeoutError:
                 if not time.expired():
-                    raise  # somebody else's limit: a disk's or a connection's
+                    raise  # a timeout of a disk or a connection, not ours
                 return TeamReply(
                     outcome=Error(
                         message=f"no answer within {pluralize(limit, 'second')}; the turn was interrupted",
@@ -142,7 +142,7 @@ class Dispatcher:
 
 
 def failed_reply(error: HoldfastError, *, code: str = "") -> TeamReply:
-    """An error as what came of a letter."""
+    """A reply that reports an error."""
     return TeamReply(outcome=Error(message=str(error), code=code or error.code, hint=error.hint))
 
 
@@ -150,20 +150,20 @@ _Result = TypeVar("_Result")
 
 
 class BackgroundTasks:
-    """Tasks that run until they are done, or until all are called back."""
+    """Owns tasks that nothing awaits, and cancels them when their owner closes."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, _Result]) -> "asyncio.Task[_Result]":
-        """Have something done."""
+        """Start a task."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def cancel_all(self) -> None:
-        """Call everything back and wait until it has stopped."""
+        """Cancel every task and wait until it has stopped."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""The correspondence of a pair as its journal has it: which letters came, what was answered, and where it lives."""
+"""The history of a pair, projected from its journal: messages, answers, and the conversation of its agent."""
 
 from holdfast.core import Amount, Principal, Usage
 from holdfast.core.events import (
@@ -17,7 +17,7 @@ from holdfast.teams.message_text import extract_message
 
 
 class HistoryTurn:
-    """One letter and what has come of it so far."""
+    """One message and what has come of it so far."""
 
     def __init__(self, event: MessagePosted, at_ms: int) -> None:
         self.turn = event.turn
@@ -36,7 +36,7 @@ _Handled = (
 
 
 class PairHistory(Projection[_Handled]):
-    """Every letter of a pair, by number and by the sender's id."""
+    """Every message of a pair, by position and by message id."""
 
     def reset(self) -> None:
         self.turns: list[HistoryTurn] = []
@@ -71,16 +71,16 @@ class PairHistory(Projection[_Handled]):
 
     @property
     def generation(self) -> int:
-        """How often the conversation was begun; above 1, memory was lost on the way."""
+        """How often the agent's conversation was created; above 1, the agent lost its memory."""
         return self.attached.generation if self.attached is not None else 1
 
     @property
     def interrupted(self) -> HistoryTurn | None:
-        """The letter that a crash left without an end."""
+        """The last message, if a crash left it without an end."""
         return self.turns[-1] if self.turns and self.turns[-1].ended is None else None
 
     def reply_to(self, message: TeamMessage) -> TeamReply | None:
-        """The recorded answer of a letter; None where it has none yet."""
+        """The recorded reply to a message; None if it has none yet."""
         posted = self._by_message_id.get(message.id)
         if posted is None or posted.ended is None:
             return None
@@ -89,7 +89,7 @@ class PairHistory(Projection[_Handled]):
             text=posted.answer,
             usage=posted.usage,
             generation=self.generation,
-            notes=("this letter was answered before; this is the recorded answer",),
+            notes=("this message was already answered; this is the recorded answer",),
         )
 
 

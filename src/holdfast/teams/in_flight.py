@@ -1,4 +1,4 @@
-"""Letters on their way: which session answers which letter now, and how often it was handed on."""
+"""Messages in flight: which session is answering which message, and their status."""
 
 import asyncio
 from typing import Literal
@@ -12,7 +12,7 @@ MessageState = Literal["queued", "working", "answered", "failed"]
 
 
 class InFlight:
-    """One letter from the moment it is taken in until its answer is fetched or forgotten."""
+    """One message from the moment the broker accepts it, with its reply once there is one."""
 
     def __init__(self, message: TeamMessage, pair: Pair) -> None:
         self.message = message
@@ -21,16 +21,16 @@ class InFlight:
         self.reply: TeamReply | None = None
         self.task: asyncio.Task[TeamReply] | None = None
         self.is_cancelled_by_operator = False
-        """Whether an operator stopped it, and not the end of the process."""
+        """Whether an operator cancelled it, rather than the end of the process."""
 
     def finish(self, reply: TeamReply) -> None:
-        """It has its answer."""
+        """Record the reply."""
         self.reply = reply
         self.state = "answered" if is_success(reply.outcome) else "failed"
 
 
 class MessageStatus(Value):
-    """A letter for whoever asks about it."""
+    """The status of a message, as reported to callers."""
 
     message: str
     pair: str
@@ -40,7 +40,7 @@ class MessageStatus(Value):
 
 
 class InFlightTable:
-    """Every letter of this process; of those that have ended, the latest few."""
+    """The messages of this process: all that are in flight, and the latest that are finished."""
 
     def __init__(self, *, keep: int = 1000) -> None:
         self._keep = keep
@@ -49,15 +49,15 @@ class InFlightTable:
 
     @staticmethod
     def hop_refusal(message: TeamMessage, max_hops: int) -> TeamReply | None:
-        """The answer to a letter that was handed on too often; None for one that may go on."""
+        """The reply to a message that exceeded the hop limit; None if it did not."""
         if message.hops <= max_hops:
             return None
-        text = f"this question was handed on {pluralize(message.hops, 'time')}"
-        hint = "answer with what you know; max_hops in the roster is the limit"
+        text = f"this question was forwarded {pluralize(message.hops, 'time')}"
+        hint = "answer with what you know; max_hops in the roster sets the limit"
         return TeamReply(outcome=Error(message=text, code=TooManyHops.code, hint=hint))
 
     def add(self, message: TeamMessage, pair: Pair) -> InFlight:
-        """Take a letter in."""
+        """Accept a message."""
         ended = [id for id, each in self._in_flight_table.items() if each.reply is not None]
         for id in ended[: max(0, len(ended) - self._keep)]:
             del self._in_flight_table[id]
@@ -65,25 +65,25 @@ class InFlightTable:
         return in_flight
 
     def current(self, session: SessionId) -> InFlight | None:
-        """The letter that a session answers now."""
+        """The message that a session is answering."""
         return self._working.get(session)
 
     def set_current(self, session: SessionId, in_flight: InFlight) -> None:
-        """This letter is being answered there."""
+        """Mark a message as being answered by a session."""
         in_flight.state = "working"
         self._working[session] = in_flight
 
     def clear_current(self, session: SessionId) -> None:
-        """The session answers nothing any more."""
+        """Mark a session as not answering any message."""
         self._working.pop(session, None)
 
     def statuses(self, pair: Pair) -> list[MessageStatus]:
-        """The letters of one pair, oldest first."""
+        """The messages of one pair, oldest first."""
         return [status_of(each) for each in self._in_flight_table.values() if each.pair == pair]
 
 
 def status_of(in_flight: InFlight) -> MessageStatus:
-    """What is known of a letter."""
+    """The status of a message in flight."""
     return MessageStatus(
         message=in_flight.message.id,
         pair=str(in_flight.pair),

@@ -1,9 +1,8 @@
-"""Housekeeping: idle members are put to sleep, the busiest woken beforehand, old conversations marked as at rest.
+"""Background maintenance of a broker, and reconciliation of agent homes with journals.
 
-Discovery: what the programs of members have kept, held against our own record when the teams are first served.
-
-A conversation that a program has and we have no record of is entered again; one that we have a record of and the program has
-lost is told. Nothing is deleted, and nothing is begun: that happens with the next message.
+`Maintenance` puts idle members to sleep, wakes the busiest in advance and archives old conversations. `Reconciler` runs
+when serving starts. It recreates the journal of a conversation that only an agent home still has, and reports one that
+the agent has lost. It deletes nothing; the next message creates what is missing.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ from holdfast.teams.pool import Pool
 
 
 class Maintenance:
-    """Looks after the members and conversations of one roster."""
+    """Maintains the members and conversations of one roster."""
 
     def __init__(
         self,
@@ -42,17 +41,17 @@ class Maintenance:
         self._clock = clock
 
     async def run_forever(self) -> None:
-        """Do it for as long as the task runs."""
+        """Repeat the maintenance until cancelled."""
         settings = self._roster.settings
         while True:
             await asyncio.sleep(min(settings.health_seconds, settings.idle_seconds))
-            # What goes wrong this time may go well the next: a disk that is full, a member that does not end.
+            # The next round may succeed: the disk was full, or a member did not stop.
             with suppress(HoldfastError, OSError):
-                await self._pool.sweep()
+                await self._pool.evict_idle()
                 await self.archive()
 
     async def archive(self) -> list[Pair]:
-        """Mark as at rest what was not used for the days that the roster says; returns what was."""
+        """Archive the conversations unused for `archive_days`; return their pairs."""
         oldest = self._clock.now_ms() - self._roster.settings.archive_days * DAY_MS
         summaries = await self._conversations.summaries()
         done: list[Pair] = []
@@ -65,18 +64,18 @@ class Maintenance:
                 try:
                     await self._conversations.archive(pair)
                 except (SessionHeld, JournalDamaged):
-                    continue  # another process uses it, or who asks next hears what is wrong
+                    continue  # another process uses it, or the next sender gets the error
                 done.append(pair)
         return done
 
     async def wake_busiest(self) -> None:
-        """Have as many members ready as the roster says, those of the pairs that talked most."""
+        """Wake the members of the pairs with the most messages, as many as `awake_at_start` says."""
         summaries = sorted(await self._conversations.summaries(), key=lambda summary: -summary.turns)
         for pair in self._pairs(summaries)[: self._roster.settings.awake_at_start]:
             try:
                 await self._dispatcher.wake(pair)
             except HoldfastError:
-                continue  # nobody has asked yet; who does hears what is wrong
+                continue  # the first sender gets the error
 
     def _pairs(self, summaries: Sequence[SessionSummary]) -> list[Pair]:
         """The pairs of these summaries whose teams are still on the roster."""
@@ -85,14 +84,14 @@ class Maintenance:
 
 
 class PairProblem(Value):
-    """Something that a person should know of a pair."""
+    """Something that a person should know about a pair."""
 
     pair: str
     what: str
 
 
 class Reconciler:
-    """Looks through the quarters of a company's members."""
+    """Compares the agent homes with the journals."""
 
     def __init__(self, *, roster: Roster, folder: Path, store: Store, conversations: Conversations) -> None:
         self._roster = roster
@@ -101,7 +100,7 @@ class Reconciler:
         self._conversations = conversations
 
     async def reconcile(self) -> list[PairProblem]:
-        """Enter what was lost from our record, and tell what a program has lost."""
+        """Recreate missing journals, and report them and what an agent has lost."""
         found: list[PairProblem] = []
         for home in agent_homes(self._folder):
             pair = read_owner(home)
@@ -127,7 +126,7 @@ class Reconciler:
         except SessionNotFound:
             await self._conversations.ensure(pair)
             return [
-                PairProblem(pair=str(pair), what="our record was lost; the conversation is entered again")
+                PairProblem(pair=str(pair), what="our record was lost; the conversation is recorded again")
             ]
         try:
             attached = (await self._conversations.history(pair)).attached
@@ -138,9 +137,11 @@ class Reconciler:
             return []
         from holdfast.teams.claude.transcripts import resume_problem
 
-        trouble = resume_problem(home, attached.conversation, team.project)
+        problem = resume_problem(home, attached.conversation, team.project)
         return (
-            [PairProblem(pair=str(pair), what=f"{trouble}; the next message begins anew")] if trouble else []
+            [PairProblem(pair=str(pair), what=f"{problem}; the next message starts a new conversation")]
+            if problem
+            else []
         )
 
 

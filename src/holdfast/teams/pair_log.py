@@ -1,10 +1,7 @@
-"""The mailbox of a pair: word that was left without a question, until it is handed over with the next one.
+"""The log of a pair: a second journal with its queued messages and notices.
 
-The postbox of a pair: a journal beside the pair's own, which is held by whoever answers.
-
-Leaving word and sending without waiting must never wait for that, and must outlive the process that took them in.
-
-The outbox of a pair: letters that nobody waits for, until each has its receipt. They outlive the process.
+The pair's own journal is leased to the member that answers. Queueing a message or a notice must not wait for that
+lease and must survive a restart, so both are recorded here, and so are their receipts.
 """
 
 from collections.abc import Sequence
@@ -33,7 +30,7 @@ _PREFIX = "mail "
 
 
 class PairLog:
-    """What lies between the two of a pair."""
+    """The journal of one pair's queued messages and notices."""
 
     def __init__(self, pair: Pair, *, store: Store, folder: str) -> None:
         self.pair = pair
@@ -42,7 +39,7 @@ class PairLog:
         self._session = SessionId(pair.session_id(folder).replace("team-", "mail-", 1))
 
     async def append(self, event: AnyEvent) -> None:
-        """Record something; durable when it returns."""
+        """Append an event; it is durable when this returns."""
         opened = SessionOpened(
             principal=self.pair.principal,
             folder=_log_folder(self._folder),
@@ -63,7 +60,7 @@ class PairLog:
             await journal.release()
 
     async def read(self) -> Sequence[RecordedEvent]:
-        """Everything ever recorded, oldest first."""
+        """All events, oldest first."""
         try:
             with with_recovery_hint(self._session):
                 return await self._store.read(self._session)
@@ -72,7 +69,7 @@ class PairLog:
 
 
 async def pair_logs(store: Store, folder: str) -> list[PairLog]:
-    """Every postbox of a company, the longest unused first."""
+    """The log of every pair, least recently used first."""
     pairs = [
         Pair.parse(line.description.removeprefix(_PREFIX))
         for line in await store.sessions(folder=_log_folder(folder))
@@ -88,26 +85,26 @@ DAY_MS = 86_400_000
 
 
 class Notice(Value):
-    """One piece of word, and what became of it."""
+    """A text for another team that needs no answer, and its delivery."""
 
     id: str
     text: str
     left_ms: int
     expires_ms: int
     delivered_with: str = ""
-    """The id of the letter it went with."""
+    """The id of the message that it was delivered with."""
     delivered_ms: int = 0
 
 
 class Notices:
-    """Leaves, hands over and lists word for one pair."""
+    """Queues, delivers and lists the notices of one pair."""
 
     def __init__(self, log: PairLog, *, clock: Clock) -> None:
         self._log = log
         self._clock = clock
 
     async def add(self, text: str, *, ttl_days: float) -> Notice:
-        """Leave word; durable when it returns."""
+        """Queue a notice; it is durable when this returns."""
         now = self._clock.now_ms()
         notice = Notice(id=str(uuid4()), text=text, left_ms=now, expires_ms=now + round(ttl_days * DAY_MS))
         await self._log.append(
@@ -121,7 +118,7 @@ class Notices:
         return notice
 
     async def all(self) -> list[Notice]:
-        """Everything ever left, oldest first."""
+        """Every notice, oldest first."""
         found: dict[str, Notice] = {}
         for entry in await self._log.read():
             match entry.event:
@@ -139,19 +136,19 @@ class Notices:
         return list(found.values())
 
     async def pending(self) -> list[Notice]:
-        """What was neither delivered nor too old."""
+        """The notices that are neither delivered nor expired."""
         now = self._clock.now_ms()
         return [each for each in await self.all() if not each.delivered_with and each.expires_ms > now]
 
     async def mark_delivered(self, notices: list[Notice], *, message_id: str) -> None:
-        """Record that these went with a letter."""
+        """Record that notices were delivered with a message."""
         await self._log.append(
             NoticesDelivered(notices=tuple(notice.id for notice in notices), message=message_id)
         )
 
 
 class SentMessage(Value):
-    """A letter that was sent, and what became of it; None while it is on its way."""
+    """A message that was queued, and its outcome; None until it is settled."""
 
     message: TeamMessage
     sent_ms: int
@@ -159,13 +156,13 @@ class SentMessage(Value):
 
 
 class QueuedMessages:
-    """Keeps, settles and lists the letters of one pair."""
+    """Queues, settles and lists the messages of one pair that no caller waits for."""
 
     def __init__(self, log: PairLog) -> None:
         self._log = log
 
     async def add(self, message: TeamMessage) -> None:
-        """Take a letter in; durable when it returns. One that is known is not taken in again."""
+        """Queue a message; it is durable when this returns. A known message id is ignored."""
         if message.id not in {each.message.id for each in await self.sent()}:
             left = MessageQueued(
                 message=message.id, text=message.text, principal=message.principal, hops=message.hops
@@ -173,11 +170,11 @@ class QueuedMessages:
             await self._log.append(left)
 
     async def settle(self, message_id: str, outcome: Outcome) -> None:
-        """Record the receipt of a letter."""
+        """Record the receipt of a message."""
         await self._log.append(MessageSettled(message=message_id, outcome=outcome))
 
     async def sent(self) -> list[SentMessage]:
-        """Everything ever sent, oldest first."""
+        """Every queued message, oldest first."""
         left: dict[str, tuple[MessageQueued, int]] = {}
         settled: dict[str, Outcome] = {}
         for entry in await self._log.read():
@@ -191,7 +188,7 @@ class QueuedMessages:
         ]
 
     async def pending(self) -> list[TeamMessage]:
-        """Letters without a receipt, oldest first."""
+        """The messages without a receipt, oldest first."""
         return [each.message for each in await self.sent() if each.outcome is None]
 
     def _message(self, left: MessageQueued) -> TeamMessage:

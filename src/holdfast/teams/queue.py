@@ -1,4 +1,4 @@
-"""The post office: letters that nobody waits for and word that was left. Both outlive the process that took them in."""
+"""The durable message queue: messages sent without waiting, and notices. Both survive a restart."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -15,11 +15,11 @@ from holdfast.teams.pair_log import Notices, PairLog, QueuedMessages, SentMessag
 from holdfast.teams.pairs import Pair
 
 TRANSIENT_CODES = frozenset(["session-held", "pool-full"])
-"""Why a letter was not delivered this time, and may be the next."""
+"""Error codes after which a message stays queued for another attempt."""
 
 
 class MessageQueue:
-    """Takes letters in, has them delivered, and keeps their receipts."""
+    """Queues messages, has them delivered, and records their receipts."""
 
     def __init__(
         self,
@@ -41,29 +41,29 @@ class MessageQueue:
         self._tasks = tasks
 
     def notices(self, pair: Pair) -> Notices:
-        """Where word for a pair is left."""
+        """The notices of a pair."""
         return Notices(self._log(pair), clock=self._clock)
 
     async def send(self, message: TeamMessage, pair: Pair) -> MessageStatus:
-        """Take a letter in, durably, and have it delivered."""
+        """Queue a message durably and start its delivery."""
         await QueuedMessages(self._log(pair)).add(message)
         return status_of(self._start_delivery(message, pair))
 
     async def resume_pending(self, teams: set[str]) -> int:
-        """Have those delivered that an earlier process left without a receipt; returns how many."""
+        """Deliver the messages that an earlier process left without a receipt; return their number."""
         found = 0
         for log in await pair_logs(self._store, self._folder):
             try:
                 waiting = await QueuedMessages(log).pending() if log.pair.receiver in teams else ()
             except JournalDamaged:
-                continue  # `Reconciler` tells of it
+                continue  # `Reconciler` reports it
             for message in waiting:
                 self._start_delivery(message, log.pair)
                 found += 1
         return found
 
     async def report(self, pair: Pair) -> list[MessageStatus]:
-        """What became of the letters of a pair: those nobody waits for, and those this process knows; oldest first."""
+        """The status of a pair's messages, oldest first: the queued ones, and all that this process accepted."""
         sent = await QueuedMessages(self._log(pair)).sent()
         history = await self._conversations.history(pair) if sent else None
         known = {
@@ -94,7 +94,7 @@ class MessageQueue:
 
 
 async def _shielded(writing: Coroutine[Any, Any, None]) -> None:
-    """Have a receipt written, also where we are called back meanwhile."""
+    """Finish a write even if this task is cancelled."""
     task = asyncio.ensure_future(writing)
     try:
         await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""Figures of a company, counted from the journals: messages, tokens, time to an answer, and which pairs talk most."""
+"""Statistics computed from the journals: messages, tokens, cost and answer times of every pair."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,24 +10,24 @@ from holdfast.teams.pairs import Pair
 
 
 class PairStats(Value):
-    """One pair. Times are of the answers that came; None where none did."""
+    """One pair. Times count completed answers; None if there are none."""
 
     pair: str
     messages: int
     failed: int
     tokens: int
     cost_usd: Decimal | None
-    """None where a price is not known."""
+    """None if a price is unknown."""
     median_seconds: float | None
     slow_seconds: float | None
-    """Nineteen of twenty answers took no longer."""
+    """The 95th percentile of the answer times."""
     generations: int
     first_ms: int
     last_ms: int
 
 
 class TeamsStats(Value):
-    """All pairs together, and each, the busiest first."""
+    """The totals, and each pair with the busiest first."""
 
     pairs: tuple[PairStats, ...]
     messages: int
@@ -36,11 +36,11 @@ class TeamsStats(Value):
     cost_usd: Decimal | None
     messages_a_pair: float
     damaged: tuple[str, ...] = ()
-    """Pairs whose record cannot be read; they are not counted."""
+    """Pairs whose journal cannot be read; the totals leave them out."""
 
 
 def teams_stats(histories: Iterable[tuple[Pair, PairHistory]], *, damaged: Sequence[str] = ()) -> TeamsStats:
-    """The figures of these conversations."""
+    """Compute the statistics of these histories."""
     pairs = sorted(
         (
             _pair_stats(pair, history.turns, history.generation)

@@ -1,8 +1,8 @@
-"""Colleagues: with these tools a member that is one of our own sessions reaches other teams, in its own team's name.
+"""The `teams.*` tools: how a member that is a Holdfast session messages other teams, in its own team's name.
 
-They pass the gate like any other tool, so the member's policy says whether it may ask at all; who may ask whom is on the
-roster. A question carries the session in whose turn it came up, so it is counted and can never wait for itself. Its id follows
-from the call, so a call that is made again after a crash is the same question.
+They pass the gate like any other tool, so the member's policy decides whether it may ask at all; the roster decides who
+may ask whom. A message names the session whose turn sends it, which bounds its hops and prevents deadlocks. Its id is
+derived from the call, so a call repeated after a crash is the same message.
 """
 
 from typing import Protocol
@@ -22,7 +22,7 @@ _NAMESPACE = UUID("6f3c2b7e-4d6a-5a0e-9a55-7d0c6a3b1c11")
 
 
 class TeamMessenger(Protocol):
-    """What the tools need of the switchboard."""
+    """The part of the broker that the tools use."""
 
     async def ask(
         self,
@@ -48,18 +48,18 @@ class TeamMessenger(Protocol):
         message_id: str | None = None,
         asking_session: SessionId | None = None,
     ) -> MessageStatus:
-        """Send a team a message and do not wait."""
+        """Send a team a message without waiting."""
         ...
 
     async def notify(
         self, sender: str, receiver: str, text: str, *, thread: str = "", ttl_days: float = 30.0
     ) -> Notice:
-        """Leave word for a team."""
+        """Queue a notice for a team."""
         ...
 
 
 class TeamsToolset:
-    """The other teams as a toolset of one session."""
+    """The tools of one session for reaching other teams."""
 
     def __init__(self, messenger: TeamMessenger, *, team: str, asking_session: SessionId) -> None:
         self._messenger = messenger
@@ -70,7 +70,11 @@ class TeamsToolset:
         return (
             _tool("ask", "Ask another team and wait for its answer.", question=_TEXT, seconds=_SECONDS),
             _tool("send", "Send another team a message without waiting.", message=_TEXT),
-            _tool("notify", "Leave word for another team; it goes with your next message.", message=_TEXT),
+            _tool(
+                "notify",
+                "Leave a notice for another team; it is delivered with your next message.",
+                message=_TEXT,
+            ),
         )
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
@@ -139,7 +143,7 @@ def _seconds(value: Json) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MAX_SECONDS:
-        raise InvalidInput(f"seconds is a number above 0 and at most {MAX_SECONDS:g}")
+        raise InvalidInput(f"seconds must be a number above 0 and at most {MAX_SECONDS:g}")
     return float(value)
 
 

@@ -1,4 +1,4 @@
-"""Teams for people: the roster, the pairs, what was said, and figures; as a table, or as JSON."""
+"""Tables of teams for people: the roster, the pairs, their messages and their statistics."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,12 +11,12 @@ from holdfast.teams import Pair, PairHistory, PairStats, Roster, TeamReply, Team
 
 _WORDS = 60
 _ID = 13
-"""So much of an id names a session, wherever one is asked for."""
-NO_MESSAGES = "nobody has asked anybody yet; holdfast teams ask TEAM QUESTION is the first"
+"""The length of a session id prefix that every command accepts."""
+NO_MESSAGES = "no messages yet; start with: holdfast teams ask TEAM QUESTION"
 
 
 class LogLine(Value):
-    """One message of a pair and what came of it."""
+    """One message of a pair and its answer."""
 
     pair: str
     at_ms: int
@@ -24,13 +24,13 @@ class LogLine(Value):
     text: str
     answer: str
     outcome: Outcome | None
-    """None while it is being answered, or where a crash cut it off."""
+    """None while it is being answered, or if a crash interrupted it."""
     seconds: float
     tokens: int
 
 
 def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
-    """What was said in a pair, oldest first."""
+    """The messages of a pair, oldest first."""
     return [
         LogLine(
             pair=str(pair),
@@ -47,14 +47,14 @@ def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
 
 
 def show_roster(roster: Roster, console: Console) -> None:
-    """Who is on it."""
+    """List the teams."""
     for team in roster.teams.values():
         row = f"{team.name:<16} {team.member:<9} {team.project}  {visible(team.description)}"
         console.tell(row.rstrip(), folds=True)
 
 
 def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
-    """Every pair that ever talked."""
+    """List every pair that has exchanged messages."""
     if not lines:
         console.say(NO_MESSAGES)
     for line in lines:
@@ -64,7 +64,7 @@ def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
 
 
 def show_log(lines: Sequence[LogLine], console: Console) -> None:
-    """What was said, a message a line and its answer below it."""
+    """Print one message per line with its answer below."""
     for line in lines:
         at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         console.tell(f"{at}  {line.pair}  {_short(line.text)}", folds=True)
@@ -79,9 +79,9 @@ def show_log(lines: Sequence[LogLine], console: Console) -> None:
 
 
 def show_stats(stats: TeamsStats, console: Console) -> None:
-    """The busiest pairs first, and all together at the end. A name comes last, where it has all the room it needs."""
+    """Print the busiest pairs first and the totals last. The pair is the last column, because its width varies."""
     for pair in stats.damaged:
-        console.say(f"note: the record of {pair} is damaged and not counted", "ask", folds=True)
+        console.say(f"note: the journal of {pair} is damaged and not counted", "ask", folds=True)
     console.print(
         f"{'messages':>8} {'failed':>6} {'tokens':>10} {'cost':>8} {'median s':>8} {'95 % s':>7}  pair"
     )
@@ -94,7 +94,7 @@ def show_stats(stats: TeamsStats, console: Console) -> None:
 
 
 def show_reply(reply: TeamReply, console: Console, *, is_json: bool) -> int:
-    """The answer to stdout, what else has to be known to stderr."""
+    """Print the answer to stdout and everything else to stderr."""
     if is_json:
         console.json(reply)
     else:

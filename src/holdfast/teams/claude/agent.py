@@ -22,7 +22,7 @@ GONE = "No conversation found"
 
 
 class ClaudeAgent:
-    """Keeps a conversation with the program's own line protocol."""
+    """Keeps a conversation over the program's line protocol."""
 
     kind = "claude"
     capabilities = Capabilities(gate="every-call", is_idempotent=True)
@@ -44,10 +44,10 @@ class ClaudeAgent:
         self._connection: ClaudeConnection | None = None
         self._conversation = ""
         self._cost: Decimal | None = None
-        """The running total of the conversation, None where it is not known."""
+        """The running total of the conversation; None if unknown."""
         self._has_history = False
         self._max_tokens: int | None = None
-        """No more tokens than these are in the conversation: what the last turn's calls took together."""
+        """An upper bound for the tokens in the conversation: what all calls of the last turn used; None if unknown."""
 
     @property
     def is_alive(self) -> bool:
@@ -55,7 +55,7 @@ class ClaudeAgent:
 
     @property
     def pid(self) -> int | None:
-        """Of the process that stands over the program."""
+        """The process id of the supervisor above the program."""
         return self._connection.pid if self._connection is not None else None
 
     async def open(self, conversation: str | None) -> OpenedConversation:
@@ -105,10 +105,8 @@ class ClaudeAgent:
         if connection is not None:
             await connection.close()
 
-    # -- inside
-
     async def _learn_history(self) -> None:
-        """What a conversation that was taken up has cost so far."""
+        """Read what a resumed conversation has cost so far."""
         self._cost = protocol.reported_cost(
             await self._running_connection().request("get_session_cost", seconds=CONTROL_SECONDS)
         )
@@ -126,7 +124,7 @@ class ClaudeAgent:
             ready = await connection.request("initialize", seconds=READY_SECONDS)
         except MemberLost as error:
             await self.close()
-            raise MemberFailed(f"claude did not get ready: {connection.last_error or error}") from error
+            raise MemberFailed(f"claude did not start: {connection.last_error or error}") from error
         if ready.get("hook_on_failure_supported") is not True:
             await self.close()
             raise MemberMissing(
@@ -136,7 +134,7 @@ class ClaudeAgent:
         return str(ready.get("version") or ready.get("claude_code_version") or "")
 
     def _servers(self) -> Path | None:
-        """The file that tells the program of the teams' own server; its token is nobody else's to read."""
+        """Write the file that configures the teams server for the program. It holds a token, so only this user may read it."""
         if self._teams_server is None:
             return None
         path = self._folder / "servers.json"
@@ -146,7 +144,7 @@ class ClaudeAgent:
 
     def _answered_before(self, message: TeamMessage) -> TeamReply:
         text = transcripts.answer_to(self._folder, self._conversation, message.id)
-        notes = ("this letter was answered before a crash; this is the answer it got then",)
+        notes = ("this message was answered before a crash; this is the answer from then",)
         if text is None:
             lost = Error(
                 message="this message was answered before a crash, and the answer is not in the transcript",

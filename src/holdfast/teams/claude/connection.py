@@ -1,4 +1,4 @@
-"""Talk with one running claude program: what it is asked and what it asks us is told apart by ids, never by order."""
+"""The connection to one claude process. Requests and replies are matched by id, never by order."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ class ClaudeConnection:
         self._silence: SilenceTimeout
         self.last_error = ""
         self.unmatched_results = 0
-        """Results that belonged to no message_id of ours."""
+        """How many results matched none of our messages."""
 
     @classmethod
     async def start(
@@ -50,23 +50,23 @@ class ClaudeConnection:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be spoken to."""
+        """Whether the process can take requests."""
         return self._process.is_running
 
     @property
     def pid(self) -> int:
-        """Of the process that stands over the program."""
+        """The process id of the supervisor above the program."""
         return self._process.pid
 
     async def close(self) -> None:
-        """End the program and all it started."""
+        """Stop the program and every process it started."""
         for task in list(self._pending_hooks.values()):
             task.cancel()
         await asyncio.gather(*self._pending_hooks.values(), return_exceptions=True)
         await self._process.stop()
 
     async def request(self, subtype: str, *, seconds: float) -> JsonObject:
-        """Ask about the conversation rather than in it. Raises MemberLost."""
+        """Send a control request, which is not part of the conversation. Raises MemberLost."""
         id = str(uuid4())
         waiting = self._answers[id] = asyncio.get_running_loop().create_future()
         line = (
@@ -80,7 +80,7 @@ class ClaudeConnection:
             self._answers.pop(id, None)
 
     async def turn(self, id: str, line: JsonObject, on_call: OnCall | None = None) -> JsonObject | None:
-        """Say a line and wait for its result; None where it was answered in an earlier life. Raises MemberLost."""
+        """Send a message and wait for its result; None if an earlier process completed it. Raises MemberLost."""
         if not self.is_alive:
             raise MemberLost("claude is not running", hint=ASK_AGAIN)
         self._on_call = on_call
@@ -98,16 +98,16 @@ class ClaudeConnection:
         return result if result.get("type") == "result" else None
 
     async def _interrupt(self, waiting: asyncio.Future[JsonObject]) -> None:
-        """Stop the turn and wait for its end, so that its answer is never taken for another's; else end the program."""
+        """Stop the turn and wait for its end, so that its answer is never taken for another; else stop the program."""
         if not self._process.is_running or waiting.done():
             return
         with contextlib.suppress(MemberLost, TimeoutError):
             await self._process.write(protocol.control(str(uuid4()), {"subtype": "interrupt"}))
             await asyncio.wait_for(asyncio.shield(waiting), INTERRUPT_SECONDS)
             return
-        await self._process.stop(is_hurried=True)
+        await self._process.stop(is_immediate=True)
 
-    # -- what it says
+    # -- what the program sends
 
     def _on_line(self, line: JsonObject) -> None:
         self._silence.reset()
@@ -143,7 +143,7 @@ class ClaudeConnection:
         self.unmatched_results += 1
 
     def _on_lifecycle(self, message_id: str, line: JsonObject) -> None:
-        """A message_id that is completed without having been started was completed in an earlier life."""
+        """A message that completes without having started was completed by an earlier process."""
         if line.get("state") == "started":
             self._started.add(message_id)
         waiting = self._results.get(message_id)
@@ -162,13 +162,13 @@ class ClaudeConnection:
         task.add_done_callback(lambda _: self._pending_hooks.pop(id, None))
 
     async def _respond(self, id: str, request: Json) -> None:
-        """Answer a question of the program. Whatever cannot be answered is a no."""
+        """Answer a request of the program. A request that cannot be answered is denied."""
         asked = request if isinstance(request, dict) else {}
         with self._silence.paused():
             if asked.get("subtype") == "hook_callback" and asked.get("callback_id") == protocol.GATE:
                 line = protocol.response(id, protocol.hook_decision(await self._judge(asked.get("input"))))
             elif asked.get("subtype") == "can_use_tool":
-                # Every tool came by the gate before; what the program would ask besides, nobody here may grant.
+                # The gate has judged every tool in a hook; no further permission is granted.
                 line = protocol.response(
                     id, {"behavior": "deny", "message": "the policy gives no permission for this"}
                 )

@@ -1,7 +1,6 @@
-"""Changes to a roster's text: one team more or less, and every other line, comments included, as it was.
+"""Edits to the text of a roster: add or remove one team and keep every other line, comments included.
 
-What comes out is read again before it is given back, so an edit never makes a roster that cannot be read, nor one that
-differs in anything else.
+The result is parsed before it is returned, so an edit never produces an invalid roster or changes anything else.
 """
 
 import msgspec
@@ -16,10 +15,10 @@ EDIT_BY_HAND = "edit the file by hand, then: holdfast teams check"
 
 
 def with_team(text: str, name: str, fields: JsonObject, *, source: str) -> str:
-    """The text with one team more. Raises InvalidInput, InvalidConfig."""
+    """The text with a team added. Raises InvalidInput, InvalidConfig."""
     before = parse_roster(text, source=source)
     if name in before.teams:
-        raise InvalidInput(f"there is a team {name!r} already", hint=EDIT_BY_HAND)
+        raise InvalidInput(f"the roster already has a team {name!r}", hint=EDIT_BY_HAND)
     teams = read_document(text, source).fields()["teams"][1]
     known = {} if teams.is_null() else teams.fields()
     if teams.is_flow and (known or source.endswith(".json")):
@@ -30,7 +29,7 @@ def with_team(text: str, name: str, fields: JsonObject, *, source: str) -> str:
 
 
 def without_team(text: str, name: str, *, source: str) -> str:
-    """The text with one team less. Raises UnknownTeam, InvalidConfig."""
+    """The text with a team removed. Raises UnknownTeam, InvalidConfig."""
     before = parse_roster(text, source=source)
     before.team(name)
     teams = read_document(text, source).fields()["teams"][1]
@@ -73,7 +72,7 @@ def _insert_in_block(
 ) -> str:
     first = next(iter(known.values()))[0].span[0] if known else 0
     indent = " " * (first - _line_start(text, first)) if known else "  "
-    # A scalar of JSON is one of YAML too, so no text can be mistaken for something else.
+    # Every JSON scalar is also a YAML scalar, so no text is read as another type.
     lines = [
         f"{indent}{_json(name)}:",
         *(f"{indent}  {key}: {_json(value)}" for key, value in fields.items()),
@@ -88,7 +87,7 @@ def _insert_in_block(
 
 
 def _content_end(text: str, index: int) -> int:
-    """Where the last line before a index ends that is neither empty nor a comment."""
+    """The end of the last line before `index` that is neither empty nor a comment."""
     start = _line_start(text, index)
     end = start if not text[start:index].strip() else len(text[:index].rstrip(" "))
     while end > 0:
@@ -113,10 +112,10 @@ def _json(value: object) -> str:
 
 
 def _checked(edited: str, before: Roster, *, source: str, added: str = "", removed: str = "") -> str:
-    """The edited text, where it is a roster that differs in this one team and nothing else."""
+    """The edited text, if it differs from the roster before in exactly this one team. Raises InvalidConfig."""
     after = parse_roster(edited, source=source)
     kept = {name: team for name, team in before.teams.items() if name != removed}
     others = {name: team for name, team in after.teams.items() if name != added}
     if kept != others or after.settings != before.settings or (added and added not in after.teams):
-        raise InvalidConfig(f"{source}: is written in a way that cannot be edited here", hint=EDIT_BY_HAND)
+        raise InvalidConfig(f"{source}: its layout cannot be edited automatically", hint=EDIT_BY_HAND)
     return edited

@@ -1,7 +1,7 @@
-"""From teams.yaml, or the older teams.json, to a roster. Whatever cannot be meant is refused in its place.
+"""Parses `teams.yaml`, or the legacy `teams.json`, into a roster. Every error names its line and column.
 
-teams.json comes from another program: its times are milliseconds in camelCase, and `skipPermissions` is refused where it
-is true, because here nothing runs without being judged.
+`teams.json` is another program's format: its times are milliseconds in camelCase. `skipPermissions: true` is an error,
+because Holdfast runs nothing without a decision of the policy.
 """
 
 import os
@@ -25,7 +25,7 @@ Reader = Callable[[ConfigNode], object]
 
 
 def parse_roster(text: str, *, source: str, open_policy: Callable[[str], object] | None = None) -> Roster:
-    """The roster in a text; where `open_policy` is given, no policy that it cannot open."""
+    """Parse a roster; with `open_policy`, check that every team's policy opens. Raises InvalidConfig."""
     fields = read_document(text, source).fields()
     _refuse_unknown(fields, ("settings", "teams"), "the roster")
     if "teams" not in fields:
@@ -49,7 +49,7 @@ def _read_settings(node: ConfigNode) -> TeamsSettings:
     for name, (key, value) in fields.items():
         ours, read = _LEGACY_SETTINGS.get(name) or (name, _SETTINGS[name])
         if ours in found:
-            key.fail(f"{name!r} says the same as another field")
+            key.fail(f"{name!r} sets the same value as another field")
         found[ours] = read(value)
     return TeamsSettings(**found)
 
@@ -59,7 +59,7 @@ def _read_team(name: str, key: ConfigNode, node: ConfigNode) -> Team:
     _refuse_unknown(fields, (*_TEAM, "path", "skipPermissions"), f"team {name!r}")
     if "skipPermissions" in fields and fields["skipPermissions"][1].boolean():
         fields["skipPermissions"][1].fail(
-            "nothing runs here without being judged",
+            "nothing runs here without a decision of the policy",
             hint="leave it out, and give the team a policy that allows what it needs",
         )
     where = fields.get("project") or fields.get("path")
@@ -94,9 +94,7 @@ def _team_name(name: str, key: ConfigNode) -> str:
     except InvalidInput as error:
         key.fail(str(error), hint=error.hint)
     if name in RESERVED:
-        key.fail(
-            f"{name!r} is not the name of a team", hint=f"these have a meaning: {', '.join(sorted(RESERVED))}"
-        )
+        key.fail(f"{name!r} is a reserved name", hint=f"reserved names: {', '.join(sorted(RESERVED))}")
     return name
 
 
@@ -118,9 +116,9 @@ def _project(node: ConfigNode) -> str:
     if not os.path.isabs(text):
         node.fail(f"{text!r} is not an absolute path")
     if ".." in Path(text).parts or "\0" in text:
-        node.fail(f"{text!r}: a project's path has no '..'")
+        node.fail(f"{text!r}: a project's path must not contain '..'")
     if not os.path.isdir(text):
-        node.fail(f"{text!r} is no folder", hint="the path has to be there, in exactly this spelling")
+        node.fail(f"{text!r} is not a folder", hint="the folder must exist, in exactly this spelling")
     if not os.access(text, os.R_OK | os.X_OK):
         node.fail(f"{text!r} cannot be read")
     return text
@@ -145,20 +143,26 @@ def _kind(node: ConfigNode) -> str:
     return (
         text
         if text in kinds
-        else node.fail(f"{text!r} is no kind of member; expected one of {', '.join(kinds)}")
+        else node.fail(f"{text!r} is not a kind of member; expected one of {', '.join(kinds)}")
     )
 
 
 def _gate_mode(node: ConfigNode) -> str:
     text = node.text()
     kinds = get_args(GateMode)
-    return text if text in kinds else node.fail(f"{text!r} is no gate; expected one of {', '.join(kinds)}")
+    return (
+        text
+        if text in kinds
+        else node.fail(f"{text!r} is not a gate mode; expected one of {', '.join(kinds)}")
+    )
 
 
 def _color(node: ConfigNode) -> str:
     text = node.text()
     return (
-        text if _COLOR.fullmatch(text) else node.fail(f"{text!r} is no colour; expected one like '#E91E63'")
+        text
+        if _COLOR.fullmatch(text)
+        else node.fail(f"{text!r} is not a colour; expected one like '#E91E63'")
     )
 
 
@@ -167,7 +171,8 @@ def _variables(node: ConfigNode) -> tuple[str, ...]:
     for name in names:
         if not _VARIABLE.fullmatch(name):
             node.fail(
-                f"{name!r} is no name of a variable", hint="name it here, and set it in the environment"
+                f"{name!r} is not a variable name",
+                hint="write only the name here, and set the value in the environment",
             )
     return names
 
@@ -176,7 +181,7 @@ def _set_variables(node: ConfigNode) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, (key, value) in node.fields().items():
         if not _VARIABLE.fullmatch(name):
-            key.fail(f"{name!r} is no name of a variable")
+            key.fail(f"{name!r} is not a variable name")
         found[name] = value.text()
     return found
 

@@ -1,4 +1,4 @@
-"""A member made of a foreign agent: our journal before and after each letter, our gate in front of each of its tools."""
+"""A member that wraps an external agent: journals every message and reply, and puts our gate before each of its tools."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,11 +32,11 @@ from holdfast.teams.errors import MemberFailed
 from holdfast.teams.history import HistoryTurn, PairHistory
 
 OUR_TOOLS = "mcp__teams__"
-"""How an agent names the tools of the teams' own server; who may ask whom is judged there."""
+"""The prefix of the teams server's tools in an agent. The server itself decides who may ask whom."""
 
 
 class ExternalMember:
-    """A foreign agent with a record and a boundary."""
+    """An external agent with our journal and our gate."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ExternalMember:
         self._is_closed = False
 
     async def open(self) -> None:
-        """Take the conversation up, or begin it; failing to is tried twice. Raises MemberFailed, MemberMissing."""
+        """Resume or create the conversation, with one retry. Raises MemberFailed, MemberMissing."""
         before = self._history.attached
         try:
             attached = await self._agent.open(before.conversation if before else None)
@@ -121,7 +121,7 @@ class ExternalMember:
     async def compact(self, *, above_tokens: int) -> bool:
         if not await self._agent.compact(above_tokens=above_tokens):
             return False
-        text = f"the conversation filled more than {above_tokens} tokens and was summarised"
+        text = f"the conversation used more than {above_tokens} tokens and was summarised"
         await self._journal.append(Noted(code="compacted", text=text))
         return True
 
@@ -131,7 +131,7 @@ class ExternalMember:
             await self._on_close()
 
     async def _end_interrupted(self, interrupted: HistoryTurn, message: TeamMessage | None) -> TeamReply:
-        """End a turn that a crash cut off: asked again where that is harmless, else left as unknown."""
+        """End a turn that a crash interrupted: repeat it if that is harmless, or record its outcome as unknown."""
         if not self._agent.capabilities.is_idempotent or not interrupted.message_id:
             unknown = Error(
                 message="the process died during this message; whether it was answered is not known",
@@ -167,7 +167,7 @@ class ExternalMember:
         except HoldfastError as error:
             reply = TeamReply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
         except Exception as error:
-            # The turn has to end here, or the next letter would be told that the process died.
+            # The turn must end here, or the next message would report that the process died.
             await self._journal.append(trace_of(error))
             reply = TeamReply(outcome=ended_by(error, None))
         replied = ModelReplied(
@@ -192,7 +192,7 @@ class ExternalMember:
         )
 
     async def _judge(self, turn: int, tool: str, arguments: JsonObject) -> Returned | Refused:
-        """Put a call of the agent before the gate, and before a person where the policy wants one."""
+        """Submit a call of the agent to the gate, and wait for a person if the policy asks for one."""
         if tool in UNJUDGED_TOOLS or tool.startswith(OUR_TOOLS):
             return Returned()
         self._calls += 1
@@ -216,5 +216,5 @@ class ExternalMember:
 
 
 def ok_reply(text: str, usage: Usage) -> TeamReply:
-    """A turn that went well."""
+    """The reply of a successful turn."""
     return TeamReply(outcome=Ok(value=text), text=text, usage=usage)

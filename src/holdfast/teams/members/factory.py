@@ -1,4 +1,4 @@
-"""The staff: from a pair to the member that answers in it. Which program that is stands on the roster."""
+"""The member factory: wakes the member of a pair. The roster says which kind of member that is."""
 
 import asyncio
 import shutil
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from holdfast.teams.acp.agent import AcpAgent
 
 OpenSession = Callable[[SessionId, Team, Sequence[Toolset]], Awaitable[Session]]
-"""Takes up one of our own sessions with these tools besides its own; it is there already. Handed in, for only the
-composition root builds sessions."""
+"""Opens an existing Holdfast session with these additional tools. The composition root passes it in, because only that
+root builds sessions."""
 IssueToken = Callable[[Pair, SessionId], IssuedToken | None]
-"""How the foreign member of a session reaches the teams' server in its turn; None for not at all."""
+"""Issues the token with which a session's external member reaches the teams server; None for no access."""
 ExtraTools = Callable[[Pair, SessionId], Sequence[Toolset]]
-"""The tools with which a member that is one of our own sessions reaches its colleagues."""
+"""The additional tools of a member that is a Holdfast session, for reaching other teams."""
 
 
 class LaunchOptions(TypedDict):
-    """Where a foreign program is put, and what it is told of the others."""
+    """How to launch an external program: its folder, its environment, and its access to the teams server."""
 
     team: Team
     folder: Path
@@ -75,11 +75,11 @@ class MemberFactory:
         self.extra_tools: ExtraTools = lambda _pair, _session: ()
 
     def policy_digest(self, team: Team) -> str:
-        """Names the policy that a team goes by. Raises InvalidPolicy."""
+        """The digest of a team's policy. Raises InvalidPolicy."""
         return self._open_policy(team.policy).digest
 
     async def wake(self, pair: Pair, session: SessionId, *, tree: TreeBudget) -> Member:
-        """The member for a pair whose session is there. Raises MemberFailed, MemberMissing, SessionHeld."""
+        """The member of a pair whose session exists. Raises MemberFailed, MemberMissing, SessionHeld."""
         team = self._roster.team(pair.receiver)
         if team.member == "holdfast":
             opened = await self._open_session(session, team, self.extra_tools(pair, session))
@@ -111,7 +111,7 @@ class MemberFactory:
         return member
 
     async def copy_agent_home(self, session: SessionId, branch: SessionId) -> None:
-        """Give the member of another session what the program of this one has kept; it has to be asleep."""
+        """Copy one session's agent home to another session. Its member must be asleep."""
         kept, fresh = self._agent_home(session), self._agent_home(branch)
         if kept.is_dir():
             await asyncio.to_thread(shutil.copytree, kept, fresh, symlinks=True, ignore=_ignored)
@@ -158,7 +158,7 @@ class MemberFactory:
             case "scripted":
                 return self._scripted.agent(session)
             case "holdfast":
-                raise AssertionError("own sessions are opened above")
+                raise AssertionError("Holdfast sessions are opened above")
             case _:
                 assert_never(team.member)
 
@@ -175,7 +175,7 @@ class MemberFactory:
 
 
 def _ignored(folder: str, names: list[str]) -> list[str]:
-    """What is not worth copying: what the program left for the moment, and our own word to it."""
+    """What not to copy: temporary files, and the files we write at launch."""
     return [name for name in names if name in ("tmp", "servers.json", "pair")]
 
 
@@ -191,9 +191,9 @@ def _acp_agent() -> "type[AcpAgent]":
 
 
 def _check_gate(team: Team, agent: Agent) -> None:
-    """A team whose every call is to be judged gets no member that chooses what to ask about."""
+    """Refuse a member that chooses what to ask about, if its team wants every call judged."""
     if team.gate == "every-call" and agent.capabilities.gate != "every-call":
         raise MemberMissing(
-            f"a member of kind {agent.kind} does not ask about every tool, and {team.name} wants that",
-            hint="write gate: asks in the roster to accept it",
+            f"a member of kind {agent.kind} does not submit every tool call, but {team.name} requires it",
+            hint="write gate: asks in the roster to accept that",
         )

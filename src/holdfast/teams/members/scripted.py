@@ -1,7 +1,7 @@
-"""An agent that says what it was told to say: the twin of every foreign program, in this process and for nothing.
+"""A scripted agent: the in-process fake of every external program.
 
-Its conversations lie in a dictionary that stands for the program's own disk, so it forgets nothing when it is closed. They
-are kept by home, as the quarters of other programs are.
+A dictionary stands in for the program's disk, so a conversation survives closing the agent. Conversations are kept by
+home, as those of real programs are.
 """
 
 import asyncio
@@ -15,18 +15,18 @@ from holdfast.teams.errors import MemberLost
 from holdfast.teams.members.external_member import ok_reply
 
 AnswerFunction = Callable[[TeamMessage, Sequence[str], OnCall], Awaitable[str]]
-"""What to say to a letter, given every text of the conversation so far, this one included."""
+"""Answers a message, given every text of the conversation so far, including this one."""
 
 
 async def echo(message: TeamMessage, received: Sequence[str], on_call: OnCall) -> str:
-    """`recall` gets everything ever heard; anything else comes back with its number."""
+    """Answer `recall` with every earlier text, and anything else with a numbered echo."""
     if message.text == "recall":
         return f"recall: {encode(list(received[:-1])).decode()}"
     return f"echo[{len(received)}]: {message.text}"
 
 
 class ScriptedProgram:
-    """The program as it is installed: what it answers, and the conversations on its disk."""
+    """The installed program: how it answers, and the conversations on its disk."""
 
     def __init__(self, answer: AnswerFunction = echo, *, kind: str = "scripted") -> None:
         self.answer = answer
@@ -36,11 +36,11 @@ class ScriptedProgram:
         self.max_running = 0
 
     def agent(self, home: str = "") -> "ScriptedAgent":
-        """One process of it, not yet started; it finds the conversations of its own home alone."""
+        """A process that is not started yet. It finds only the conversations of its own home."""
         return ScriptedAgent(self, home)
 
     def copy_home(self, home: str, branch: str) -> None:
-        """What it keeps under one home, under another as well."""
+        """Copy the conversations of one home to another."""
         for key, received in list(self.conversations.items()):
             owner, _, conversation = key.partition("/")
             if owner == home:
@@ -73,7 +73,7 @@ class ScriptedAgent:
         self._program.running.add(self)
         self._program.max_running = max(self._program.max_running, len(self._program.running))
         self.is_alive = True
-        reason = "" if is_known or conversation is None else "its transcript is not there"
+        reason = "" if is_known or conversation is None else "its transcript is missing"
         return OpenedConversation(conversation=attached, is_new=not is_known, version="1", reason=reason)
 
     async def ask(self, message: TeamMessage, on_call: OnCall) -> TeamReply:
@@ -84,7 +84,7 @@ class ScriptedAgent:
         try:
             await asyncio.wait({answering, dying}, return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():
-                raise MemberLost("the scripted agent ended in the middle of a message")
+                raise MemberLost("the scripted agent ended during a message")
             text = answering.result()
         finally:
             for task in (answering, dying):

@@ -1,4 +1,4 @@
-"""A member that is one of our own sessions."""
+"""A member that is a Holdfast session."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from holdfast.teams.message_text import render_message
 
 
 class SessionMember:
-    """Answers with a session's turns: same journal, same gate, same policy as for a person."""
+    """Answers with a session's turns: the same journal, gate and policy as for a person."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._history = PairHistory(_Tape(session))
+        self._history = PairHistory(_SessionEvents(session))
         self._context_tokens = 0
         self._is_closed = False
         session.follow(self._count)
@@ -63,15 +63,15 @@ class SessionMember:
         )
 
     def _count(self, entry: RecordedEvent) -> None:
-        """How full the model's window was when it was last asked."""
+        """Track how many tokens of the model's context the last reply used."""
         if isinstance(entry.event, ModelReplied):
             self._context_tokens = entry.event.usage.input_tokens + entry.event.usage.output_tokens
         elif isinstance(entry.event, HistoryCompacted):
             self._context_tokens = 0
 
 
-class _Tape:
-    """What a session has recorded, as a fold wants it."""
+class _SessionEvents:
+    """A session's events as the source of a projection."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -79,5 +79,5 @@ class _Tape:
         session.follow(self.recorded.append)
 
     def follow(self, follower: Projection[Any], /) -> None:
-        """Hand on everything so far and to come."""
+        """Pass on every event, past and future."""
         self._session.follow(follower)

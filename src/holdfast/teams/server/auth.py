@@ -1,4 +1,4 @@
-"""Who asks: known by a token that we handed out, never by what it says of itself."""
+"""Callers of the teams server, identified by the tokens we issue and never by what they claim."""
 
 import secrets
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from holdfast.teams.pairs import EXTERNAL_SENDER
 
 
 class Caller(Value):
-    """A team, or somebody outside; `asking_session` is the session in whose turn it asks, where it is a member of ours."""
+    """A team or an external client. `asking_session` is set for a member: the session whose turn makes the request."""
 
     team: str = EXTERNAL_SENDER
     is_operator: bool = False
@@ -16,34 +16,34 @@ class Caller(Value):
 
 
 class Callers:
-    """Tokens and whom they stand for. Only their digests are kept, so looking one up tells nothing by its time."""
+    """Issued tokens and their callers. Only digests are stored, so the time of a lookup reveals nothing."""
 
     def __init__(self) -> None:
         self._callers: dict[str, Caller] = {}
 
     def add(self, caller: Caller, token: str = "") -> str:
-        """A token for a caller, a fresh one where none is given."""
+        """Register a caller and return its token, a new one if none is given."""
         token = token or secrets.token_urlsafe(32)
         self._callers[digest_bytes(token.encode())] = caller
         return token
 
     def find(self, token: str) -> Caller | None:
-        """Whom a token stands for; None for nobody."""
+        """The caller of a token; None if the token is unknown."""
         return self._callers.get(digest_bytes(token.encode()))
 
     def revoke(self, token: str) -> None:
-        """A token that stands for nobody from here on."""
+        """Make a token invalid."""
         self._callers.pop(digest_bytes(token.encode()), None)
 
     def issue_token(self, url: str, caller: Caller) -> "IssuedToken":
-        """How a member reaches the desk, for as long as it is awake."""
+        """Issue the token with which a member reaches the server while it is awake."""
         token = self.add(caller)
         entry: JsonObject = {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
         return IssuedToken(entry, lambda: self.revoke(token))
 
 
 class IssuedToken:
-    """The entry for a member's configuration that tells it of the desk; its token ends with the member."""
+    """The server's entry for a member's MCP configuration, and how to revoke its token."""
 
     def __init__(self, entry: JsonObject, revoke: Callable[[], None]) -> None:
         self.server_entry = entry

@@ -1,4 +1,4 @@
-"""The guard of the HTTP desk: a request without a known token goes no further."""
+"""Bearer-token authentication of the HTTP server."""
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -10,7 +10,7 @@ from holdfast.teams.server.auth import Caller, Callers
 
 
 class TokenMiddleware:
-    """Turns away every HTTP request whose header carries no token of ours."""
+    """ASGI middleware that rejects every HTTP request without a token we issued."""
 
     def __init__(self, app: ASGIApp, callers: Callers) -> None:
         self._app = app
@@ -25,10 +25,10 @@ class TokenMiddleware:
 
 
 def caller_of(request: object, callers: Callers) -> Caller:
-    """Who made this very request: it is looked at again, so a session of the protocol passes to nobody else."""
+    """The caller of a request. Every request is checked, so an MCP session never passes to another caller."""
     caller = _caller(request, callers) if isinstance(request, Request) else None
     if caller is None:
-        raise AskRefused("this request carries no token of ours")
+        raise AskRefused("this request carries no valid token")
     return caller
 
 

@@ -1,6 +1,6 @@
-"""The desk: the switchboard as tools of the Model Context Protocol. Operators see more of them than teams do.
+"""The broker as tools of the Model Context Protocol. Operators get more of them than teams.
 
-`from` is whoever the token was given to. A `fromTeam` in the arguments is only checked against it.
+The token identifies the sender. A `fromTeam` argument must match it, except for operators.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from holdfast.teams.server.tools import TOOLS, ServerTool, ToolRequest
 
 
 class TeamsMcpServer:
-    """The protocol server of one switchboard; `identify` says who makes a request."""
+    """The MCP server of one broker; `identify` returns the caller of a request."""
 
     def __init__(self, broker: Broker, identify: Callable[[Context], Caller]) -> None:
         self._broker = broker
@@ -28,7 +28,7 @@ class TeamsMcpServer:
         self.server: Server[Any] = Server(
             "holdfast-teams", on_list_tools=self._list_tools, on_call_tool=self._call_tool
         )
-        # What passes here is the teams' own and goes to no exporter of traces.
+        # Team messages are private: the SDK's tracing middleware must not export them.
         self.server.middleware[:] = []
 
     async def _list_tools(
@@ -52,7 +52,7 @@ class TeamsMcpServer:
         tool.check(arguments)
         declared = arguments.get("fromTeam") or caller.team
         if declared != caller.team and not caller.is_operator:
-            raise AskRefused(f"this token is that of {caller.team}, not of {declared}")
+            raise AskRefused(f"this token belongs to {caller.team}, not to {declared}")
         return await tool.run(ToolRequest(self._broker, caller, str(declared), arguments))
 
 

@@ -1,4 +1,4 @@
-"""Serving the desk: over standard input to whoever started us, over HTTP on loopback to whoever has a token."""
+"""Serves the teams server over stdio to one client, or over HTTP on loopback to clients with a token."""
 
 import contextlib
 import socket
@@ -13,7 +13,7 @@ HOST = "127.0.0.1"
 
 
 async def serve_stdio(broker: Broker, caller: Caller) -> None:
-    """Serve one client, whose identity is what the person configured, until it closes our input."""
+    """Serve one client until it closes our input. Its identity comes from the configuration."""
     from holdfast.teams.server.mcp_server import TeamsMcpServer
 
     await serve_over_stdio(TeamsMcpServer(broker, lambda _: caller).server)
@@ -21,7 +21,7 @@ async def serve_stdio(broker: Broker, caller: Caller) -> None:
 
 @contextlib.asynccontextmanager
 async def serving_http(broker: Broker, callers: Callers, *, port: int = 0) -> AsyncIterator[str]:
-    """Serve on loopback while the block runs; yields the address. No request passes without a token of ours."""
+    """Serve on loopback while the block runs, and yield the URL. Every request needs a token we issued."""
     import uvicorn
 
     from holdfast.teams.server.http_auth import TokenMiddleware, caller_of

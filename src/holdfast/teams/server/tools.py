@@ -1,4 +1,4 @@
-"""Services of the desk: each tool with its parameters, who it is for, and what it does with the switchboard."""
+"""The tools of the teams server: parameters, audience, and the broker method behind each."""
 
 from collections.abc import Awaitable, Callable
 
@@ -15,7 +15,7 @@ DEFAULT_TIMEOUT_MS = 30_000
 
 
 class ToolRequest:
-    """One request for a service: who asks, in whose name, with which arguments."""
+    """One tool call: the caller, the sender it speaks for, and the arguments."""
 
     def __init__(self, broker: Broker, caller: Caller, sender: str, arguments: JsonObject) -> None:
         self.broker = broker
@@ -24,17 +24,17 @@ class ToolRequest:
         self.arguments = arguments
 
     def text(self, name: str) -> str:
-        """An argument that has to be there."""
+        """A required argument."""
         return str(self.arguments[name])
 
     @property
     def thread(self) -> str:
-        """The thread that is meant; empty for the usual one."""
+        """The thread; empty for the default thread."""
         return str(self.arguments.get("thread") or "")
 
     @property
     def team(self) -> str:
-        """The team whose pair is meant."""
+        """The receiving team."""
         return self.text("team")
 
 
@@ -42,7 +42,7 @@ Run = Callable[[ToolRequest], Awaitable[Json]]
 
 
 class ServerTool:
-    """A tool of the desk. The first `needed` of its parameters are required."""
+    """One tool of the server. The first `required_count` parameters are required."""
 
     def __init__(
         self,
@@ -60,24 +60,24 @@ class ServerTool:
         self.required = list(parameters)[:required_count]
         self.run = run
         self.is_operator_only = is_operator_only
-        """Whether it is for operators alone."""
+        """Whether only operators may call it."""
 
     def check(self, arguments: JsonObject) -> None:
-        """Raise InvalidInput for arguments that it does not have, that are missing, or of another type than it says."""
+        """Raise InvalidInput for an unknown or missing argument, or one of the wrong type."""
         for name, value in arguments.items():
             if name not in self.parameters:
                 raise InvalidInput(
                     f"{self.name} has no argument {name!r}",
-                    hint=f"it has {', '.join(self.parameters) or 'none'}",
+                    hint=f"its arguments are: {', '.join(self.parameters) or 'none'}",
                 )
             expected = self.parameters[name]
             if expected is _TEXT and not isinstance(value, str):
-                raise InvalidInput(f"{name} is a text, not {value!r}")
+                raise InvalidInput(f"{name} must be a string, not {value!r}")
             if expected is _FLAG and not isinstance(value, bool):
-                raise InvalidInput(f"{name} is true or false, not {value!r}")
+                raise InvalidInput(f"{name} must be true or false, not {value!r}")
         for name in self.required:
             if name not in arguments:
-                raise InvalidInput(f"{self.name} needs the text {name!r}")
+                raise InvalidInput(f"{self.name} needs the argument {name!r}")
 
 
 async def _ask(request: ToolRequest) -> Json:
@@ -118,7 +118,7 @@ async def _deliver(request: ToolRequest, receiver: str, text: str, *, is_waiting
 async def _notify(request: ToolRequest) -> Json:
     days = request.arguments.get("ttlDays", 30)
     if isinstance(days, bool) or not isinstance(days, int | float):
-        raise InvalidInput("ttlDays is a number")
+        raise InvalidInput("ttlDays must be a number")
     notice = await request.broker.notify(
         request.sender, request.text("toTeam"), request.text("message"), thread=request.thread, ttl_days=days
     )
@@ -186,7 +186,7 @@ _TIMEOUT: JsonObject = {
     "type": "integer",
     "minimum": -1,
     "maximum": MAX_TIMEOUT_MS,
-    "description": "milliseconds; -1 does not wait, 0 waits as long as a turn may take",
+    "description": "milliseconds; -1 does not wait, 0 waits for a whole turn",
 }
 _ASK_PARAMETERS: JsonObject = {"fromTeam": _TEXT, "thread": _TEXT, "timeout": _TIMEOUT, "messageId": _TEXT}
 _SEND_PARAMETERS: JsonObject = {"toTeam": _TEXT, "message": _TEXT}
@@ -204,19 +204,19 @@ TOOLS = (
     ),
     ServerTool(
         "teams_notify",
-        "Leave word for a team; it goes with your next message.",
+        "Leave a notice for a team; it is delivered with your next message.",
         {**_SEND_PARAMETERS, "fromTeam": _TEXT, "thread": _TEXT, "ttlDays": {"type": "number"}},
         2,
         _notify,
     ),
-    ServerTool("teams_report", "What became of your messages to a team.", _PAIR_PARAMETERS, 1, _report),
-    ServerTool("teams_status", "Every pair that ever talked.", {}, 0, _status, is_operator_only=True),
+    ServerTool("teams_report", "The status of your messages to a team.", _PAIR_PARAMETERS, 1, _report),
+    ServerTool(
+        "teams_status", "Every pair that has exchanged messages.", {}, 0, _status, is_operator_only=True
+    ),
     ServerTool(
         "teams_threads", "The threads of a pair.", _PAIR_PARAMETERS, 1, _threads, is_operator_only=True
     ),
-    ServerTool(
-        "teams_wake", "Have a pair's member ready.", _PAIR_PARAMETERS, 1, _wake, is_operator_only=True
-    ),
+    ServerTool("teams_wake", "Wake a pair's member.", _PAIR_PARAMETERS, 1, _wake, is_operator_only=True),
     ServerTool(
         "teams_sleep",
         "Put a pair's member to sleep.",
@@ -227,7 +227,7 @@ TOOLS = (
     ),
     ServerTool(
         "teams_cancel",
-        "Interrupt what a pair's member does.",
+        "Cancel what a pair's member is answering.",
         _PAIR_PARAMETERS,
         1,
         _cancel,
@@ -245,10 +245,10 @@ TOOLS = (
 
 
 def timeout_of(value: Json) -> int:
-    """-1 does not wait, 0 waits as long as a turn may take, else milliseconds. Raises InvalidInput."""
+    """A timeout in milliseconds; -1 does not wait, 0 waits for a whole turn. Raises InvalidInput."""
     if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= MAX_TIMEOUT_MS:
         raise InvalidInput(
-            f"a timeout is a whole number from -1 to {MAX_TIMEOUT_MS} milliseconds, not {value!r}"
+            f"a timeout must be a whole number from -1 to {MAX_TIMEOUT_MS} milliseconds, not {value!r}"
         )
     return value
 
