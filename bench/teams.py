@@ -20,10 +20,10 @@ from uuid import uuid4
 from tests.support.provider_stub import StubServer
 from tests.teams import claude_program as claude
 from tests.teams import goose_program as goose
-from tests.teams.goose_program import of_goose
+from tests.teams.goose_program import goose_roster
 from tests.teams.scripted_provider import respond
 from tests.teams.team_broker import roster, team_broker
-from tests.teams.test_claude import environ, of_claude
+from tests.teams.test_claude import claude_roster, environ
 
 from holdfast.core import JsonObject, Principal, Returned, SystemClock
 from holdfast.store import Home, SqliteStore
@@ -56,7 +56,7 @@ async def measure(folder: Path) -> dict[str, list[float]]:
     store = await SqliteStore.start(home, clock=clock)
     times: dict[str, list[float]] = {"program, warm": [], "pooled, warm": [], "a start each": []}
     async with StubServer(respond, size=1000) as stub:
-        on = of_claude(folder / "p")
+        on = claude_roster(folder / "p")
         straight = ClaudeAgent(
             team=on.team("beta"), folder=folder / "straight", environ=environ(stub), silence_seconds=60
         )
@@ -128,7 +128,10 @@ async def measure_memory(folder: Path) -> dict[str, float]:
             await broker.ask("alpha", "beta", "hi", thread=f"t{n}")
         took["our own session"] = (_resident(os.getpid()) - before_mib) / 50
     async with StubServer(respond) as stub:
-        for kind, on in (("claude", of_claude(folder / "m")), ("goose over ACP", _goose(folder / "m", stub))):
+        for kind, on in (
+            ("claude", claude_roster(folder / "m")),
+            ("goose over ACP", _goose(folder / "m", stub)),
+        ):
             if on is None:
                 continue
             before = _children()
@@ -139,7 +142,7 @@ async def measure_memory(folder: Path) -> dict[str, float]:
 
 
 def _goose(project: Path, stub: StubServer) -> Roster | None:
-    return of_goose(project, stub) if goose.PROGRAM.exists() else None
+    return goose_roster(project, stub) if goose.PROGRAM.exists() else None
 
 
 async def _each(work: Callable[[Pair], Awaitable[object]], pairs: Sequence[Pair]) -> None:

@@ -1,4 +1,4 @@
-"""One session for each directed pair: found again, created once, never mixed."""
+"""The broker: one session per directed pair, created once, found again and never mixed."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from holdfast.teams.members.scripted import ScriptedAgent
 NAMES = ("alpha", "beta", "gamma")
 
 
-async def test_each_direction_is_a_session_of_its_own(tmp_path: Path) -> None:
+async def test_each_direction_has_its_own_session(tmp_path: Path) -> None:
     async with team_broker(tmp_path, roster(*NAMES, project=str(tmp_path))) as broker:
         for sender, receiver in (
             ("alpha", "beta"),
@@ -44,7 +44,7 @@ async def test_each_direction_is_a_session_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("member", ["scripted", "holdfast"])
-async def test_no_member_has_heard_what_was_said_to_another(tmp_path: Path, member: str) -> None:
+async def test_no_member_knows_the_messages_of_another(tmp_path: Path, member: str) -> None:
     async with team_broker(tmp_path, roster(*NAMES, project=str(tmp_path), member=member)) as broker:
         pairs = [(a, b, t) for a in (*NAMES, EXTERNAL_SENDER) for b in NAMES for t in ("", "two")]
         await asyncio.gather(*(broker.ask(a, b, f"secret {a} {b} {t}", thread=t) for a, b, t in pairs))
@@ -53,7 +53,7 @@ async def test_no_member_has_heard_what_was_said_to_another(tmp_path: Path, memb
             assert reply.text == f'recall: ["secret {a} {b} {t}"]', reply
 
 
-async def test_two_first_messages_at_once_make_one_session_and_both_are_answered(tmp_path: Path) -> None:
+async def test_two_concurrent_first_messages_share_one_session(tmp_path: Path) -> None:
     async with team_broker(tmp_path, roster(*NAMES, project=str(tmp_path))) as broker:
         replies = await asyncio.gather(*(broker.ask("alpha", "beta", f"m{n}") for n in range(5)))
         lines = await broker.sessions()
@@ -61,7 +61,7 @@ async def test_two_first_messages_at_once_make_one_session_and_both_are_answered
     assert [line.turns for line in lines] == [5]
 
 
-async def test_what_was_said_is_remembered_after_a_restart(tmp_path: Path) -> None:
+async def test_a_conversation_is_remembered_after_a_restart(tmp_path: Path) -> None:
     clock = FakeClock()
     store, program = MemoryStore(clock=clock), ScriptedProgram()
     on = roster(*NAMES, project=str(tmp_path))
@@ -73,7 +73,7 @@ async def test_what_was_said_is_remembered_after_a_restart(tmp_path: Path) -> No
     assert reply.notes == ()
 
 
-async def test_a_lost_transcript_begins_a_new_generation_and_the_caller_is_told(tmp_path: Path) -> None:
+async def test_a_lost_transcript_starts_a_new_generation_and_notes_it(tmp_path: Path) -> None:
     clock = FakeClock()
     store, program = MemoryStore(clock=clock), ScriptedProgram()
     on = roster(*NAMES, project=str(tmp_path))
@@ -88,7 +88,7 @@ async def test_a_lost_transcript_begins_a_new_generation_and_the_caller_is_told(
     assert (again.generation, again.notes) == (2, ())
 
 
-async def test_the_same_message_twice_is_one_turn(tmp_path: Path) -> None:
+async def test_the_same_message_twice_runs_one_turn(tmp_path: Path) -> None:
     id = "550e8400-e29b-41d4-a716-446655440000"
     async with team_broker(tmp_path, roster(*NAMES, project=str(tmp_path))) as broker:
         first = await broker.ask("alpha", "beta", "once", message_id=id)
@@ -98,7 +98,7 @@ async def test_the_same_message_twice_is_one_turn(tmp_path: Path) -> None:
     assert line.turns == 1
 
 
-async def test_who_may_ask_whom_is_on_the_roster(tmp_path: Path) -> None:
+async def test_the_roster_decides_who_may_ask_whom(tmp_path: Path) -> None:
     on = roster(*NAMES, project=str(tmp_path), asked_by=("alpha",))
     async with team_broker(tmp_path, on) as broker:
         assert (await broker.ask("alpha", "beta", "hello")).outcome == Ok(value="echo[1]: hello")
@@ -114,8 +114,8 @@ async def test_who_may_ask_whom_is_on_the_roster(tmp_path: Path) -> None:
             await broker.ask("alpha", "beta", "hello", thread="../x")
 
 
-async def test_nobody_may_ask_for_more_time_than_the_roster_gives(tmp_path: Path) -> None:
-    async def never(message: TeamMessage, heard: object, on_call: OnCall) -> str:
+async def test_a_caller_cannot_wait_longer_than_the_roster_allows(tmp_path: Path) -> None:
+    async def never(message: TeamMessage, received: object, on_call: OnCall) -> str:
         await asyncio.get_running_loop().create_future()
         return ""
 
@@ -126,8 +126,8 @@ async def test_nobody_may_ask_for_more_time_than_the_roster_gives(tmp_path: Path
     assert late.outcome.code == "timeout"
 
 
-async def test_a_time_that_is_up_interrupts_the_turn_and_the_next_answer_is_its_own(tmp_path: Path) -> None:
-    async def slow(message: TeamMessage, heard: object, on_call: OnCall) -> str:
+async def test_a_timeout_interrupts_the_turn_and_the_next_message_gets_its_own_answer(tmp_path: Path) -> None:
+    async def slow(message: TeamMessage, received: object, on_call: OnCall) -> str:
         if message.text == "slow":
             await asyncio.get_running_loop().create_future()
         return f"answer to {message.text}"
@@ -142,10 +142,8 @@ async def test_a_time_that_is_up_interrupts_the_turn_and_the_next_answer_is_its_
 
 
 @pytest.mark.parametrize("fault", [TimeoutError("the disk sleeps"), ValueError("no such key")])
-async def test_a_fault_in_a_member_is_told_as_what_it_is_and_ends_the_turn(
-    tmp_path: Path, fault: Exception
-) -> None:
-    async def broken(message: TeamMessage, heard: object, on_call: OnCall) -> str:
+async def test_a_defect_in_a_member_is_reported_and_ends_the_turn(tmp_path: Path, fault: Exception) -> None:
+    async def broken(message: TeamMessage, received: object, on_call: OnCall) -> str:
         if message.text == "break":
             raise fault
         return "whole"
@@ -166,7 +164,7 @@ async def test_a_fault_in_a_member_is_told_as_what_it_is_and_ends_the_turn(
 @pytest.mark.parametrize(
     ("fault", "code"), [(TimeoutError("the disk sleeps"), "member-failed"), (ValueError("no"), "internal")]
 )
-async def test_nobody_waits_for_a_letter_whose_member_could_not_be_made_ready(
+async def test_a_message_whose_member_fails_to_wake_does_not_stay_in_flight(
     tmp_path: Path, fault: Exception, code: str
 ) -> None:
     class Sleeper(ScriptedProgram):
@@ -187,12 +185,12 @@ async def test_nobody_waits_for_a_letter_whose_member_could_not_be_made_ready(
     assert report.reply.outcome.code == code
 
 
-async def test_a_member_that_dies_in_mid_turn_is_an_error_at_once_and_is_taken_up_anew(
+async def test_a_member_that_dies_during_a_turn_fails_at_once_and_is_resumed(
     tmp_path: Path,
 ) -> None:
     program = ScriptedProgram()
 
-    async def dying(message: TeamMessage, heard: object, on_call: OnCall) -> str:
+    async def dying(message: TeamMessage, received: object, on_call: OnCall) -> str:
         if message.text == "die":
             next(iter(program.running)).crash()
             await asyncio.get_running_loop().create_future()
@@ -207,10 +205,10 @@ async def test_a_member_that_dies_in_mid_turn_is_an_error_at_once_and_is_taken_u
     assert after.text == "alive"
 
 
-async def test_an_operator_cancels_one_pair_and_no_other(tmp_path: Path) -> None:
+async def test_an_operator_cancels_only_the_chosen_pair(tmp_path: Path) -> None:
     working = asyncio.Event()
 
-    async def waiting(message: TeamMessage, heard: object, on_call: OnCall) -> str:
+    async def waiting(message: TeamMessage, received: object, on_call: OnCall) -> str:
         working.set()
         if message.sender == "alpha":
             await asyncio.get_running_loop().create_future()
@@ -229,7 +227,7 @@ async def test_an_operator_cancels_one_pair_and_no_other(tmp_path: Path) -> None
         assert (await broker.ask("gamma", "beta", "you?")).text == "done"
 
 
-async def test_word_that_was_left_goes_with_the_next_letter_and_has_a_receipt(tmp_path: Path) -> None:
+async def test_a_notice_is_delivered_with_the_next_message_and_gets_a_receipt(tmp_path: Path) -> None:
     clock = FakeClock()
     async with team_broker(tmp_path, roster(*NAMES, project=str(tmp_path)), clock=clock) as broker:
         await broker.notify("alpha", "beta", "too old", ttl_days=1)
@@ -244,10 +242,10 @@ async def test_word_that_was_left_goes_with_the_next_letter_and_has_a_receipt(tm
     assert green.delivered_with
 
 
-async def test_word_that_went_with_a_letter_that_failed_goes_again_with_the_next(tmp_path: Path) -> None:
+async def test_a_notice_delivered_with_a_failed_message_is_delivered_again(tmp_path: Path) -> None:
     messages: list[TeamMessage] = []
 
-    async def fail_once(message: TeamMessage, heard: Sequence[str], on_call: OnCall) -> str:
+    async def fail_once(message: TeamMessage, received: Sequence[str], on_call: OnCall) -> str:
         messages.append(message)
         if len(messages) == 1:
             raise MemberLost("died in the middle")
@@ -266,7 +264,7 @@ async def test_word_that_went_with_a_letter_that_failed_goes_again_with_the_next
     assert notice.delivered_with == messages[1].id
 
 
-async def test_word_that_was_left_is_handed_over_when_the_member_is_woken(tmp_path: Path) -> None:
+async def test_a_notice_is_delivered_when_the_member_is_woken(tmp_path: Path) -> None:
     async with team_broker(tmp_path, roster(*NAMES, project=str(tmp_path))) as broker:
         assert await broker.wake("alpha", "beta") is None
         await broker.notify("alpha", "beta", "the build is green")
@@ -278,7 +276,7 @@ async def test_word_that_was_left_is_handed_over_when_the_member_is_woken(tmp_pa
     assert "the build is green" in recall.text
 
 
-async def test_a_send_without_waiting_is_found_in_the_report(tmp_path: Path) -> None:
+async def test_a_message_sent_without_waiting_is_in_the_report(tmp_path: Path) -> None:
     async with team_broker(tmp_path, roster(*NAMES, project=str(tmp_path))) as broker:
         sent = await broker.send("alpha", "beta", "no hurry")
         assert sent.state == "queued"
@@ -291,8 +289,8 @@ async def test_a_send_without_waiting_is_found_in_the_report(tmp_path: Path) -> 
         assert await broker.report("gamma", "beta") == []
 
 
-async def test_the_gate_judges_what_a_foreign_member_wants_to_do(tmp_path: Path) -> None:
-    async def writer(message: TeamMessage, heard: object, on_call: OnCall) -> str:
+async def test_the_gate_judges_the_calls_of_an_external_member(tmp_path: Path) -> None:
+    async def writer(message: TeamMessage, received: object, on_call: OnCall) -> str:
         wish: JsonObject = {"file_path": str(tmp_path / "a.txt")}
         answer = await on_call(message.text, wish)
         return answer.reason if isinstance(answer, Refused) else "allowed"
@@ -308,20 +306,20 @@ async def test_the_gate_judges_what_a_foreign_member_wants_to_do(tmp_path: Path)
 @pytest.mark.parametrize(
     "tool", ["x_mcp__teams__ask", "mcp__other__mcp__teams__ask", "mcp__teams_", "Mcp__teams__ask"]
 )
-async def test_a_tool_that_sounds_like_the_desk_is_judged_like_any_other(tmp_path: Path, tool: str) -> None:
-    told: list[object] = []
+async def test_a_tool_named_like_the_teams_server_is_judged_like_any_other(tmp_path: Path, tool: str) -> None:
+    decisions: list[object] = []
 
-    async def sly(message: TeamMessage, heard: object, on_call: OnCall) -> str:
-        told.append(await on_call(tool, {}))
+    async def sly(message: TeamMessage, received: object, on_call: OnCall) -> str:
+        decisions.append(await on_call(tool, {}))
         return "done"
 
     program = ScriptedProgram(sly, kind="claude")
     async with team_broker(tmp_path, roster(*NAMES, project=str(tmp_path)), program=program) as broker:
         await broker.ask("alpha", "beta", "go")
-    assert [type(answer) for answer in told] == [Refused]
+    assert [type(answer) for answer in decisions] == [Refused]
 
 
-async def test_all_teams_together_spend_no_more_than_one_budget(tmp_path: Path) -> None:
+async def test_all_teams_share_one_budget(tmp_path: Path) -> None:
     on = roster(*NAMES, project=str(tmp_path), settings={"budget": Limits(iterations=2)})
     async with team_broker(tmp_path, on) as broker:
         assert isinstance((await broker.ask("alpha", "beta", "one")).outcome, Ok)
@@ -331,22 +329,22 @@ async def test_all_teams_together_spend_no_more_than_one_budget(tmp_path: Path) 
     assert third.outcome.code == "budget-exceeded"
 
 
-def test_a_pair_is_read_back_from_how_it_is_written() -> None:
+def test_a_pair_is_parsed_from_its_text_form() -> None:
     for pair in (Pair(sender="a", receiver="b"), Pair(sender="a.b", receiver="c-d", thread="t_1")):
         assert Pair.parse(str(pair)) == pair
     assert Pair.parse("mail a -> b") is None
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
-async def test_no_time_to_wait_is_refused(tmp_path: Path, seconds: float) -> None:
+async def test_a_wait_of_zero_seconds_is_refused(tmp_path: Path, seconds: float) -> None:
     async with team_broker(tmp_path, roster(*NAMES, project=str(tmp_path))) as broker:
         with pytest.raises(InvalidInput):
             await broker.ask("alpha", "beta", "hello", seconds=seconds)
 
 
-async def test_half_of_a_character_is_refused_before_anything_is_kept(tmp_path: Path) -> None:
+async def test_an_unpaired_surrogate_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
     async with team_broker(tmp_path, roster(*NAMES, project=str(tmp_path))) as broker:
         for take in (broker.ask, broker.send, broker.notify):
-            with pytest.raises(InvalidInput, match="half of a character"):
+            with pytest.raises(InvalidInput, match="unpaired surrogate"):
                 await take("alpha", "beta", "\ud800")
         assert await broker.sessions() == []

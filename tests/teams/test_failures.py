@@ -1,4 +1,4 @@
-"""What goes wrong with sessions and their store: tried again where that helps, told where something is lost, never deleted."""
+"""Failures of sessions and their store: retried where that helps, reported where something is lost, never deleted."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -11,8 +11,8 @@ from tests.support.provider_stub import StubServer
 from tests.teams.claude_program import claude_program
 from tests.teams.scripted_provider import respond
 from tests.teams.team_broker import roster, team_broker
-from tests.teams.test_acp import of_parrots
-from tests.teams.test_claude import environ, of_claude
+from tests.teams.test_acp import acp_roster
+from tests.teams.test_claude import claude_roster, environ
 
 from holdfast.core import Error, Limits, SystemClock
 from holdfast.store import Home, SqliteStore
@@ -35,19 +35,17 @@ async def stub() -> AsyncIterator[StubServer]:
 
 
 def refusing(tmp_path: Path, *, times: int) -> Roster:
-    """The claude program, which refuses to begin for the first few times."""
+    """The claude program, wrapped so that its first few starts fail."""
     wrapper = tmp_path / "claude"
     wrapper.write_text(REFUSAL.format(count=tmp_path / "count", times=times, program=claude_program()))
     wrapper.chmod(0o755)
-    base = of_claude(tmp_path / "p")
+    base = claude_roster(tmp_path / "p")
     return replace(
         base, teams={name: replace(team, program=str(wrapper)) for name, team in base.teams.items()}
     )
 
 
-async def test_a_conversation_that_cannot_be_begun_is_tried_once_more(
-    tmp_path: Path, stub: StubServer
-) -> None:
+async def test_creating_a_conversation_is_retried_once(tmp_path: Path, stub: StubServer) -> None:
     async with team_broker(
         tmp_path, refusing(tmp_path, times=1), clock=SystemClock(), environ=environ(stub)
     ) as broker:
@@ -56,7 +54,7 @@ async def test_a_conversation_that_cannot_be_begun_is_tried_once_more(
     assert (tmp_path / "count").read_text().strip() == "2"
 
 
-async def test_one_that_cannot_be_begun_twice_is_an_error_that_says_why(
+async def test_a_conversation_that_fails_to_start_twice_is_an_error_with_the_reason(
     tmp_path: Path, stub: StubServer
 ) -> None:
     async with team_broker(
@@ -71,12 +69,12 @@ async def test_one_that_cannot_be_begun_twice_is_an_error_that_says_why(
     assert again.text == "echo[1]: hello again"
 
 
-@pytest.mark.parametrize("damage", ["garbled", "foreign", "torn"])
-async def test_a_transcript_that_cannot_be_used_is_told_and_kept_where_it_is(
+@pytest.mark.parametrize("damage", [pytest.param("garbled", marks=pytest.mark.soak), "foreign", "torn"])
+async def test_an_unusable_transcript_is_reported_and_kept(
     tmp_path: Path, stub: StubServer, damage: str
 ) -> None:
     async with team_broker(
-        tmp_path, of_claude(tmp_path / "p"), clock=SystemClock(), environ=environ(stub)
+        tmp_path, claude_roster(tmp_path / "p"), clock=SystemClock(), environ=environ(stub)
     ) as broker:
         await broker.ask("alpha", "beta", "remember")
         await broker.sleep("alpha", "beta")
@@ -98,8 +96,8 @@ async def test_a_transcript_that_cannot_be_used_is_told_and_kept_where_it_is(
     assert transcript.read_bytes() == changed
 
 
-async def test_a_damaged_database_is_set_aside_and_the_conversations_are_found_again(tmp_path: Path) -> None:
-    clock, on = SystemClock(), of_parrots(tmp_path / "p")
+async def test_a_damaged_database_is_moved_aside_and_conversations_are_found_again(tmp_path: Path) -> None:
+    clock, on = SystemClock(), acp_roster(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()
     store = await SqliteStore.start(home, clock=clock)
@@ -120,8 +118,8 @@ async def test_a_damaged_database_is_set_aside_and_the_conversations_are_found_a
     assert "found again" in reply.notes[0]
 
 
-async def test_a_list_of_pairs_that_is_gone_is_made_anew_from_the_journals(tmp_path: Path) -> None:
-    clock, on = SystemClock(), of_parrots(tmp_path / "p")
+async def test_a_missing_index_of_pairs_is_rebuilt_from_the_journals(tmp_path: Path) -> None:
+    clock, on = SystemClock(), acp_roster(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()
     store = await SqliteStore.start(home, clock=clock)
@@ -141,11 +139,11 @@ async def test_a_list_of_pairs_that_is_gone_is_made_anew_from_the_journals(tmp_p
     assert {line.turns for line in lines} == {2}
 
 
-async def test_a_locked_database_is_an_error_at_the_end_of_its_time_and_works_again(
+async def test_a_locked_database_fails_after_its_timeout_and_works_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.store.sqlite.transaction.LOCK_TIMEOUT_SECONDS", 0.05)
-    clock, on = SystemClock(), of_parrots(tmp_path / "p")
+    clock, on = SystemClock(), acp_roster(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()
     store = await SqliteStore.start(home, clock=clock)
@@ -164,8 +162,8 @@ async def test_a_locked_database_is_an_error_at_the_end_of_its_time_and_works_ag
 
 
 @asynccontextmanager
-async def own_company(tmp_path: Path) -> AsyncIterator[tuple[Broker, SqliteStore]]:
-    """Two teams of our own sessions that spend from one budget, on the disk."""
+async def holdfast_broker(tmp_path: Path) -> AsyncIterator[tuple[Broker, SqliteStore]]:
+    """Two teams of Holdfast sessions with one shared budget, in a store on disk."""
     clock, home = SystemClock(), Home(tmp_path / "home")
     home.prepare()
     store = await SqliteStore.start(home, clock=clock)
@@ -177,7 +175,7 @@ async def own_company(tmp_path: Path) -> AsyncIterator[tuple[Broker, SqliteStore
 
 
 def damage(tmp_path: Path, session: str) -> None:
-    """Take an event out of the middle of a journal."""
+    """Remove an event from the middle of a journal."""
     with sqlite3.connect(Home(tmp_path / "home").database) as connection:
         connection.execute("delete from event where session = ? and seq = 2", [session])
     connection.close()
@@ -186,32 +184,34 @@ def damage(tmp_path: Path, session: str) -> None:
 def refused_with_a_way_out(reply: TeamReply, session: str) -> bool:
     assert isinstance(reply.outcome, Error)
     assert reply.outcome.code == "journal-damaged"
-    return f"after `holdfast delete {session}` the next message begins anew" in (reply.outcome.hint or "")
+    return f"after `holdfast delete {session}` the next message starts a new conversation" in (
+        reply.outcome.hint or ""
+    )
 
 
-async def test_a_pair_whose_database_was_lost_is_told_how_it_can_begin_anew(tmp_path: Path) -> None:
-    async with own_company(tmp_path) as (broker, _):
+async def test_a_damaged_pair_is_reported_with_the_commands_that_recover_it(tmp_path: Path) -> None:
+    async with holdfast_broker(tmp_path) as (broker, _):
         await broker.ask(EXTERNAL_SENDER, "alpha", "hello")
         key = broker.session_id(Pair(sender=EXTERNAL_SENDER, receiver="alpha"))
     home = Home(tmp_path / "home")
     (home.root / "sessions" / key / "view").mkdir(parents=True)
     for part in home.root.glob(f"{home.database.name}*"):
         part.unlink()
-    async with own_company(tmp_path) as (broker, store):
+    async with holdfast_broker(tmp_path) as (broker, store):
         assert refused_with_a_way_out(await broker.ask(EXTERNAL_SENDER, "alpha", "hello again"), key)
         assert (await broker.ask(EXTERNAL_SENDER, "alpha", "hello", thread="other")).text == "echo[1]: hello"
         await store.delete(key)
         assert (await broker.ask(EXTERNAL_SENDER, "alpha", "hello again")).text == "echo[1]: hello again"
 
 
-async def test_a_damaged_pair_holds_no_other_up(tmp_path: Path) -> None:
-    async with own_company(tmp_path) as (broker, _):
+async def test_a_damaged_pair_blocks_no_other(tmp_path: Path) -> None:
+    async with holdfast_broker(tmp_path) as (broker, _):
         await broker.ask(EXTERNAL_SENDER, "alpha", "hello")
         await broker.ask(EXTERNAL_SENDER, "beta", "hello")
         key = broker.session_id(Pair(sender=EXTERNAL_SENDER, receiver="alpha"))
         spent = broker._tree.spent.tokens
     damage(tmp_path, key)
-    async with own_company(tmp_path) as (broker, _):
+    async with holdfast_broker(tmp_path) as (broker, _):
         assert broker._tree.spent.tokens == spent
         assert refused_with_a_way_out(await broker.ask(EXTERNAL_SENDER, "alpha", "hello again"), key)
         assert (await broker.ask(EXTERNAL_SENDER, "beta", "hello again")).text == "echo[2]: hello again"
@@ -223,14 +223,14 @@ async def test_a_damaged_pair_holds_no_other_up(tmp_path: Path) -> None:
         assert [str(pair) for pair in await broker.maintenance.archive()] == ["external -> beta"]
 
 
-async def test_damaged_post_is_told_and_the_other_is_delivered(tmp_path: Path) -> None:
-    async with own_company(tmp_path) as (broker, _):
+async def test_a_damaged_pair_log_is_reported_and_the_others_are_delivered(tmp_path: Path) -> None:
+    async with holdfast_broker(tmp_path) as (broker, _):
         for team in ("alpha", "beta"):
-            await broker.notify(EXTERNAL_SENDER, team, "word")
-            await broker.notify(EXTERNAL_SENDER, team, "word")
+            await broker.notify(EXTERNAL_SENDER, team, "notice")
+            await broker.notify(EXTERNAL_SENDER, team, "notice")
         key = broker.session_id(Pair(sender=EXTERNAL_SENDER, receiver="alpha")).replace("team-", "mail-")
     damage(tmp_path, key)
-    async with own_company(tmp_path) as (broker, _):
+    async with holdfast_broker(tmp_path) as (broker, _):
         (finding,) = await broker.reconcile()
         assert (finding.pair, f"holdfast delete {key}" in finding.what) == ("external -> alpha", True)
         assert await broker.resume_pending() == 0

@@ -1,4 +1,4 @@
-"""Letters on their way: what has ended is kept for a while, what has not is never forgotten."""
+"""Messages in flight: the latest finished ones are kept, unfinished ones always."""
 
 from holdfast.core import PERSON, Ok
 from holdfast.teams import Pair, TeamMessage, TeamReply
@@ -11,7 +11,7 @@ def message(number: int) -> TeamMessage:
     return TeamMessage(id=str(number), text="", sender="a", principal=PERSON)
 
 
-def test_of_letters_that_have_ended_the_latest_are_kept_and_the_others_all() -> None:
+def test_the_latest_finished_messages_and_all_unfinished_ones_are_kept() -> None:
     in_flight_table = InFlightTable(keep=2)
     in_flight_table.add(message(0), PAIR)
     for number in range(1, 6):

@@ -1,4 +1,4 @@
-"""Projects with names of every kind: cases E1 to E9. The folder of a transcript is found by looking, never computed."""
+"""Projects with unusual names: cases E1 to E9. Transcripts are found by searching, not by computing a folder name."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.support.provider_stub import StubServer
 from tests.teams.claude_program import claude_program
 from tests.teams.scripted_provider import respond
 from tests.teams.team_broker import team_broker
-from tests.teams.test_claude import environ, of_claude
+from tests.teams.test_claude import claude_roster, environ
 
 from holdfast.core import SystemClock
 from holdfast.core.errors import InvalidConfig
@@ -26,18 +26,19 @@ async def stub() -> AsyncIterator[StubServer]:
 @pytest.mark.parametrize(
     ("case", "name", "folder"),
     [
-        ("E1 E2", "foo", "foo"),
-        ("E4", "Sub-Folder", "Sub-Folder"),
-        ("E5", "my_proj", "my-proj"),
-        ("E6", ".agents", "-agents"),
-        ("E7", "My Repo", "My-Repo"),
-        ("beyond ASCII", "日本 ü", "----"),
+        ("E1 E2 E4 to E7 and beyond ASCII", ".Sub-Folder my_proj 日本 ü", "-Sub-Folder-my-proj-----"),
+        pytest.param("E1 E2", "foo", "foo", marks=pytest.mark.soak),
+        pytest.param("E4", "Sub-Folder", "Sub-Folder", marks=pytest.mark.soak),
+        pytest.param("E5", "my_proj", "my-proj", marks=pytest.mark.soak),
+        pytest.param("E6", ".agents", "-agents", marks=pytest.mark.soak),
+        pytest.param("E7", "My Repo", "My-Repo", marks=pytest.mark.soak),
+        pytest.param("beyond ASCII", "日本 ü", "----", marks=pytest.mark.soak),
     ],
 )
-async def test_a_conversation_is_found_again_whatever_its_project_is_called(
+async def test_a_conversation_is_found_again_whatever_the_project_name(
     tmp_path: Path, stub: StubServer, case: str, name: str, folder: str
 ) -> None:
-    on = of_claude(tmp_path / name)
+    on = claude_roster(tmp_path / name)
     async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
         await broker.ask("alpha", "beta", "remember")
         await broker.sleep("alpha", "beta")
@@ -47,9 +48,11 @@ async def test_a_conversation_is_found_again_whatever_its_project_is_called(
     assert transcript.parent.name.endswith(f"-{folder}")
 
 
-async def test_e8_two_projects_whose_folders_collide_are_told_apart(tmp_path: Path, stub: StubServer) -> None:
+async def test_e8_two_projects_with_colliding_folder_names_stay_separate(
+    tmp_path: Path, stub: StubServer
+) -> None:
     (tmp_path / "b").mkdir()
-    flat, deep = of_claude(tmp_path / "b-c"), of_claude(tmp_path / "b" / "c")
+    flat, deep = claude_roster(tmp_path / "b-c"), claude_roster(tmp_path / "b" / "c")
     on = replace(flat, teams={"alpha": flat.teams["alpha"], "beta": deep.teams["beta"]})
     async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
         await broker.ask("external", "alpha", "flat")
@@ -63,7 +66,7 @@ async def test_e8_two_projects_whose_folders_collide_are_told_apart(tmp_path: Pa
 @pytest.mark.parametrize(
     "path", ["relative/path", "../parent", "", "/tmp/../etc", "/no/such/folder", "/etc/hostname"]
 )
-def test_e3_e9_a_project_is_an_absolute_path_to_a_folder_that_is_there(tmp_path: Path, path: str) -> None:
+def test_e3_e9_a_project_must_be_an_absolute_path_of_an_existing_folder(tmp_path: Path, path: str) -> None:
     file = tmp_path / "teams.yaml"
     file.write_text(f"teams:\n  a: {{project: {path!r}}}\n")
     with pytest.raises(InvalidConfig, match=r"teams\.yaml:2:"):

@@ -1,4 +1,4 @@
-"""Letters that nobody waits for: taken in durably, delivered also after a restart, each with a receipt."""
+"""Messages that no caller waits for: queued durably, delivered even after a restart, each with a receipt."""
 
 import asyncio
 from pathlib import Path
@@ -20,34 +20,34 @@ def teams(tmp_path: Path, **settings: object) -> Roster:
 
 
 async def settled(broker: Broker, sender: str = "alpha") -> list[MessageStatus]:
-    """The letters to beta once all have their receipt."""
+    """The messages to beta, once all have their receipt."""
     async with asyncio.timeout(50):
         while any(each.state in ("queued", "working") for each in await broker.report(sender, "beta")):  # noqa: ASYNC110
             await asyncio.sleep(0)
     return await broker.report(sender, "beta")
 
 
-async def stuck(message: TeamMessage, heard: object, on_call: OnCall) -> str:
+async def stuck(message: TeamMessage, received: object, on_call: OnCall) -> str:
     await asyncio.get_running_loop().create_future()
     return ""
 
 
-async def test_a_letter_that_was_acknowledged_is_delivered_by_the_next_process(tmp_path: Path) -> None:
+async def test_a_queued_message_is_delivered_by_the_next_process(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.prepare()
     clock, on = SystemClock(), teams(tmp_path)
     store = await SqliteStore.start(home, clock=clock)
-    begun = asyncio.Event()
+    started = asyncio.Event()
 
-    async def begin(message: TeamMessage, heard: object, on_call: OnCall) -> str:
-        begun.set()
-        return await stuck(message, heard, on_call)
+    async def begin(message: TeamMessage, received: object, on_call: OnCall) -> str:
+        started.set()
+        return await stuck(message, received, on_call)
 
     program = ScriptedProgram(begin)
     async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
         for text in ("one", "two"):
             assert (await broker.send("alpha", "beta", text)).state == "queued"
-        await begun.wait()
+        await started.wait()
     await store.close()
     store = await SqliteStore.start(home, clock=clock)
     program.answer = echo
@@ -55,7 +55,7 @@ async def test_a_letter_that_was_acknowledged_is_delivered_by_the_next_process(t
         assert [each.state for each in await broker.report("alpha", "beta")] == ["queued", "queued"]
         assert await broker.resume_pending() == 2
         one, two = await settled(broker)
-        # The first was being answered when the process ended: it is cancelled, and never done twice.
+        # The first was being answered when the process ended: it is cancelled and never runs twice.
         assert (one.state, two.state) == ("failed", "answered")
         assert two.reply is not None
         assert two.reply.text == "echo[2]: two"
@@ -68,12 +68,12 @@ async def test_a_letter_that_was_acknowledged_is_delivered_by_the_next_process(t
     await store.close()
 
 
-async def test_a_letter_answered_before_the_crash_is_not_answered_twice(tmp_path: Path) -> None:
+async def test_a_message_answered_before_a_crash_is_not_answered_twice(tmp_path: Path) -> None:
     clock = FakeClock()
     store, program, on = MemoryStore(clock=clock), ScriptedProgram(), teams(tmp_path)
     async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
         await broker.ask("alpha", "beta", "pay once", message_id=MESSAGE)
-    # The receipt was not written: the letter still lies in the outbox.
+    # The receipt was not written: the message is still queued.
     async with team_broker(tmp_path, on, store=store, clock=clock, program=ScriptedProgram(stuck)) as broker:
         await broker.send("alpha", "beta", "pay once", message_id=MESSAGE)
     async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
@@ -84,7 +84,7 @@ async def test_a_letter_answered_before_the_crash_is_not_answered_twice(tmp_path
     assert line.turns == 1
 
 
-async def test_a_failure_has_a_receipt_too_and_is_not_tried_again(tmp_path: Path) -> None:
+async def test_a_failed_message_gets_a_receipt_and_is_not_retried(tmp_path: Path) -> None:
     clock = FakeClock()
     store, on = MemoryStore(clock=clock), teams(tmp_path, turn_seconds=0.02)
     async with team_broker(tmp_path, on, store=store, clock=clock, program=ScriptedProgram(stuck)) as broker:
@@ -97,7 +97,7 @@ async def test_a_failure_has_a_receipt_too_and_is_not_tried_again(tmp_path: Path
     assert sent.state == "failed"
 
 
-async def test_a_letter_an_operator_called_off_has_a_receipt_and_is_not_tried_again(tmp_path: Path) -> None:
+async def test_a_cancelled_message_gets_a_receipt_and_is_not_retried(tmp_path: Path) -> None:
     clock = FakeClock()
     store, on = MemoryStore(clock=clock), teams(tmp_path)
     async with team_broker(tmp_path, on, store=store, clock=clock, program=ScriptedProgram(stuck)) as broker:
@@ -112,7 +112,7 @@ async def test_a_letter_an_operator_called_off_has_a_receipt_and_is_not_tried_ag
     assert sent.reply.outcome == Nonconverged(reason="cancelled")
 
 
-async def test_while_another_process_holds_the_session_a_letter_waits(tmp_path: Path) -> None:
+async def test_a_message_waits_while_another_process_holds_the_session(tmp_path: Path) -> None:
     clock = FakeClock()
     store, program, on = MemoryStore(clock=clock), ScriptedProgram(), teams(tmp_path)
     async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as holder:
@@ -129,17 +129,17 @@ async def test_while_another_process_holds_the_session_a_letter_waits(tmp_path: 
     assert sent.state == "answered"
 
 
-async def test_a_letter_keeps_its_count_of_hops_over_a_restart(tmp_path: Path) -> None:
+async def test_a_message_keeps_its_hop_count_over_a_restart(tmp_path: Path) -> None:
     clock = FakeClock()
     store, on = MemoryStore(clock=clock), teams(tmp_path)
     brokers: list[Broker] = []
 
-    async def hand_on(message: TeamMessage, heard: object, on_call: OnCall) -> str:
+    async def hand_on(message: TeamMessage, received: object, on_call: OnCall) -> str:
         if message.text == "hand on":
-            within = brokers[0].session_id(brokers[0].roster.pair("alpha", "gamma"))
-            await brokers[0].send("gamma", "beta", "handed", asking_session=within)
+            session = brokers[0].session_id(brokers[0].roster.pair("alpha", "gamma"))
+            await brokers[0].send("gamma", "beta", "handed", asking_session=session)
             return "done"
-        return await stuck(message, heard, on_call)
+        return await stuck(message, received, on_call)
 
     async with team_broker(
         tmp_path, on, store=store, clock=clock, program=ScriptedProgram(hand_on)
@@ -152,12 +152,12 @@ async def test_a_letter_keeps_its_count_of_hops_over_a_restart(tmp_path: Path) -
     assert sent.hops == 1
 
 
-async def test_a_letter_to_a_team_that_has_left_the_roster_waits_until_it_is_back(tmp_path: Path) -> None:
+async def test_a_message_to_a_removed_team_waits_until_the_team_is_back(tmp_path: Path) -> None:
     clock = FakeClock()
     store, program = MemoryStore(clock=clock), ScriptedProgram(stuck)
     parts = {"store": store, "clock": clock, "program": program}
     async with team_broker(tmp_path, teams(tmp_path, max_processes=1), **parts) as broker:  # type: ignore[arg-type]
-        await broker.send("alpha", "gamma", "holds the only place")
+        await broker.send("alpha", "gamma", "holds the only slot")
         await broker.send("alpha", "beta", "later")
     program.answer = echo
     without = roster("alpha", "gamma", project=str(tmp_path))
@@ -169,13 +169,13 @@ async def test_a_letter_to_a_team_that_has_left_the_roster_waits_until_it_is_bac
     assert message.state == "answered"
 
 
-async def test_word_that_was_left_is_too_old_after_its_time_and_no_sooner(tmp_path: Path) -> None:
+async def test_a_notice_expires_exactly_at_its_time(tmp_path: Path) -> None:
     clock = FakeClock()
-    heard: list[tuple[str, ...]] = []
+    received: list[tuple[str, ...]] = []
 
     async def listen(message: TeamMessage, before: object, on_call: OnCall) -> str:
-        heard.append(message.notices)
-        return "heard"
+        received.append(message.notices)
+        return "received"
 
     async with team_broker(tmp_path, teams(tmp_path), clock=clock, program=ScriptedProgram(listen)) as broker:
         for receiver in ("beta", "gamma"):
@@ -186,11 +186,11 @@ async def test_word_that_was_left_is_too_old_after_its_time_and_no_sooner(tmp_pa
         await broker.ask("alpha", "gamma", "too late")
         for days in (0.0, -1.0, 365.1, float("nan")):
             with pytest.raises(InvalidInput, match="time to live"):
-                await broker.notify("alpha", "beta", "word", ttl_days=days)
-    assert heard == [("the door is open",), ()]
+                await broker.notify("alpha", "beta", "notice", ttl_days=days)
+    assert received == [("the door is open",), ()]
 
 
-async def test_the_first_words_under_an_id_are_the_letter(tmp_path: Path) -> None:
+async def test_the_first_text_under_a_message_id_is_kept(tmp_path: Path) -> None:
     clock = FakeClock()
     store = MemoryStore(clock=clock)
     program = ScriptedProgram(stuck)

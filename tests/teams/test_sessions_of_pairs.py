@@ -1,4 +1,4 @@
-"""The matrix of who talks to whom: cases M1 to M14, and who looks after it."""
+"""Sessions of pairs: cases M1 to M14, maintenance, shared budgets and tokens."""
 
 import asyncio
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def teams(tmp_path: Path, **settings: object) -> Roster:
     return roster("a", "b", "c", project=str(tmp_path), settings=settings)
 
 
-async def test_m1_m2_each_direction_and_each_asker_has_a_session_and_a_member_of_its_own(
+async def test_m1_m2_each_directed_pair_has_its_own_session_and_member(
     tmp_path: Path,
 ) -> None:
     program = ScriptedProgram()
@@ -44,7 +44,7 @@ async def test_m1_m2_each_direction_and_each_asker_has_a_session_and_a_member_of
         assert len(keys) == len(program.running) == 4
 
 
-async def test_m3_m4_m14_a_pair_is_begun_once_however_many_first_messages_come(tmp_path: Path) -> None:
+async def test_m3_m4_m14_concurrent_first_messages_create_one_session(tmp_path: Path) -> None:
     clock = FakeClock()
     store, on = MemoryStore(clock=clock), teams(tmp_path)
     async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
@@ -55,7 +55,7 @@ async def test_m3_m4_m14_a_pair_is_begun_once_however_many_first_messages_come(t
     assert [reply.text for reply in replies] == [f"echo[{n + 1}]: m{n}" for n in range(20)]
 
 
-async def test_m5_who_is_no_team_is_external_and_has_one_session_too(tmp_path: Path) -> None:
+async def test_m5_an_external_sender_has_one_session(tmp_path: Path) -> None:
     async with team_broker(tmp_path, teams(tmp_path)) as broker:
         await broker.ask(EXTERNAL_SENDER, "b", "one")
         await broker.ask(EXTERNAL_SENDER, "b", "two")
@@ -63,7 +63,7 @@ async def test_m5_who_is_no_team_is_external_and_has_one_session_too(tmp_path: P
     assert (line.description, line.turns) == ("external -> b", 2)
 
 
-async def test_m6_a_team_that_is_not_on_the_roster_is_named(tmp_path: Path) -> None:
+async def test_m6_an_unknown_team_is_named_in_the_error(tmp_path: Path) -> None:
     async with team_broker(tmp_path, teams(tmp_path)) as broker:
         for sender, receiver in (("a", "x"), ("x", "a")):
             with pytest.raises(UnknownTeam, match="there is no team 'x'"):
@@ -75,7 +75,7 @@ async def test_m6_a_team_that_is_not_on_the_roster_is_named(tmp_path: Path) -> N
             await broker.ask("a", "b", "hi", message_id="1; drop table")
 
 
-async def test_m7_m8_m9_the_latest_used_comes_first_and_each_message_counts_once(tmp_path: Path) -> None:
+async def test_m7_m8_m9_pairs_are_listed_by_last_use_and_each_message_counts_once(tmp_path: Path) -> None:
     clock = FakeClock()
     async with team_broker(tmp_path, teams(tmp_path), clock=clock) as broker:
         for sender, receiver in (("a", "b"), ("b", "c"), ("a", "b")):
@@ -91,7 +91,7 @@ async def test_m7_m8_m9_the_latest_used_comes_first_and_each_message_counts_once
     assert first.active_ms > second.active_ms
 
 
-async def test_m10_after_a_restart_everybody_is_asleep(tmp_path: Path) -> None:
+async def test_m10_every_member_is_asleep_after_a_restart(tmp_path: Path) -> None:
     clock = FakeClock()
     store, on = MemoryStore(clock=clock), teams(tmp_path)
     async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
@@ -102,18 +102,18 @@ async def test_m10_after_a_restart_everybody_is_asleep(tmp_path: Path) -> None:
         assert len(await broker.sessions()) == 1
 
 
-async def test_m11_m12_a_busy_pair_is_seen_so_and_others_do_not_touch_it(tmp_path: Path) -> None:
-    begun, go_on = asyncio.Event(), asyncio.Event()
+async def test_m11_m12_a_busy_pair_is_reported_busy_and_is_not_disturbed(tmp_path: Path) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slow(message: TeamMessage, heard: object, on_call: OnCall) -> str:
+    async def slow(message: TeamMessage, received: object, on_call: OnCall) -> str:
         if message.sender == "a":
-            begun.set()
+            started.set()
             await go_on.wait()
         return f"done {message.text}"
 
     async with team_broker(tmp_path, teams(tmp_path), program=ScriptedProgram(slow)) as broker:
         first = asyncio.create_task(broker.ask("a", "b", "one"))
-        await begun.wait()
+        await started.wait()
         key = broker.session_id(broker.roster.pair("a", "b"))
         assert broker.pool.states()[key] == "busy"
         second = asyncio.create_task(broker.ask("a", "b", "two"))
@@ -125,14 +125,14 @@ async def test_m11_m12_a_busy_pair_is_seen_so_and_others_do_not_touch_it(tmp_pat
         assert ((await first).text, (await second).text) == ("done one", "done two")
 
 
-async def test_m13_a_report_shows_only_the_askers_own_letters(tmp_path: Path) -> None:
+async def test_m13_a_report_shows_only_the_senders_own_messages(tmp_path: Path) -> None:
     async with team_broker(tmp_path, teams(tmp_path)) as broker:
         await broker.ask("a", "b", "mine")
         assert len(await broker.report("a", "b")) == 1
         assert await broker.report("c", "b") == []
 
 
-async def test_what_was_not_used_for_long_is_archived_and_taken_up_by_the_next_message(
+async def test_an_unused_conversation_is_archived_and_reopened_by_the_next_message(
     tmp_path: Path,
 ) -> None:
     clock = FakeClock()
@@ -176,7 +176,7 @@ async def test_a_conversation_is_summarised_by_its_tokens_and_not_by_its_message
     )
 
 
-async def test_the_busiest_pairs_are_awake_at_the_start_where_the_roster_says_so(tmp_path: Path) -> None:
+async def test_the_busiest_pairs_are_woken_at_start_if_the_roster_says_so(tmp_path: Path) -> None:
     clock = FakeClock()
     store, program = MemoryStore(clock=clock), ScriptedProgram()
     async with team_broker(tmp_path, teams(tmp_path), store=store, clock=clock, program=program) as broker:
@@ -188,11 +188,11 @@ async def test_the_busiest_pairs_are_awake_at_the_start_where_the_roster_says_so
         assert set(broker.pool.states()) == {broker.session_id(on.pair("b", "c"))}
 
 
-async def test_all_teams_spend_from_one_purse_calls_included_also_after_a_restart(tmp_path: Path) -> None:
-    told: list[object] = []
+async def test_all_teams_share_one_budget_of_calls_even_after_a_restart(tmp_path: Path) -> None:
+    decisions: list[object] = []
 
-    async def reader(message: TeamMessage, heard: object, on_call: OnCall) -> str:
-        told.append(await on_call("Read", {"file_path": str(tmp_path / message.text)}))
+    async def reader(message: TeamMessage, received: object, on_call: OnCall) -> str:
+        decisions.append(await on_call("Read", {"file_path": str(tmp_path / message.text)}))
         return "done"
 
     clock = FakeClock()
@@ -204,10 +204,10 @@ async def test_all_teams_spend_from_one_purse_calls_included_also_after_a_restar
         await broker.ask("c", "a", "z")
     async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
         await broker.ask("a", "c", "w")
-    assert [isinstance(each, Refused) for each in told] == [False, False, True, True]
+    assert [isinstance(each, Refused) for each in decisions] == [False, False, True, True]
 
 
-async def test_a_purse_binds_our_own_sessions_too(tmp_path: Path) -> None:
+async def test_the_shared_budget_limits_holdfast_sessions_too(tmp_path: Path) -> None:
     on = roster(
         "a", "b", "c", project=str(tmp_path), member="holdfast", settings={"budget": Limits(iterations=2)}
     )
@@ -216,7 +216,7 @@ async def test_a_purse_binds_our_own_sessions_too(tmp_path: Path) -> None:
     assert [is_success(outcome) for outcome in outcomes] == [True, True, False]
 
 
-async def test_a_members_token_ends_with_the_member(tmp_path: Path) -> None:
+async def test_a_members_token_is_revoked_with_the_member(tmp_path: Path) -> None:
     callers = Callers()
     tokens: list[str] = []
 
@@ -238,20 +238,20 @@ async def test_a_members_token_ends_with_the_member(tmp_path: Path) -> None:
     assert callers.find(tokens[1]) is None
 
 
-async def test_a_member_that_cannot_be_woken_keeps_no_token(tmp_path: Path) -> None:
+async def test_a_member_that_fails_to_wake_keeps_no_token(tmp_path: Path) -> None:
     callers = Callers()
-    introduced: list[IssuedToken] = []
+    issued: list[IssuedToken] = []
 
     def issue_token(pair: object, session: object) -> IssuedToken:
-        introduced.append(callers.issue_token("http://x", Caller(team="b")))
-        return introduced[-1]
+        issued.append(callers.issue_token("http://x", Caller(team="b")))
+        return issued[-1]
 
     on = roster("a", "b", project=str(tmp_path), member="claude", program="/no/such/program")
     async with team_broker(tmp_path, on, issue_token=issue_token) as broker:
         reply = await broker.ask("a", "b", "hi")
     assert isinstance(reply.outcome, Error)
     assert reply.outcome.code == "member-missing"
-    headers = introduced[0].server_entry["headers"]
+    headers = issued[0].server_entry["headers"]
     assert isinstance(headers, dict)
     assert callers.find(str(headers["Authorization"]).removeprefix("Bearer ")) is None
 
@@ -262,9 +262,9 @@ def _opened() -> SessionOpened:
     )
 
 
-async def test_a_store_that_fails_once_does_not_end_the_housekeeping(tmp_path: Path) -> None:
+async def test_a_store_failure_does_not_end_the_maintenance(tmp_path: Path) -> None:
     class Failing(MemoryStore):
-        """A store whose list cannot be read; it tells when it was asked for it a second time."""
+        """A store whose list of sessions cannot be read; sets an event on the second attempt."""
 
         def __init__(self) -> None:
             super().__init__(clock=FakeClock())

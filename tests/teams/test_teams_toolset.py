@@ -1,9 +1,9 @@
-"""Our own sessions as members that ask other teams: through their gate, in their own name, never more than they may."""
+"""Holdfast sessions as members that ask other teams: through their gate, in their own name, within their permissions."""
 
 from pathlib import Path
 
 import pytest
-from tests.teams.team_broker import echo_model, letters_to, roster, team_broker
+from tests.teams.team_broker import echo_model, messages_to, roster, team_broker
 
 from holdfast.core import Call, FakeClock, Performed, ToolMessage, call_id
 from holdfast.core.events import CallIntended, CallRefused
@@ -20,7 +20,7 @@ def chain(prompt: Prompt) -> ModelReply:
     last = prompt.messages[-1]
     if isinstance(last, ToolMessage):
         return say(f"told: {last.returns[0].content}")
-    verb, _, rest = letters_to(prompt)[-1].partition(" ")
+    verb, _, rest = messages_to(prompt)[-1].partition(" ")
     if verb not in ("pass", "send", "notify"):
         return echo_model(prompt)
     team, _, text = rest.partition(" ")
@@ -33,7 +33,7 @@ def own(tmp_path: Path, **settings: object) -> Roster:
     return roster("a", "b", "c", project=str(tmp_path), member="holdfast", settings=settings)
 
 
-async def test_a_session_asks_another_team_in_its_own_name_and_is_counted(tmp_path: Path) -> None:
+async def test_a_session_asks_another_team_in_its_own_name_and_the_hop_is_counted(tmp_path: Path) -> None:
     async with team_broker(tmp_path, own(tmp_path), model=chain) as broker:
         reply = await broker.ask("external", "a", "pass b pass c who is there")
         (middle,) = await broker.report("a", "b")
@@ -44,13 +44,15 @@ async def test_a_session_asks_another_team_in_its_own_name_and_is_counted(tmp_pa
     assert pairs == {"external -> a", "a -> b", "b -> c"}
 
 
-async def test_a_question_that_would_wait_for_itself_is_refused_and_the_rest_answered(tmp_path: Path) -> None:
+async def test_a_question_that_would_wait_for_itself_is_refused_and_the_others_are_answered(
+    tmp_path: Path,
+) -> None:
     async with team_broker(tmp_path, own(tmp_path), model=chain) as broker:
         reply = await broker.ask("external", "a", "pass b pass a pass b anybody")
     assert "would-deadlock" in reply.text or "wait for its own answer" in reply.text
 
 
-async def test_the_gate_of_the_asker_judges_and_records_the_question(tmp_path: Path) -> None:
+async def test_the_senders_gate_judges_and_records_the_question(tmp_path: Path) -> None:
     store = MemoryStore(clock=FakeClock())
     on = own(tmp_path)
     async with team_broker(tmp_path, on, model=chain, store=store, verdicts={"teams.ask": "deny"}) as broker:
@@ -63,8 +65,8 @@ async def test_the_gate_of_the_asker_judges_and_records_the_question(tmp_path: P
     assert [event.call.operation for event in refused] == ["teams.ask"]
 
 
-async def test_asking_somebody_gives_no_more_permission_than_one_has(tmp_path: Path) -> None:
-    """b may not be asked by a: that a is asked by external, who may ask b, does not change that."""
+async def test_asking_another_team_grants_no_permissions(tmp_path: Path) -> None:
+    """a may not ask b, even when external, who may, asks a to."""
     base = own(tmp_path)
     on = Roster(
         settings=base.settings,
@@ -81,7 +83,7 @@ async def test_asking_somebody_gives_no_more_permission_than_one_has(tmp_path: P
 
 
 @pytest.mark.parametrize("verb", ["send", "notify"])
-async def test_a_session_sends_and_leaves_word_in_its_own_name(tmp_path: Path, verb: str) -> None:
+async def test_a_session_sends_messages_and_notices_in_its_own_name(tmp_path: Path, verb: str) -> None:
     async with team_broker(tmp_path, own(tmp_path), model=chain) as broker:
         reply = await broker.ask("external", "a", f"{verb} b no hurry")
         if verb == "send":
@@ -93,11 +95,11 @@ async def test_a_session_sends_and_leaves_word_in_its_own_name(tmp_path: Path, v
     assert "told:" in reply.text
 
 
-async def test_a_question_has_the_same_id_when_its_call_is_made_again(tmp_path: Path) -> None:
+async def test_a_repeated_call_has_the_same_message_id(tmp_path: Path) -> None:
     on = own(tmp_path)
     asked: list[Performed] = []
 
-    async def twice(message: TeamMessage, heard: object, on_call: OnCall) -> str:
+    async def twice(message: TeamMessage, received: object, on_call: OnCall) -> str:
         tools = TeamsToolset(
             brokers[0], team="a", asking_session=brokers[0].session_id(on.pair("external", "a"))
         )
@@ -120,7 +122,7 @@ async def test_a_question_has_the_same_id_when_its_call_is_made_again(tmp_path: 
     assert turns["a -> b"] == 1
 
 
-async def test_outside_of_a_turn_a_member_asks_nobody(tmp_path: Path) -> None:
+async def test_a_member_cannot_ask_outside_a_turn(tmp_path: Path) -> None:
     async with team_broker(tmp_path, own(tmp_path), model=chain) as broker:
         await broker.ask("external", "a", "hello")
         within = broker.session_id(broker.roster.pair("external", "a"))
@@ -130,7 +132,7 @@ async def test_outside_of_a_turn_a_member_asks_nobody(tmp_path: Path) -> None:
             await broker.send("a", "b", "behind your back", asking_session=within)
 
 
-async def test_questions_are_on_record_with_the_asker(tmp_path: Path) -> None:
+async def test_questions_are_recorded_in_the_senders_session(tmp_path: Path) -> None:
     store, on = MemoryStore(clock=FakeClock()), own(tmp_path)
     async with team_broker(tmp_path, on, model=chain, store=store) as broker:
         await broker.ask("external", "a", "pass b hello")

@@ -1,4 +1,4 @@
-"""Who waits for whom: a wait counts until the last of several is over."""
+"""The wait graph: a wait counts until the last of several ends."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def nobody_starves(_: set[SessionId]) -> bool:
     return False
 
 
-def test_of_two_questions_to_the_same_the_second_still_waits_when_the_first_is_answered() -> None:
+def test_a_second_wait_for_the_same_session_outlives_the_first() -> None:
     waits = WaitGraph()
     with waits.waiting_for(ONE, OTHER, is_starved=nobody_starves):
         with waits.waiting_for(ONE, OTHER, is_starved=nobody_starves):

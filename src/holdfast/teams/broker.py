@@ -249,8 +249,8 @@ class Broker:
         asking_session: SessionId | None,
     ) -> tuple[TeamMessage, Pair]:
         pair = self.roster.pair(sender, receiver, thread)
-        around = self._in_flight_table.current(asking_session) if asking_session is not None else None
-        if asking_session is not None and around is None:
+        current = self._in_flight_table.current(asking_session) if asking_session is not None else None
+        if asking_session is not None and current is None:
             # Without a turn there is no message whose hops could be counted.
             raise AskRefused("a member asks other teams only while it answers a message")
         message = TeamMessage(
@@ -258,7 +258,7 @@ class Broker:
             text=check_text(text),
             sender=sender,
             principal=pair.principal,
-            hops=around.message.hops + 1 if around is not None else 0,
+            hops=current.message.hops + 1 if current is not None else 0,
         )
         return message, pair
 

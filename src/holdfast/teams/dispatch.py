@@ -58,7 +58,7 @@ class Dispatcher:
     ) -> TeamReply:
         """Deliver a message. The reply is also stored on `in_flight`. `asking_session` is the session that waits for it."""
         try:
-            reply = await self._answer(in_flight, notices, self._limit(seconds), asking_session)
+            reply = await self._deliver_in_time(in_flight, notices, self._limit(seconds), asking_session)
         except HoldfastError as error:
             reply = failed_reply(error)
         except OSError as error:
@@ -85,7 +85,7 @@ class Dispatcher:
         """The lock to hold while using a session."""
         return self._locks.setdefault(key, asyncio.Lock())
 
-    async def _answer(
+    async def _deliver_in_time(
         self, in_flight: InFlight, notices: Notices, limit: float, asking_session: SessionId | None
     ) -> TeamReply:
         key = self._conversations.session_id(in_flight.pair)
@@ -125,11 +125,11 @@ class Dispatcher:
 
     async def _ask_member(self, in_flight: InFlight, notices: Notices, member: Member) -> TeamReply:
         await member.compact(above_tokens=self._settings.compact_tokens)
-        waiting = await notices.pending()
-        message = msgspec.structs.replace(in_flight.message, notices=tuple(notice.text for notice in waiting))
+        pending = await notices.pending()
+        message = msgspec.structs.replace(in_flight.message, notices=tuple(notice.text for notice in pending))
         reply = await member.ask(message)
-        if waiting and is_success(reply.outcome):
-            await notices.mark_delivered(waiting, message_id=message.id)
+        if pending and is_success(reply.outcome):
+            await notices.mark_delivered(pending, message_id=message.id)
         return reply
 
     async def _wake(self, pair: Pair) -> Member:

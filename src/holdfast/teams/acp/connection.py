@@ -49,7 +49,7 @@ class TurnUpdates:
     @property
     def unasked(self) -> list[AgentCall]:
         """Tools that the agent ran without asking."""
-        return [call for call in self.calls.values() if call.is_run and not call.is_asked]
+        return [call for call in self.calls.values() if call.has_run and not call.is_asked]
 
 
 class AcpConnection:
@@ -62,7 +62,7 @@ class AcpConnection:
         self._incoming: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self._process: LineProcess
         self._silence: SilenceTimeout
-        self._ending: asyncio.Task[None]
+        self._end_watcher: asyncio.Task[None]
         self.agent: Any = None
         """The library's connection to the agent. Its type is a protocol with many methods that we do not use."""
         self.commands: set[str] = set()
@@ -87,7 +87,7 @@ class AcpConnection:
             command, folder=folder, environment=environment, on_line=connection._on_line
         )
         connection._silence = SilenceTimeout(connection._process, name=name, silence_seconds=silence_seconds)
-        connection._ending = asyncio.create_task(connection._forward_end())
+        connection._end_watcher = asyncio.create_task(connection._forward_end())
         connection.agent = connect_to_agent(
             cast("Client", _Client(connection)), _LineTransport(connection._process, connection._incoming)
         )
@@ -106,8 +106,8 @@ class AcpConnection:
     async def close(self) -> None:
         """Stop the program and every process it started."""
         self._updates.stopped.set()
-        self._ending.cancel()
-        await asyncio.gather(self._ending, return_exceptions=True)
+        self._end_watcher.cancel()
+        await asyncio.gather(self._end_watcher, return_exceptions=True)
         await self.agent.close()
         await self._process.stop()
 

@@ -48,7 +48,7 @@ class AgentCall:
         self.input: Any = None
         self.paths: list[str] = []
         self.is_asked = False
-        self.is_run = False
+        self.has_run = False
 
     def update(self, tool: Any) -> None:
         """Merge an update; fields it leaves out keep their value."""
@@ -59,7 +59,7 @@ class AgentCall:
         reported = [location.path for location in tool.locations or ()]
         reported += [content.path for content in tool.content or () if content.type == "diff"]
         self.paths = [*dict.fromkeys([*self.paths, *reported])]
-        self.is_run = self.is_run or tool.status in ("completed", "failed")
+        self.has_run = self.has_run or tool.status in ("completed", "failed")
 
     @property
     def verb(self) -> str:
