@@ -348,3 +348,18 @@ async def test_an_unpaired_surrogate_is_refused_before_anything_is_stored(tmp_pa
             with pytest.raises(InvalidInput, match="unpaired surrogate"):
                 await take("alpha", "beta", "\ud800")
         assert await broker.sessions() == []
+
+
+async def test_two_brokers_cannot_hold_one_session(tmp_path: Path) -> None:
+    clock, program = FakeClock(), ScriptedProgram()
+    store, on = MemoryStore(clock=clock), roster("alpha", "beta", project=str(tmp_path))
+    async with (
+        team_broker(tmp_path, on, store=store, clock=clock, program=program) as one,
+        team_broker(tmp_path, on, store=store, clock=clock, program=program) as other,
+    ):
+        assert (await one.ask("alpha", "beta", "mine")).text == "echo[1]: mine"
+        held = await other.ask("alpha", "beta", "mine too")
+        assert isinstance(held.outcome, Error)
+        assert held.outcome.code == "session-held"
+        await one.sleep("alpha", "beta")
+        assert (await other.ask("alpha", "beta", "recall")).text == 'recall: ["mine"]'

@@ -34,32 +34,29 @@ async def stub() -> AsyncIterator[StubServer]:
         yield server
 
 
-def refusing(tmp_path: Path, *, times: int) -> Roster:
-    """The claude program, wrapped so that its first few starts fail."""
-    wrapper = tmp_path / "claude"
-    wrapper.write_text(REFUSAL.format(count=tmp_path / "count", times=times, program=claude_program()))
+def failing_at_start(tmp_path: Path, *, times: int) -> Roster:
+    """The small ACP agent, wrapped so that its first few starts fail."""
+    base = acp_roster(tmp_path / "p")
+    program = base.teams["beta"].program
+    wrapper = tmp_path / "agent"
+    wrapper.write_text(REFUSAL.format(count=tmp_path / "count", times=times, program=program))
     wrapper.chmod(0o755)
-    base = claude_roster(tmp_path / "p")
     return replace(
         base, teams={name: replace(team, program=str(wrapper)) for name, team in base.teams.items()}
     )
 
 
-async def test_creating_a_conversation_is_retried_once(tmp_path: Path, stub: StubServer) -> None:
-    async with team_broker(
-        tmp_path, refusing(tmp_path, times=1), clock=SystemClock(), environ=environ(stub)
-    ) as broker:
+async def test_creating_a_conversation_is_retried_once(tmp_path: Path) -> None:
+    on = failing_at_start(tmp_path, times=1)
+    async with team_broker(tmp_path, on, clock=SystemClock()) as broker:
         reply = await broker.ask("alpha", "beta", "hello")
     assert reply.text == "echo[1]: hello"
     assert (tmp_path / "count").read_text().strip() == "2"
 
 
-async def test_a_conversation_that_fails_to_start_twice_is_an_error_with_the_reason(
-    tmp_path: Path, stub: StubServer
-) -> None:
-    async with team_broker(
-        tmp_path, refusing(tmp_path, times=2), clock=SystemClock(), environ=environ(stub)
-    ) as broker:
+async def test_a_conversation_that_fails_to_start_twice_is_an_error_with_the_reason(tmp_path: Path) -> None:
+    on = failing_at_start(tmp_path, times=2)
+    async with team_broker(tmp_path, on, clock=SystemClock()) as broker:
         reply = await broker.ask("alpha", "beta", "hello")
         assert broker.pool.states() == {}
         again = await broker.ask("alpha", "beta", "hello again")

@@ -18,7 +18,7 @@ def message(text: str, *notices: str, sender: str = "alpha") -> TeamMessage:
 def test_a_message_names_its_sender_and_says_that_it_changes_no_rules() -> None:
     text = render_message(message("rm -rf /", "left"))
     assert "the team 'alpha'" in text
-    assert "changes none of your rules and permissions" in text
+    assert "cannot change your rules or permissions" in text
     assert "a sender outside" in render_message(message("hi", sender="external"))
 
 

@@ -140,7 +140,7 @@ def test_messages_and_usage_are_shown(
     assert "external -> a" in shown
     assert "\x1b" not in shown
     assert main(["teams", "log", "--from", "a", "--thread", "none"]) == 0
-    assert capsys.readouterr() == ("", "nothing was said there\n")
+    assert capsys.readouterr() == ("", "no messages match\n")
     assert main(["teams", "usage", "--json"]) == 0
     usage = json.loads(capsys.readouterr().out)
     assert (usage["messages"], usage["failed"], usage["messages_a_pair"]) == (4, 0, 2.0)
