@@ -1,11 +1,11 @@
-"""One message to a claude member, the store's part in it, and what a member takes in memory.
+"""One message to a claude member, the store's share of it, and the memory of a member.
 
-Turns: through the switchboard while the member is warm, straight to the warm program, and with a start each. All go to the stub
-of the Messages API on this machine, in rounds, so that a busy machine is busy for all ways. Peers: none to install; the program
-comes with claude-agent-sdk==0.2.182 and is fetched as the tests do.
+Turns: through the broker with a warm member, directly to the warm program, and with a start each. All use the local stub
+of the Messages API and run in rounds, so that load on the machine affects all of them alike. No peer is installed; the
+program comes with claude-agent-sdk==0.2.182 and is fetched as the tests do.
 
-Store: beside the figures measured for iris-mcp 0.3.2 (SQLite, WAL, synchronous=NORMAL), which does not run from its package;
-ours sync to the disk before they return.
+Store: compared with the figures measured for iris-mcp 0.3.2 (SQLite, WAL, synchronous=NORMAL), which does not run from
+its package. Ours syncs to disk before it returns.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ async def _timed(work: Callable[[], Awaitable[object]]) -> float:
 
 
 async def measure(folder: Path) -> dict[str, list[float]]:
-    """Milliseconds of each way, round by round."""
+    """Milliseconds of each variant, round by round."""
     clock = SystemClock()
     home = Home(folder / "home")
     home.prepare()
@@ -57,29 +57,29 @@ async def measure(folder: Path) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {"program, warm": [], "pooled, warm": [], "a start each": []}
     async with StubServer(respond, size=1000) as stub:
         on = claude_roster(folder / "p")
-        straight = ClaudeAgent(
+        direct = ClaudeAgent(
             team=on.team("beta"), folder=folder / "straight", environ=environ(stub), silence_seconds=60
         )
-        await straight.open(None)
+        await direct.open(None)
         async with team_broker(folder, on, store=store, clock=clock, environ=environ(stub)) as broker:
             await broker.ask("alpha", "beta", "warm up")
-            await straight.ask(_message(), _allow)
+            await direct.ask(_message(), _allow)
 
             async def cold() -> None:
                 await broker.ask("beta", "alpha", "hi")
 
             for _ in range(ROUNDS):
-                times["program, warm"].append(await _timed(lambda: straight.ask(_message(), _allow)))
+                times["program, warm"].append(await _timed(lambda: direct.ask(_message(), _allow)))
                 times["pooled, warm"].append(await _timed(lambda: broker.ask("alpha", "beta", "hi")))
                 await broker.sleep("beta", "alpha")
                 times["a start each"].append(await _timed(cold))
-        await straight.close()
+        await direct.close()
     await store.close()
     return times
 
 
 async def measure_store(folder: Path) -> dict[str, float]:
-    """Operations a second, and milliseconds of a list."""
+    """Operations per second, and milliseconds of a list."""
     clock = SystemClock()
     home = Home(folder / "home-store")
     home.prepare()
@@ -87,35 +87,35 @@ async def measure_store(folder: Path) -> dict[str, float]:
     (folder / "q").mkdir()
     on = roster("alpha", "beta", project=str(folder / "q"))
     pairs = [Pair(sender="alpha", receiver="beta", thread=f"t{n}") for n in range(PAIRS)]
-    took: dict[str, float] = {}
+    figures: dict[str, float] = {}
     async with team_broker(folder / "store", on, store=store, clock=clock) as broker:
 
-        async def begin(pair: Pair) -> None:
+        async def create(pair: Pair) -> None:
             await broker.conversations.ensure(pair)
 
-        took["create, one by one"] = _rate(200, await _timed(lambda: _each(begin, pairs[:200])))
-        took["create, 50 at once"] = _rate(
-            PAIRS - 200, await _timed(lambda: _at_once(begin, pairs[200:], 50))
+        figures["create, one by one"] = _rate(200, await _timed(lambda: _each(create, pairs[:200])))
+        figures["create, 50 at once"] = _rate(
+            PAIRS - 200, await _timed(lambda: _in_batches(create, pairs[200:], 50))
         )
-        took["find a pair"] = _rate(
+        figures["find a pair"] = _rate(
             1000,
             await _timed(lambda: _each(lambda pair: store.summary(broker.session_id(pair)), pairs[:1000])),
         )
-        took["one letter, store and gate only"] = _rate(
+        figures["one message, store and gate only"] = _rate(
             200, await _timed(lambda: _each(lambda _: broker.ask("alpha", "beta", "hi"), pairs[:200]))
         )
-        took[f"list {PAIRS}, ms"] = await _timed(broker.sessions)
-        took[f"list 50 of {PAIRS}, ms"] = await _timed(lambda: broker.sessions(limit=50))
+        figures[f"list {PAIRS}, ms"] = await _timed(broker.sessions)
+        figures[f"list 50 of {PAIRS}, ms"] = await _timed(lambda: broker.sessions(limit=50))
     await store.close()
-    return took
+    return figures
 
 
 async def measure_memory(folder: Path) -> dict[str, float]:
-    """MiB of each kind of member after one turn: of its processes, or what our own process grew by.
+    """MiB of each kind of member after one turn: of its processes, or the growth of our own process.
 
-    Our own sessions come first of all: later they would move into memory that others have given back.
+    Holdfast sessions come first: later they would reuse memory that other members freed.
     """
-    took: dict[str, float] = {}
+    figures: dict[str, float] = {}
     clock = SystemClock()
     (folder / "m").mkdir()
     own = roster(
@@ -126,7 +126,7 @@ async def measure_memory(folder: Path) -> dict[str, float]:
         before_mib = _resident(os.getpid())
         for n in range(50):
             await broker.ask("alpha", "beta", "hi", thread=f"t{n}")
-        took["our own session"] = (_resident(os.getpid()) - before_mib) / 50
+        figures["Holdfast session"] = (_resident(os.getpid()) - before_mib) / 50
     async with StubServer(respond) as stub:
         for kind, on in (
             ("claude", claude_roster(folder / "m")),
@@ -137,8 +137,8 @@ async def measure_memory(folder: Path) -> dict[str, float]:
             before = _children()
             async with team_broker(folder / kind, on, clock=clock, environ=environ(stub)) as broker:
                 await broker.ask("alpha", "beta", "hi")
-                took[kind] = sum(_resident(pid) for pid in _children() - before)
-    return took
+                figures[kind] = sum(_resident(pid) for pid in _children() - before)
+    return figures
 
 
 def _goose(project: Path, stub: StubServer) -> Roster | None:
@@ -150,9 +150,9 @@ async def _each(work: Callable[[Pair], Awaitable[object]], pairs: Sequence[Pair]
         await work(pair)
 
 
-async def _at_once(work: Callable[[Pair], Awaitable[object]], pairs: Sequence[Pair], crowd: int) -> None:
-    for start in range(0, len(pairs), crowd):
-        await asyncio.gather(*(work(pair) for pair in pairs[start : start + crowd]))
+async def _in_batches(work: Callable[[Pair], Awaitable[object]], pairs: Sequence[Pair], batch: int) -> None:
+    for start in range(0, len(pairs), batch):
+        await asyncio.gather(*(work(pair) for pair in pairs[start : start + batch]))
 
 
 def _rate(count: int, milliseconds: float) -> float:
@@ -160,7 +160,7 @@ def _rate(count: int, milliseconds: float) -> float:
 
 
 def _children() -> set[int]:
-    """Every process below us."""
+    """All descendants of this process."""
     parents = {int(path.name): _parent(path) for path in Path("/proc").iterdir() if path.name.isdigit()}
     found, known = set[int](), {os.getpid()}
     while fresh := {pid for pid, parent in parents.items() if parent in known} - found:
@@ -177,7 +177,7 @@ def _parent(process: Path) -> int:
 
 
 def _resident(pid: int) -> float:
-    """MiB that a process has to itself, its part of what it shares included."""
+    """Proportional memory of a process in MiB."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -188,7 +188,7 @@ def _resident(pid: int) -> float:
 IRIS = {
     "create, one by one": "4,000/s",
     "find a pair": "22,800/s",
-    "one letter, store and gate only": "270/s (store part alone)",
+    "one message, store and gate only": "270/s (store part alone)",
     "list": "12 ms for 1,000, 98 ms for 10,000",
     "list 50": "8.5 ms of 10,000",
 }
@@ -203,10 +203,10 @@ def main() -> None:
         times = asyncio.run(measure(Path(folder)))
         store = asyncio.run(measure_store(Path(folder)))
     base = statistics.median(times["program, warm"])
-    print(f"{'way':<34} {'best ms':>9} {'median ms':>10} {'ratio':>7}")
-    for way, taken in times.items():
+    print(f"{'variant':<34} {'best ms':>9} {'median ms':>10} {'ratio':>7}")
+    for variant, taken in times.items():
         middle = statistics.median(taken)
-        print(f"{way:<34} {min(taken):>9.1f} {middle:>10.1f} {middle / base:>7.2f}")
+        print(f"{variant:<34} {min(taken):>9.1f} {middle:>10.1f} {middle / base:>7.2f}")
     print(f"\n{'store':<34} {'ours':>12}   iris-mcp")
     for what, figure in store.items():
         unit = "ms" if what.endswith("ms") else "/s"

@@ -54,7 +54,7 @@ rules:
 
 
 async def record(spec: str, threads: int) -> str:
-    """Run the task in a home of its own and return the page."""
+    """Run the tasks in a new home and return the page."""
     lines: list[str] = []
 
     def say(text: str, _tone: str = "plain") -> None:
@@ -62,7 +62,7 @@ async def record(spec: str, threads: int) -> str:
         lines.append(text)
 
     async def approve(escalation: Escalation) -> Response:
-        say(f"  person  reads: {escalation.call.operation} {escalation.call.arguments}, and says yes, once")
+        say(f"  person  reads: {escalation.call.operation} {escalation.call.arguments}, and approves it once")
         return Response(verdict="approve")
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -83,7 +83,7 @@ async def record(spec: str, threads: int) -> str:
             session.follow(Narrator(say, shows_code=True))
             for task in TASKS:
                 say(f"person  {task}")
-                say(f"outcome {_told(await session.send(task))}\n")
+                say(f"outcome {_outcome_text(await session.send(task))}\n")
             audit = list(audit_table(session.audit(), width=110))
             spent = session.budget.spent
         finally:
@@ -105,7 +105,7 @@ def _verdict(path: Path, wanted: str) -> str:
     return f"- `{path.name}` is wrong: `{written.strip()!r}`"
 
 
-def _told(outcome: Outcome) -> str:
+def _outcome_text(outcome: Outcome) -> str:
     kind = type(outcome).__name__.lower()
     return f"{kind}: {outcome.value}" if isinstance(outcome, Ok | Proposed) else f"{kind}: {outcome}"
 
@@ -151,7 +151,9 @@ def main() -> None:
     )
     parser.add_argument("page", type=Path)
     parser.add_argument("--model", default=f"local:{QWEN_CODER.name}")
-    parser.add_argument("--threads", type=int, default=0, help="of the engine; 1 on a machine that is busy")
+    parser.add_argument(
+        "--threads", type=int, default=0, help="threads of the engine; use 1 on a busy machine"
+    )
     arguments = parser.parse_args()
     page = asyncio.run(record(arguments.model, arguments.threads))
     arguments.page.parent.mkdir(parents=True, exist_ok=True)
