@@ -139,14 +139,14 @@ class _Instance:
         self._handle = handle
 
     async def run(self, code: str) -> Any:
-        told = {
+        request = {
             "do": "run",
             "code": code,
             "is_fresh": False,
             "output_bytes": 1 << 20,
             "tools": self._tools,
         }
-        ended = json.loads(self._handle(self._store, json.dumps(told)))
+        ended = json.loads(self._handle(self._store, json.dumps(request)))
         if ended["status"] != "ok":
             raise RuntimeError(ended["error"])
         return ended["value"]

@@ -56,12 +56,17 @@ async def measure(folder: Path) -> dict[str, list[float]]:
     store = await SqliteStore.start(home, clock=clock)
     times: dict[str, list[float]] = {"program, warm": [], "pooled, warm": [], "a start each": []}
     async with StubServer(respond, size=1000) as stub:
-        on = claude_roster(folder / "p")
+        team_roster = claude_roster(folder / "p")
         direct = ClaudeAgent(
-            team=on.team("beta"), folder=folder / "straight", environ=environ(stub), silence_seconds=60
+            team=team_roster.team("beta"),
+            folder=folder / "straight",
+            environ=environ(stub),
+            silence_seconds=60,
         )
         await direct.open(None)
-        async with team_broker(folder, on, store=store, clock=clock, environ=environ(stub)) as broker:
+        async with team_broker(
+            folder, team_roster, store=store, clock=clock, environ=environ(stub)
+        ) as broker:
             await broker.ask("alpha", "beta", "warm up")
             await direct.ask(_message(), _allow)
 
@@ -85,10 +90,10 @@ async def measure_store(folder: Path) -> dict[str, float]:
     home.prepare()
     store = await SqliteStore.start(home, clock=clock)
     (folder / "q").mkdir()
-    on = roster("alpha", "beta", project=str(folder / "q"))
+    team_roster = roster("alpha", "beta", project=str(folder / "q"))
     pairs = [Pair(sender="alpha", receiver="beta", thread=f"t{n}") for n in range(PAIRS)]
     figures: dict[str, float] = {}
-    async with team_broker(folder / "store", on, store=store, clock=clock) as broker:
+    async with team_broker(folder / "store", team_roster, store=store, clock=clock) as broker:
 
         async def create(pair: Pair) -> None:
             await broker.conversations.ensure(pair)
@@ -128,14 +133,14 @@ async def measure_memory(folder: Path) -> dict[str, float]:
             await broker.ask("alpha", "beta", "hi", thread=f"t{n}")
         figures["Holdfast session"] = (_resident(os.getpid()) - before_mib) / 50
     async with StubServer(respond) as stub:
-        for kind, on in (
+        for kind, team_roster in (
             ("claude", claude_roster(folder / "m")),
             ("goose over ACP", _goose(folder / "m", stub)),
         ):
-            if on is None:
+            if team_roster is None:
                 continue
             before = _children()
-            async with team_broker(folder / kind, on, clock=clock, environ=environ(stub)) as broker:
+            async with team_broker(folder / kind, team_roster, clock=clock, environ=environ(stub)) as broker:
                 await broker.ask("alpha", "beta", "hi")
                 figures[kind] = sum(_resident(pid) for pid in _children() - before)
     return figures
@@ -210,7 +215,7 @@ def main() -> None:
     print(f"\n{'store':<34} {'ours':>12}   iris-mcp")
     for what, figure in store.items():
         unit = "ms" if what.endswith("ms") else "/s"
-        peer = next((told for name, told in reversed(IRIS.items()) if what.startswith(name)), "-")
+        peer = next((figure for name, figure in reversed(IRIS.items()) if what.startswith(name)), "-")
         print(f"{what.removesuffix(', ms'):<34} {figure:>9,.1f} {unit}   {peer}")
     print(f"\n{'member':<34} {'MiB':>9}")
     for kind, mib in memory.items():

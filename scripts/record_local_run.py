@@ -36,7 +36,7 @@ description: Reads inside pass, writes inside ask, everything else is denied.
 rules:
   - name: only-files
     deny: ["llm.*", "session.*"]
-    because: a small model is told of few tools
+    because: a small model gets few tools
   - name: read-inside
     allow: "*"
     roles: [read-path]

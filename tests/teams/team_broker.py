@@ -32,7 +32,7 @@ def roster(*names: str, project: str, settings: Mapping[str, Any] | None = None,
 @asynccontextmanager
 async def team_broker(
     tmp_path: Path,
-    on: Roster,
+    team_roster: Roster,
     *,
     program: ScriptedProgram | None = None,
     store: Store | None = None,
@@ -67,7 +67,7 @@ async def team_broker(
         )
 
     factory = MemberFactory(
-        roster=on,
+        roster=team_roster,
         folder=tmp_path / "teams",
         home=Home(home or tmp_path / "home"),
         store=kept,
@@ -79,7 +79,7 @@ async def team_broker(
     )
     if issue_token is not None:
         factory.issue_token = issue_token
-    broker = Broker(roster=on, folder=tmp_path / "teams", store=kept, factory=factory, clock=clock)
+    broker = Broker(roster=team_roster, folder=tmp_path / "teams", store=kept, factory=factory, clock=clock)
     async with broker:
         yield broker
     await engine.close()

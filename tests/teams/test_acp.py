@@ -24,9 +24,9 @@ def acp_roster(project: Path, *flags: str, settings: Mapping[str, Any] | None = 
 
 
 async def ask(
-    tmp_path: Path, on: Roster, *texts: str, verdicts: Mapping[str, Verdict] | None = None
+    tmp_path: Path, team_roster: Roster, *texts: str, verdicts: Mapping[str, Verdict] | None = None
 ) -> list[TeamReply]:
-    async with team_broker(tmp_path, on, clock=SystemClock(), verdicts=verdicts) as broker:
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), verdicts=verdicts) as broker:
         return [await broker.ask("alpha", "beta", text) for text in texts]
 
 
@@ -36,10 +36,10 @@ def code(reply: TeamReply) -> str:
 
 async def test_a_conversation_is_kept_and_resumed(tmp_path: Path) -> None:
     clock = SystemClock()
-    store, on = MemoryStore(clock=clock), acp_roster(tmp_path / "p")
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    store, team_roster = MemoryStore(clock=clock), acp_roster(tmp_path / "p")
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         first = await broker.ask("alpha", "beta", "the word is kelp")
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         reply = await broker.ask("alpha", "beta", "recall")
         (line,) = await broker.sessions()
     assert (first.text, first.usage.input_tokens) == ("echo[1]: the word is kelp", 10)
@@ -48,9 +48,9 @@ async def test_a_conversation_is_kept_and_resumed(tmp_path: Path) -> None:
 
 
 async def test_a_conversation_is_found_again_after_its_journal_was_lost(tmp_path: Path) -> None:
-    on = acp_roster(tmp_path / "p")
-    await ask(tmp_path, on, "remember")
-    (reply,) = await ask(tmp_path, on, "recall")
+    team_roster = acp_roster(tmp_path / "p")
+    await ask(tmp_path, team_roster, "remember")
+    (reply,) = await ask(tmp_path, team_roster, "recall")
     assert reply.text == 'recall: ["remember"]'
     assert "found again" in reply.notes[0]
 
@@ -61,8 +61,8 @@ async def test_a_conversation_is_found_again_after_its_journal_was_lost(tmp_path
 async def test_a_conversation_that_cannot_be_resumed_starts_a_new_generation_with_a_note(
     tmp_path: Path, flags: tuple[str, ...], why: str
 ) -> None:
-    on = acp_roster(tmp_path / "p", *flags)
-    async with team_broker(tmp_path, on, clock=SystemClock()) as broker:
+    team_roster = acp_roster(tmp_path / "p", *flags)
+    async with team_broker(tmp_path, team_roster, clock=SystemClock()) as broker:
         await broker.ask("alpha", "beta", "remember")
         await broker.sleep("alpha", "beta")
         for kept in (tmp_path / "teams" / "pairs").glob("*/home/*.received"):
@@ -73,11 +73,11 @@ async def test_a_conversation_that_cannot_be_resumed_starts_a_new_generation_wit
 
 
 async def test_the_gate_answers_every_permission_request(tmp_path: Path) -> None:
-    on = acp_roster(tmp_path / "p")
+    team_roster = acp_roster(tmp_path / "p")
     yes, no = tmp_path / "p" / "yes", tmp_path / "p" / "no"
-    (allowed,) = await ask(tmp_path, on, f"use edit {yes}")
-    (denied,) = await ask(tmp_path, on, f"use edit {no}", verdicts={"acp.edit": "deny"})
-    (nameless,) = await ask(tmp_path, on, "use edit")
+    (allowed,) = await ask(tmp_path, team_roster, f"use edit {yes}")
+    (denied,) = await ask(tmp_path, team_roster, f"use edit {no}", verdicts={"acp.edit": "deny"})
+    (nameless,) = await ask(tmp_path, team_roster, "use edit")
     assert (allowed.text, denied.text, nameless.text) == ("done", "denied", "denied")
     assert yes.exists()
     assert not no.exists()
@@ -96,9 +96,9 @@ async def test_tools_used_without_permission_are_reported(tmp_path: Path) -> Non
 
 
 async def test_cancelling_a_turn_releases_a_call_that_waits_for_approval(tmp_path: Path) -> None:
-    on = acp_roster(tmp_path / "p")
+    team_roster = acp_roster(tmp_path / "p")
     async with team_broker(
-        tmp_path, on, clock=SystemClock(), verdicts={"acp.edit": "escalate"}, home=tmp_path / "home"
+        tmp_path, team_roster, clock=SystemClock(), verdicts={"acp.edit": "escalate"}, home=tmp_path / "home"
     ) as broker:
         asking = asyncio.create_task(broker.ask("alpha", "beta", f"use edit {tmp_path / 'p' / 'a'}"))
         async with asyncio.timeout(50):
@@ -141,8 +141,8 @@ async def test_an_agent_that_ends_or_breaks_the_protocol_fails_at_once_and_is_re
     tmp_path: Path, verb: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.teams.members.line_process.MAX_LINE_BYTES", 1 << 20)
-    on = acp_roster(tmp_path / "p", "--modes", mode="ask")
-    lost, after = await ask(tmp_path, on, verb, "recall")
+    team_roster = acp_roster(tmp_path / "p", "--modes", mode="ask")
+    lost, after = await ask(tmp_path, team_roster, verb, "recall")
     assert isinstance(lost.outcome, Error)
     assert lost.outcome.code == "member-lost"
     assert words in lost.outcome.message
@@ -155,8 +155,8 @@ async def test_a_line_that_is_not_a_message_is_skipped(tmp_path: Path) -> None:
 
 
 async def test_a_silent_agent_is_stopped(tmp_path: Path) -> None:
-    on = acp_roster(tmp_path / "p", settings={"silence_seconds": 0.5})
-    (lost,) = await ask(tmp_path, on, "silent")
+    team_roster = acp_roster(tmp_path / "p", settings={"silence_seconds": 0.5})
+    (lost,) = await ask(tmp_path, team_roster, "silent")
     assert isinstance(lost.outcome, Error)
     assert "said nothing" in lost.outcome.message
 
@@ -173,8 +173,10 @@ async def test_the_agent_home_is_private_whatever_the_umask(tmp_path: Path) -> N
 
 
 async def test_an_agent_sees_none_of_our_environment_and_works_in_its_project(tmp_path: Path) -> None:
-    on = acp_roster(tmp_path / "p", environment=("KEY", "ABSENT"), variables={"SET": "x"})
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ={"KEY": "k", "OTHER": "o"}) as broker:
+    team_roster = acp_roster(tmp_path / "p", environment=("KEY", "ABSENT"), variables={"SET": "x"})
+    async with team_broker(
+        tmp_path, team_roster, clock=SystemClock(), environ={"KEY": "k", "OTHER": "o"}
+    ) as broker:
         seen = (await broker.ask("alpha", "beta", "environment")).text.split()
         where = (await broker.ask("alpha", "beta", "folder")).text
     assert {name for name in seen if not name.startswith(("LC_", "__"))} == {

@@ -64,10 +64,10 @@ async def test_two_concurrent_first_messages_share_one_session(tmp_path: Path) -
 async def test_a_conversation_is_remembered_after_a_restart(tmp_path: Path) -> None:
     clock = FakeClock()
     store, program = MemoryStore(clock=clock), ScriptedProgram()
-    on = roster(*NAMES, project=str(tmp_path))
-    async with team_broker(tmp_path, on, store=store, program=program, clock=clock) as broker:
+    team_roster = roster(*NAMES, project=str(tmp_path))
+    async with team_broker(tmp_path, team_roster, store=store, program=program, clock=clock) as broker:
         await broker.ask("alpha", "beta", "the key is under the mat")
-    async with team_broker(tmp_path, on, store=store, program=program, clock=clock) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, program=program, clock=clock) as broker:
         reply = await broker.ask("alpha", "beta", "recall")
     assert reply.text == 'recall: ["the key is under the mat"]'
     assert reply.notes == ()
@@ -76,11 +76,11 @@ async def test_a_conversation_is_remembered_after_a_restart(tmp_path: Path) -> N
 async def test_a_lost_transcript_starts_a_new_generation_and_notes_it(tmp_path: Path) -> None:
     clock = FakeClock()
     store, program = MemoryStore(clock=clock), ScriptedProgram()
-    on = roster(*NAMES, project=str(tmp_path))
-    async with team_broker(tmp_path, on, store=store, program=program, clock=clock) as broker:
+    team_roster = roster(*NAMES, project=str(tmp_path))
+    async with team_broker(tmp_path, team_roster, store=store, program=program, clock=clock) as broker:
         await broker.ask("alpha", "beta", "remember me")
     program.conversations.clear()
-    async with team_broker(tmp_path, on, store=store, program=program, clock=clock) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, program=program, clock=clock) as broker:
         reply = await broker.ask("alpha", "beta", "recall")
         again = await broker.ask("alpha", "beta", "go on")
     assert (reply.text, reply.generation) == ("recall: []", 2)
@@ -99,8 +99,8 @@ async def test_the_same_message_twice_runs_one_turn(tmp_path: Path) -> None:
 
 
 async def test_the_roster_decides_who_may_ask_whom(tmp_path: Path) -> None:
-    on = roster(*NAMES, project=str(tmp_path), asked_by=("alpha",))
-    async with team_broker(tmp_path, on) as broker:
+    team_roster = roster(*NAMES, project=str(tmp_path), asked_by=("alpha",))
+    async with team_broker(tmp_path, team_roster) as broker:
         assert (await broker.ask("alpha", "beta", "hello")).outcome == Ok(value="echo[1]: hello")
         with pytest.raises(AskRefused):
             await broker.ask("gamma", "beta", "hello")
@@ -119,8 +119,8 @@ async def test_a_caller_cannot_wait_longer_than_the_roster_allows(tmp_path: Path
         await asyncio.get_running_loop().create_future()
         return ""
 
-    on = roster(*NAMES, project=str(tmp_path), settings={"turn_seconds": 0.02})
-    async with team_broker(tmp_path, on, program=ScriptedProgram(never)) as broker:
+    team_roster = roster(*NAMES, project=str(tmp_path), settings={"turn_seconds": 0.02})
+    async with team_broker(tmp_path, team_roster, program=ScriptedProgram(never)) as broker:
         late = await broker.ask("alpha", "beta", "hello", seconds=1000)
     assert isinstance(late.outcome, Error)
     assert late.outcome.code == "timeout"
@@ -132,8 +132,8 @@ async def test_a_timeout_interrupts_the_turn_and_the_next_message_gets_its_own_a
             await asyncio.get_running_loop().create_future()
         return f"answer to {message.text}"
 
-    on = roster(*NAMES, project=str(tmp_path))
-    async with team_broker(tmp_path, on, program=ScriptedProgram(slow)) as broker:
+    team_roster = roster(*NAMES, project=str(tmp_path))
+    async with team_broker(tmp_path, team_roster, program=ScriptedProgram(slow)) as broker:
         late = await broker.ask("alpha", "beta", "slow", seconds=0.02)
         after = await broker.ask("alpha", "beta", "quick")
     assert isinstance(late.outcome, Error)
@@ -214,8 +214,8 @@ async def test_an_operator_cancels_only_the_chosen_pair(tmp_path: Path) -> None:
             await asyncio.get_running_loop().create_future()
         return "done"
 
-    on = roster(*NAMES, project=str(tmp_path))
-    async with team_broker(tmp_path, on, program=ScriptedProgram(waiting)) as broker:
+    team_roster = roster(*NAMES, project=str(tmp_path))
+    async with team_broker(tmp_path, team_roster, program=ScriptedProgram(waiting)) as broker:
         asking = asyncio.create_task(broker.ask("alpha", "beta", "wait"))
         await working.wait()
         assert not await broker.cancel("gamma", "beta")
@@ -295,9 +295,11 @@ async def test_the_gate_judges_the_calls_of_an_external_member(tmp_path: Path) -
         answer = await on_call(message.text, wish)
         return answer.reason if isinstance(answer, Refused) else "allowed"
 
-    on = roster(*NAMES, project=str(tmp_path))
+    team_roster = roster(*NAMES, project=str(tmp_path))
     program = ScriptedProgram(writer, kind="claude")
-    async with team_broker(tmp_path, on, program=program, verdicts={"claude.Edit": "deny"}) as broker:
+    async with team_broker(
+        tmp_path, team_roster, program=program, verdicts={"claude.Edit": "deny"}
+    ) as broker:
         assert (await broker.ask("alpha", "beta", "Edit")).text == "claude.Edit is fixed to deny"
         assert (await broker.ask("alpha", "beta", "Read")).text == "allowed"
         assert "NoSuchTool" in (await broker.ask("alpha", "beta", "NoSuchTool")).text
@@ -320,8 +322,8 @@ async def test_a_tool_named_like_the_teams_server_is_judged_like_any_other(tmp_p
 
 
 async def test_all_teams_share_one_budget(tmp_path: Path) -> None:
-    on = roster(*NAMES, project=str(tmp_path), settings={"budget": Limits(iterations=2)})
-    async with team_broker(tmp_path, on) as broker:
+    team_roster = roster(*NAMES, project=str(tmp_path), settings={"budget": Limits(iterations=2)})
+    async with team_broker(tmp_path, team_roster) as broker:
         assert isinstance((await broker.ask("alpha", "beta", "one")).outcome, Ok)
         assert isinstance((await broker.ask("beta", "gamma", "two")).outcome, Ok)
         third = await broker.ask("gamma", "alpha", "three")
@@ -352,10 +354,10 @@ async def test_an_unpaired_surrogate_is_refused_before_anything_is_stored(tmp_pa
 
 async def test_two_brokers_cannot_hold_one_session(tmp_path: Path) -> None:
     clock, program = FakeClock(), ScriptedProgram()
-    store, on = MemoryStore(clock=clock), roster("alpha", "beta", project=str(tmp_path))
+    store, team_roster = MemoryStore(clock=clock), roster("alpha", "beta", project=str(tmp_path))
     async with (
-        team_broker(tmp_path, on, store=store, clock=clock, program=program) as one,
-        team_broker(tmp_path, on, store=store, clock=clock, program=program) as other,
+        team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as one,
+        team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as other,
     ):
         assert (await one.ask("alpha", "beta", "mine")).text == "echo[1]: mine"
         held = await other.ask("alpha", "beta", "mine too")

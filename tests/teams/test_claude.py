@@ -54,8 +54,8 @@ def _needs_the_program() -> None:
 async def test_l13_l14_thinking_does_not_hide_the_text_and_a_provider_failure_is_an_error(
     tmp_path: Path, stub: StubServer
 ) -> None:
-    on = claude_roster(tmp_path / "my_proj.x")
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+    team_roster = claude_roster(tmp_path / "my_proj.x")
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=environ(stub)) as broker:
         reply = await broker.ask("alpha", "beta", "think of it")
         failed = await broker.ask("alpha", "beta", "fail 403")
     assert reply.text == "thought: of it"
@@ -67,8 +67,8 @@ async def test_l13_l14_thinking_does_not_hide_the_text_and_a_provider_failure_is
 async def test_a_timeout_interrupts_and_the_next_message_gets_its_own_answer(
     tmp_path: Path, stub: StubServer
 ) -> None:
-    on = claude_roster(tmp_path / "p")
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+    team_roster = claude_roster(tmp_path / "p")
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=environ(stub)) as broker:
         await broker.ask("alpha", "beta", "before")
         late = await broker.ask("alpha", "beta", "hang", seconds=0.5)
         await stub.left.wait()
@@ -81,9 +81,9 @@ async def test_a_timeout_interrupts_and_the_next_message_gets_its_own_answer(
 async def test_old_transcripts_are_not_deleted_and_nothing_is_shared_between_sessions(
     tmp_path: Path, stub: StubServer
 ) -> None:
-    on = claude_roster(tmp_path / "p")
+    team_roster = claude_roster(tmp_path / "p")
     old = time.time() - 100 * 86_400
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=environ(stub)) as broker:
         await broker.ask("alpha", "beta", "remember")
         await broker.sleep("alpha", "beta")
         (transcript,) = (tmp_path / "teams" / "pairs").glob("*/config/projects/*/*.jsonl")
@@ -111,8 +111,8 @@ def _tools(stub: StubServer) -> list[Any]:
 async def test_a_program_killed_during_a_turn_fails_at_once_and_keeps_its_memory(
     tmp_path: Path, stub: StubServer
 ) -> None:
-    on = claude_roster(tmp_path / "p")
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+    team_roster = claude_roster(tmp_path / "p")
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=environ(stub)) as broker:
         await broker.ask("alpha", "beta", "before")
         killed = await broker.ask("alpha", "beta", 'use Bash {"command": "kill -9 $PPID; sleep 30"}')
         after = await broker.ask("alpha", "beta", "recall")
@@ -124,10 +124,10 @@ async def test_a_program_killed_during_a_turn_fails_at_once_and_keeps_its_memory
 
 async def test_the_gate_judges_every_tool_of_the_program(tmp_path: Path, stub: StubServer) -> None:
     project = tmp_path / "p"
-    on = claude_roster(project)
+    team_roster = claude_roster(project)
     write = 'use Write {"file_path": "%s", "content": "x"}'
     async with team_broker(
-        tmp_path, on, clock=SystemClock(), environ=environ(stub), verdicts={"claude.Bash": "deny"}
+        tmp_path, team_roster, clock=SystemClock(), environ=environ(stub), verdicts={"claude.Bash": "deny"}
     ) as broker:
         allowed = await broker.ask("alpha", "beta", write % (project / "yes.txt"))
         denied = await broker.ask("alpha", "beta", 'use Bash {"command": "touch no.txt"}')
@@ -141,8 +141,8 @@ async def test_the_gate_judges_every_tool_of_the_program(tmp_path: Path, stub: S
 async def test_a_message_cannot_read_files_or_run_commands(tmp_path: Path, stub: StubServer) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("the crown jewels")
-    on = claude_roster(tmp_path / "p")
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+    team_roster = claude_roster(tmp_path / "p")
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=environ(stub)) as broker:
         await broker.ask("alpha", "beta", "remember")
         await broker.ask("alpha", "beta", f"/clear\n@{secret}")
         reply = await broker.ask("alpha", "beta", "recall")
@@ -179,15 +179,15 @@ async def test_the_program_connects_to_the_provider_only(tmp_path: Path, stub: S
     proxy = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
     around = environ(stub) | {"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": "127.0.0.1"}
     project = tmp_path / "p"
-    on = claude_roster(project)
+    team_roster = claude_roster(project)
     named = {
         name: msgspec.structs.replace(
             team, environment=(*team.environment, "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
         )
-        for name, team in on.teams.items()
+        for name, team in team_roster.teams.items()
     }
-    on = msgspec.structs.replace(on, teams=named)
-    async with listener, team_broker(tmp_path, on, clock=SystemClock(), environ=around) as broker:
+    team_roster = msgspec.structs.replace(team_roster, teams=named)
+    async with listener, team_broker(tmp_path, team_roster, clock=SystemClock(), environ=around) as broker:
         await broker.ask("alpha", "beta", 'use Bash {"command": "true"}')
         await broker.ask("alpha", "beta", "bye")
     assert tried == []
@@ -199,8 +199,8 @@ async def test_the_program_connects_to_the_provider_only(tmp_path: Path, stub: S
 async def test_a_missing_transcript_starts_a_new_generation_with_a_note(
     tmp_path: Path, stub: StubServer, damage: str
 ) -> None:
-    on = claude_roster(tmp_path / "p")
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+    team_roster = claude_roster(tmp_path / "p")
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=environ(stub)) as broker:
         await broker.ask("alpha", "beta", "remember")
         await broker.sleep("alpha", "beta")
         (transcript,) = (tmp_path / "teams" / "pairs").glob("*/config/projects/*/*.jsonl")
@@ -216,10 +216,10 @@ async def test_a_missing_transcript_starts_a_new_generation_with_a_note(
 async def test_a_conversation_is_found_again_after_its_journal_was_lost(
     tmp_path: Path, stub: StubServer
 ) -> None:
-    on = claude_roster(tmp_path / "p")
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+    team_roster = claude_roster(tmp_path / "p")
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=environ(stub)) as broker:
         await broker.ask("alpha", "beta", "remember")
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=environ(stub)) as broker:
         reply = await broker.ask("alpha", "beta", "recall")
     assert reply.text == 'recall: ["remember"]'
     assert "found again" in reply.notes[0]
@@ -229,9 +229,9 @@ async def test_an_answer_that_a_crash_kept_out_of_the_journal_is_not_requested_a
     tmp_path: Path, stub: StubServer
 ) -> None:
     clock = SystemClock()
-    on, id = claude_roster(tmp_path / "p"), "550e8400-e29b-41d4-a716-446655440000"
+    team_roster, id = claude_roster(tmp_path / "p"), "550e8400-e29b-41d4-a716-446655440000"
     whole, cut = MemoryStore(clock=clock), MemoryStore(clock=clock)
-    async with team_broker(tmp_path, on, store=whole, clock=clock, environ=environ(stub)) as broker:
+    async with team_broker(tmp_path, team_roster, store=whole, clock=clock, environ=environ(stub)) as broker:
         await broker.ask("alpha", "beta", "pay once", message_id=id)
         (line,) = await broker.sessions()
     opened, *rest = [entry.event for entry in await whole.read(line.id)]
@@ -240,7 +240,7 @@ async def test_an_answer_that_a_crash_kept_out_of_the_journal_is_not_requested_a
     await journal.append(*(event for event in rest if isinstance(event, MemberAttached | MessagePosted)))
     await journal.release()
     asked = len(stub.requests)
-    async with team_broker(tmp_path, on, store=cut, clock=clock, environ=environ(stub)) as broker:
+    async with team_broker(tmp_path, team_roster, store=cut, clock=clock, environ=environ(stub)) as broker:
         reply = await broker.ask("alpha", "beta", "pay once", message_id=id)
     assert reply.text == "echo[1]: pay once"
     assert len(stub.requests) == asked
@@ -249,8 +249,8 @@ async def test_an_answer_that_a_crash_kept_out_of_the_journal_is_not_requested_a
 async def test_a_full_conversation_is_summarised_before_the_next_message(
     tmp_path: Path, stub: StubServer
 ) -> None:
-    on = claude_roster(tmp_path / "p", compact_tokens=1)
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+    team_roster = claude_roster(tmp_path / "p", compact_tokens=1)
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=environ(stub)) as broker:
         await broker.ask("alpha", "beta", "one")
         reply = await broker.ask("alpha", "beta", "recall")
     assert "summary of everything so far" in str(stub.requests[-1].body)
@@ -261,12 +261,12 @@ async def test_a_member_asks_another_team_during_its_turn_and_the_hop_is_counted
     tmp_path: Path, stub: StubServer
 ) -> None:
     callers, urls = Callers(), [""]
-    on = claude_roster(tmp_path / "p")
+    team_roster = claude_roster(tmp_path / "p")
     ask = 'use mcp__teams__teams_ask {"team": "alpha", "question": "who is there"}'
     async with (
         team_broker(
             tmp_path,
-            on,
+            team_roster,
             clock=SystemClock(),
             environ=environ(stub),
             issue_token=lambda pair, session: callers.issue_token(

@@ -49,8 +49,8 @@ async def start(members: ForwardingMembers, broker: Broker, route: str) -> TeamR
 
 async def test_a_chain_of_questions_is_answered_at_its_end(tmp_path: Path) -> None:
     members = ForwardingMembers()
-    on = roster("a", "b", "c", project=str(tmp_path))
-    async with team_broker(tmp_path, on, program=members.program) as broker:
+    team_roster = roster("a", "b", "c", project=str(tmp_path))
+    async with team_broker(tmp_path, team_roster, program=members.program) as broker:
         reply = await start(members, broker, "a b c")
     assert reply.text == "b: ok c: ok end"
 
@@ -59,8 +59,8 @@ async def test_a_question_that_waits_for_itself_is_refused_and_the_others_are_an
     tmp_path: Path,
 ) -> None:
     members = ForwardingMembers()
-    on = roster("a", "b", project=str(tmp_path))
-    async with team_broker(tmp_path, on, program=members.program) as broker:
+    team_roster = roster("a", "b", project=str(tmp_path))
+    async with team_broker(tmp_path, team_roster, program=members.program) as broker:
         reply = await start(members, broker, "a b a b a")
     # external->a, a->b and b->a are three sessions; a second a->b would wait for itself.
     assert reply.text == "b: ok a: ok b: would-deadlock "
@@ -68,8 +68,8 @@ async def test_a_question_that_waits_for_itself_is_refused_and_the_others_are_an
 
 async def test_a_question_is_not_forwarded_endlessly(tmp_path: Path) -> None:
     members = ForwardingMembers()
-    on = roster("a", "b", project=str(tmp_path), settings={"max_hops": 3})
-    async with team_broker(tmp_path, on, program=members.program) as broker:
+    team_roster = roster("a", "b", project=str(tmp_path), settings={"max_hops": 3})
+    async with team_broker(tmp_path, team_roster, program=members.program) as broker:
         reply = await start(members, broker, "a t1@b t2@a t3@b t4@a t5@b")
     assert reply.text == "t1@b: ok t2@a: ok t3@b: ok t4@a: too-many-hops ", "three times is not too often"
 
@@ -84,8 +84,8 @@ async def test_a_question_waits_while_a_member_of_the_full_pool_still_works(tmp_
         await may_end.wait()
         return "at last"
 
-    on = roster("a", "b", "c", project=str(tmp_path), settings={"max_processes": 2})
-    async with team_broker(tmp_path, on, program=ScriptedProgram(answer)) as broker:
+    team_roster = roster("a", "b", "c", project=str(tmp_path), settings={"max_processes": 2})
+    async with team_broker(tmp_path, team_roster, program=ScriptedProgram(answer)) as broker:
         long = asyncio.create_task(broker.ask(EXTERNAL_SENDER, "c", "long"))
         await started.wait()
         asking = asyncio.create_task(start(members, broker, "a b"))
@@ -98,8 +98,8 @@ async def test_a_question_waits_while_a_member_of_the_full_pool_still_works(tmp_
 
 async def test_a_full_pool_whose_members_all_wait_refuses_at_once(tmp_path: Path) -> None:
     members = ForwardingMembers()
-    on = roster("a", "b", "c", project=str(tmp_path), settings={"max_processes": 2})
-    async with team_broker(tmp_path, on, program=members.program) as broker:
+    team_roster = roster("a", "b", "c", project=str(tmp_path), settings={"max_processes": 2})
+    async with team_broker(tmp_path, team_roster, program=members.program) as broker:
         reply = await start(members, broker, "a b c")
     assert reply.text == "b: ok c: pool-full "
 
@@ -131,7 +131,9 @@ async def simulate(
     chance = random.Random(seed)
     members = ForwardingMembers()
     names = [f"t{n}" for n in range(teams)]
-    on = roster(*names, project=str(tmp_path), settings={"max_processes": slots, "queue_seconds": 3000.0})
+    team_roster = roster(
+        *names, project=str(tmp_path), settings={"max_processes": slots, "queue_seconds": 3000.0}
+    )
 
     def stop() -> str:
         name = chance.choice(names[:6] if chance.random() < 0.5 else names)
@@ -140,7 +142,7 @@ async def simulate(
     def route() -> str:
         return " ".join([chance.choice(names), *(stop() for _ in range(chance.randrange(8)))])
 
-    async with team_broker(tmp_path, on, program=members.program, clock=FakeClock()) as broker:
+    async with team_broker(tmp_path, team_roster, program=members.program, clock=FakeClock()) as broker:
         asking = [asyncio.create_task(start(members, broker, route())) for _ in range(questions)]
         for _ in range(5):
             await asyncio.sleep(0)

@@ -47,16 +47,16 @@ def failing_at_start(tmp_path: Path, *, times: int) -> Roster:
 
 
 async def test_creating_a_conversation_is_retried_once(tmp_path: Path) -> None:
-    on = failing_at_start(tmp_path, times=1)
-    async with team_broker(tmp_path, on, clock=SystemClock()) as broker:
+    team_roster = failing_at_start(tmp_path, times=1)
+    async with team_broker(tmp_path, team_roster, clock=SystemClock()) as broker:
         reply = await broker.ask("alpha", "beta", "hello")
     assert reply.text == "echo[1]: hello"
     assert (tmp_path / "count").read_text().strip() == "2"
 
 
 async def test_a_conversation_that_fails_to_start_twice_is_an_error_with_the_reason(tmp_path: Path) -> None:
-    on = failing_at_start(tmp_path, times=2)
-    async with team_broker(tmp_path, on, clock=SystemClock()) as broker:
+    team_roster = failing_at_start(tmp_path, times=2)
+    async with team_broker(tmp_path, team_roster, clock=SystemClock()) as broker:
         reply = await broker.ask("alpha", "beta", "hello")
         assert broker.pool.states() == {}
         again = await broker.ask("alpha", "beta", "hello again")
@@ -94,11 +94,11 @@ async def test_an_unusable_transcript_is_reported_and_kept(
 
 
 async def test_a_damaged_database_is_moved_aside_and_conversations_are_found_again(tmp_path: Path) -> None:
-    clock, on = SystemClock(), acp_roster(tmp_path / "p")
+    clock, team_roster = SystemClock(), acp_roster(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()
     store = await SqliteStore.start(home, clock=clock)
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         await broker.ask("alpha", "beta", "remember")
     await store.close()
     home.database.write_bytes(b"not a database" * 1000)
@@ -108,7 +108,7 @@ async def test_a_damaged_database_is_moved_aside_and_conversations_are_found_aga
     assert "the database was damaged" in " ".join(store.notices)
     (aside,) = home.root.glob("damaged-*")
     assert (aside / home.database.name).read_bytes().startswith(b"not a database")
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         reply = await broker.ask("alpha", "beta", "recall")
     await store.close()
     assert reply.text == 'recall: ["remember"]'
@@ -116,11 +116,11 @@ async def test_a_damaged_database_is_moved_aside_and_conversations_are_found_aga
 
 
 async def test_a_missing_index_of_pairs_is_rebuilt_from_the_journals(tmp_path: Path) -> None:
-    clock, on = SystemClock(), acp_roster(tmp_path / "p")
+    clock, team_roster = SystemClock(), acp_roster(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()
     store = await SqliteStore.start(home, clock=clock)
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         for sender in ("alpha", "external"):
             await broker.ask(sender, "beta", "remember")
     await store.close()
@@ -128,7 +128,7 @@ async def test_a_missing_index_of_pairs_is_rebuilt_from_the_journals(tmp_path: P
         connection.execute("delete from session")
     connection.close()
     store = await SqliteStore.start(home, clock=clock)
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         replies = [await broker.ask(sender, "beta", "recall") for sender in ("alpha", "external")]
         lines = await broker.sessions()
     await store.close()
@@ -140,11 +140,11 @@ async def test_a_locked_database_fails_after_its_timeout_and_works_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.store.sqlite.transaction.LOCK_TIMEOUT_SECONDS", 0.05)
-    clock, on = SystemClock(), acp_roster(tmp_path / "p")
+    clock, team_roster = SystemClock(), acp_roster(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()
     store = await SqliteStore.start(home, clock=clock)
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         await broker.ask("alpha", "beta", "one")
         other = sqlite3.connect(home.database, isolation_level=None)
         other.execute("begin exclusive")
@@ -165,8 +165,8 @@ async def holdfast_broker(tmp_path: Path) -> AsyncIterator[tuple[Broker, SqliteS
     home.prepare()
     store = await SqliteStore.start(home, clock=clock)
     settings = {"budget": Limits(tokens=1_000_000), "archive_days": 0}
-    on = roster("alpha", "beta", project=str(tmp_path), member="holdfast", settings=settings)
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    team_roster = roster("alpha", "beta", project=str(tmp_path), member="holdfast", settings=settings)
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         yield broker, store
     await store.close()
 

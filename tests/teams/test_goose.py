@@ -29,12 +29,12 @@ async def stub() -> AsyncIterator[StubServer]:
 async def test_the_gate_judges_the_tools_of_goose(tmp_path: Path, stub: StubServer) -> None:
     project = tmp_path / "p"
     use = 'use shell {"command": "touch %s"}'
-    on = goose_roster(project, stub)
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=KEY) as broker:
+    team_roster = goose_roster(project, stub)
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=KEY) as broker:
         allowed = await broker.ask("alpha", "beta", use % "yes.txt")
     refused: dict[str, Verdict] = {"acp.other": "deny", "acp.execute": "deny"}
     async with team_broker(
-        tmp_path / "again", on, clock=SystemClock(), environ=KEY, verdicts=refused
+        tmp_path / "again", team_roster, clock=SystemClock(), environ=KEY, verdicts=refused
     ) as broker:
         denied = await broker.ask("alpha", "beta", use % "no.txt")
     assert (project / "yes.txt").exists(), allowed
@@ -45,8 +45,8 @@ async def test_the_gate_judges_the_tools_of_goose(tmp_path: Path, stub: StubServ
 async def test_goose_killed_during_a_turn_fails_at_once_and_keeps_its_memory(
     tmp_path: Path, stub: StubServer
 ) -> None:
-    on = goose_roster(tmp_path / "p", stub)
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=KEY) as broker:
+    team_roster = goose_roster(tmp_path / "p", stub)
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=KEY) as broker:
         await broker.ask("alpha", "beta", "before")
         killed = await broker.ask("alpha", "beta", 'use shell {"command": "kill -9 $PPID; sleep 30"}')
         after = await broker.ask("alpha", "beta", "recall")

@@ -14,29 +14,29 @@ from holdfast.teams.members.line_process import LineProcess, SilenceTimeout
 class Program:
     """Python code as a program, and the lines it sent."""
 
-    def __init__(self, process: LineProcess, said: list[JsonObject]) -> None:
+    def __init__(self, process: LineProcess, lines: list[JsonObject]) -> None:
         self.process = process
-        self.said = said
+        self.lines = lines
 
 
 async def run(tmp_path: Path, code: str) -> Program:
-    said: list[JsonObject] = []
+    lines: list[JsonObject] = []
     process = await LineProcess.start(
         [sys.executable, "-c", f"import os, sys, time\nsay = lambda b: os.write(1, b)\n{code}"],
         folder=str(tmp_path),
         environment={"PATH": "/usr/bin:/bin"},
-        on_line=said.append,
+        on_line=lines.append,
     )
-    return Program(process, said)
+    return Program(process, lines)
 
 
 async def test_l10_a_partial_line_waits_for_its_end(tmp_path: Path) -> None:
     code = 'say(b\'{"a":\'); sys.stdin.readline(); say(b"1}\\n")'
     program = await run(tmp_path, code)
-    assert program.said == []
+    assert program.lines == []
     await program.process.write({})
     await program.process.wait()
-    assert program.said == [{"a": 1}]
+    assert program.lines == [{"a": 1}]
     await program.process.stop()
 
 
@@ -44,7 +44,7 @@ async def test_l11_a_line_that_is_not_a_json_object_is_skipped_and_counted(tmp_p
     code = 'say(b"hello\\n[1]\\n\\n{\\"a\\": 1}\\n\\xff\\xfe\\n")'
     program = await run(tmp_path, code)
     await program.process.wait()
-    assert (program.said, program.process.skipped_lines) == ([{"a": 1}], 3)
+    assert (program.lines, program.process.skipped_lines) == ([{"a": 1}], 3)
     await program.process.stop()
 
 
@@ -55,7 +55,7 @@ async def test_l12_a_character_split_over_two_writes_is_decoded(tmp_path: Path) 
     )
     program = await run(tmp_path, code)
     await program.process.wait()
-    assert program.said == [{"a": "日本 ü 🪸"}]
+    assert program.lines == [{"a": "日本 ü 🪸"}]
     await program.process.stop()
 
 
@@ -84,7 +84,7 @@ async def test_l6_a_silent_program_is_stopped_and_fails_the_waiting_call(tmp_pat
     program = await run(tmp_path, "time.sleep(600)")
     silence = SilenceTimeout(program.process, name="parrot", silence_seconds=0.05)
     waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    with pytest.raises(MemberLost, match=r"said nothing for 0\.05 seconds"):
+    with pytest.raises(MemberLost, match=r"lines nothing for 0\.05 seconds"):
         await silence.wait_for(waiting)
     assert not program.process.is_running
     await program.process.stop()

@@ -34,9 +34,9 @@ async def editing_team(
     tmp_path: Path, verdict: Verdict, *, seconds: float = 60.0
 ) -> AsyncIterator[tuple[Broker, Editor]]:
     editor = Editor(tmp_path)
-    on = roster("alpha", "beta", project=str(tmp_path), settings={"approval_seconds": seconds})
+    team_roster = roster("alpha", "beta", project=str(tmp_path), settings={"approval_seconds": seconds})
     async with team_broker(
-        tmp_path, on, clock=SystemClock(), program=editor.program, verdicts={"claude.Edit": verdict}
+        tmp_path, team_roster, clock=SystemClock(), program=editor.program, verdicts={"claude.Edit": verdict}
     ) as broker:
         yield broker, editor
 

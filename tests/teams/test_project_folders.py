@@ -38,8 +38,8 @@ async def stub() -> AsyncIterator[StubServer]:
 async def test_a_conversation_is_found_again_whatever_the_project_name(
     tmp_path: Path, stub: StubServer, case: str, name: str, folder: str
 ) -> None:
-    on = claude_roster(tmp_path / name)
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+    team_roster = claude_roster(tmp_path / name)
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=environ(stub)) as broker:
         await broker.ask("alpha", "beta", "remember")
         await broker.sleep("alpha", "beta")
         reply = await broker.ask("alpha", "beta", "recall")
@@ -53,8 +53,8 @@ async def test_e8_two_projects_with_colliding_folder_names_stay_separate(
 ) -> None:
     (tmp_path / "b").mkdir()
     flat, deep = claude_roster(tmp_path / "b-c"), claude_roster(tmp_path / "b" / "c")
-    on = replace(flat, teams={"alpha": flat.teams["alpha"], "beta": deep.teams["beta"]})
-    async with team_broker(tmp_path, on, clock=SystemClock(), environ=environ(stub)) as broker:
+    team_roster = replace(flat, teams={"alpha": flat.teams["alpha"], "beta": deep.teams["beta"]})
+    async with team_broker(tmp_path, team_roster, clock=SystemClock(), environ=environ(stub)) as broker:
         await broker.ask("external", "alpha", "flat")
         await broker.ask("external", "beta", "deep")
         replies = [await broker.ask("external", team, "recall") for team in ("alpha", "beta")]

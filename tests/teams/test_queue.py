@@ -35,7 +35,7 @@ async def stuck(message: TeamMessage, received: object, on_call: OnCall) -> str:
 async def test_a_queued_message_is_delivered_by_the_next_process(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.prepare()
-    clock, on = SystemClock(), teams(tmp_path)
+    clock, team_roster = SystemClock(), teams(tmp_path)
     store = await SqliteStore.start(home, clock=clock)
     started = asyncio.Event()
 
@@ -44,14 +44,14 @@ async def test_a_queued_message_is_delivered_by_the_next_process(tmp_path: Path)
         return await stuck(message, received, on_call)
 
     program = ScriptedProgram(begin)
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as broker:
         for text in ("one", "two"):
             assert (await broker.send("alpha", "beta", text)).state == "queued"
         await started.wait()
     await store.close()
     store = await SqliteStore.start(home, clock=clock)
     program.answer = echo
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as broker:
         assert [each.state for each in await broker.report("alpha", "beta")] == ["queued", "queued"]
         assert await broker.resume_pending() == 2
         one, two = await settled(broker)
@@ -59,7 +59,7 @@ async def test_a_queued_message_is_delivered_by_the_next_process(tmp_path: Path)
         assert (one.state, two.state) == ("failed", "answered")
         assert two.reply is not None
         assert two.reply.text == "echo[2]: two"
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as broker:
         assert await broker.resume_pending() == 0
         one, two = await broker.report("alpha", "beta")
         assert (one.state, two.state) == ("failed", "answered")
@@ -70,13 +70,15 @@ async def test_a_queued_message_is_delivered_by_the_next_process(tmp_path: Path)
 
 async def test_a_message_answered_before_a_crash_is_not_answered_twice(tmp_path: Path) -> None:
     clock = FakeClock()
-    store, program, on = MemoryStore(clock=clock), ScriptedProgram(), teams(tmp_path)
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
+    store, program, team_roster = MemoryStore(clock=clock), ScriptedProgram(), teams(tmp_path)
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as broker:
         await broker.ask("alpha", "beta", "pay once", message_id=MESSAGE)
     # The receipt was not written: the message is still queued.
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=ScriptedProgram(stuck)) as broker:
+    async with team_broker(
+        tmp_path, team_roster, store=store, clock=clock, program=ScriptedProgram(stuck)
+    ) as broker:
         await broker.send("alpha", "beta", "pay once", message_id=MESSAGE)
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as broker:
         await broker.resume_pending()
         (sent,) = await settled(broker)
         (line,) = await broker.sessions()
@@ -86,12 +88,14 @@ async def test_a_message_answered_before_a_crash_is_not_answered_twice(tmp_path:
 
 async def test_a_failed_message_gets_a_receipt_and_is_not_retried(tmp_path: Path) -> None:
     clock = FakeClock()
-    store, on = MemoryStore(clock=clock), teams(tmp_path, turn_seconds=0.02)
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=ScriptedProgram(stuck)) as broker:
+    store, team_roster = MemoryStore(clock=clock), teams(tmp_path, turn_seconds=0.02)
+    async with team_broker(
+        tmp_path, team_roster, store=store, clock=clock, program=ScriptedProgram(stuck)
+    ) as broker:
         await broker.send("alpha", "beta", "never")
         (sent,) = await settled(broker)
     assert sent.state == "failed"
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         assert await broker.resume_pending() == 0
         (sent,) = await broker.report("alpha", "beta")
     assert sent.state == "failed"
@@ -99,13 +103,15 @@ async def test_a_failed_message_gets_a_receipt_and_is_not_retried(tmp_path: Path
 
 async def test_a_cancelled_message_gets_a_receipt_and_is_not_retried(tmp_path: Path) -> None:
     clock = FakeClock()
-    store, on = MemoryStore(clock=clock), teams(tmp_path)
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=ScriptedProgram(stuck)) as broker:
+    store, team_roster = MemoryStore(clock=clock), teams(tmp_path)
+    async with team_broker(
+        tmp_path, team_roster, store=store, clock=clock, program=ScriptedProgram(stuck)
+    ) as broker:
         await broker.send("alpha", "beta", "never")
         async with asyncio.timeout(50):
             while not await broker.cancel("alpha", "beta"):  # noqa: ASYNC110
                 await asyncio.sleep(0)
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         assert await broker.resume_pending() == 0
         (sent,) = await broker.report("alpha", "beta")
     assert sent.reply is not None
@@ -114,16 +120,16 @@ async def test_a_cancelled_message_gets_a_receipt_and_is_not_retried(tmp_path: P
 
 async def test_a_message_waits_while_another_process_holds_the_session(tmp_path: Path) -> None:
     clock = FakeClock()
-    store, program, on = MemoryStore(clock=clock), ScriptedProgram(), teams(tmp_path)
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as holder:
+    store, program, team_roster = MemoryStore(clock=clock), ScriptedProgram(), teams(tmp_path)
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as holder:
         await holder.ask("alpha", "beta", "mine")
-        async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as other:
+        async with team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as other:
             await other.send("alpha", "beta", "later")
             (sent,) = await settled(other)
             assert sent.reply is not None
             assert isinstance(sent.reply.outcome, Error)
             assert sent.reply.outcome.code == "session-held"
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as broker:
         assert await broker.resume_pending() == 1
         (sent,) = await settled(broker)
     assert sent.state == "answered"
@@ -131,7 +137,7 @@ async def test_a_message_waits_while_another_process_holds_the_session(tmp_path:
 
 async def test_a_message_keeps_its_hop_count_over_a_restart(tmp_path: Path) -> None:
     clock = FakeClock()
-    store, on = MemoryStore(clock=clock), teams(tmp_path)
+    store, team_roster = MemoryStore(clock=clock), teams(tmp_path)
     brokers: list[Broker] = []
 
     async def hand_on(message: TeamMessage, received: object, on_call: OnCall) -> str:
@@ -142,11 +148,11 @@ async def test_a_message_keeps_its_hop_count_over_a_restart(tmp_path: Path) -> N
         return await stuck(message, received, on_call)
 
     async with team_broker(
-        tmp_path, on, store=store, clock=clock, program=ScriptedProgram(hand_on)
+        tmp_path, team_roster, store=store, clock=clock, program=ScriptedProgram(hand_on)
     ) as broker:
         brokers.append(broker)
         await broker.ask("alpha", "gamma", "hand on")
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         await broker.resume_pending()
         (sent,) = await settled(broker, "gamma")
     assert sent.hops == 1

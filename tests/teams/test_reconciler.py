@@ -15,13 +15,13 @@ from holdfast.teams import EXTERNAL_SENDER
 
 
 async def test_missing_journals_are_recreated_including_threads(tmp_path: Path) -> None:
-    on = acp_roster(tmp_path / "p")
-    async with team_broker(tmp_path, on, clock=SystemClock()) as broker:
+    team_roster = acp_roster(tmp_path / "p")
+    async with team_broker(tmp_path, team_roster, clock=SystemClock()) as broker:
         assert await broker.reconcile() == []
         await broker.ask("alpha", "beta", "remember")
         await broker.ask(EXTERNAL_SENDER, "beta", "me too", thread="aside")
         assert await broker.reconcile() == []
-    async with team_broker(tmp_path, on, clock=SystemClock()) as broker:
+    async with team_broker(tmp_path, team_roster, clock=SystemClock()) as broker:
         assert await broker.sessions() == []
         found = await broker.reconcile()
         assert {problem.pair for problem in found} == {"alpha -> beta", "external -> beta #aside"}
@@ -50,13 +50,17 @@ async def test_folders_that_are_not_ours_or_not_on_the_roster_are_ignored(tmp_pa
 async def test_a_missing_transcript_is_reported_before_the_first_message(tmp_path: Path) -> None:
     claude_program()
     clock = SystemClock()
-    store, on = MemoryStore(clock=clock), claude_roster(tmp_path / "p")
+    store, team_roster = MemoryStore(clock=clock), claude_roster(tmp_path / "p")
     async with StubServer(respond) as stub:
-        async with team_broker(tmp_path, on, store=store, clock=clock, environ=environ(stub)) as broker:
+        async with team_broker(
+            tmp_path, team_roster, store=store, clock=clock, environ=environ(stub)
+        ) as broker:
             await broker.ask("alpha", "beta", "remember")
             assert await broker.reconcile() == []
         for transcript in (tmp_path / "teams" / "pairs").glob("*/config/projects/*/*.jsonl"):
             transcript.unlink()
-        async with team_broker(tmp_path, on, store=store, clock=clock, environ=environ(stub)) as broker:
+        async with team_broker(
+            tmp_path, team_roster, store=store, clock=clock, environ=environ(stub)
+        ) as broker:
             (problem,) = await broker.reconcile()
     assert problem.what == "its transcript is missing; the next message starts a new conversation"

@@ -46,8 +46,8 @@ async def test_m1_m2_each_directed_pair_has_its_own_session_and_member(
 
 async def test_m3_m4_m14_concurrent_first_messages_create_one_session(tmp_path: Path) -> None:
     clock = FakeClock()
-    store, on = MemoryStore(clock=clock), teams(tmp_path)
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    store, team_roster = MemoryStore(clock=clock), teams(tmp_path)
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         replies = await asyncio.gather(*(broker.ask("a", "b", f"m{n}") for n in range(20)))
         (line,) = await broker.sessions()
         with pytest.raises(SessionExists):
@@ -93,11 +93,11 @@ async def test_m7_m8_m9_pairs_are_listed_by_last_use_and_each_message_counts_onc
 
 async def test_m10_every_member_is_asleep_after_a_restart(tmp_path: Path) -> None:
     clock = FakeClock()
-    store, on = MemoryStore(clock=clock), teams(tmp_path)
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    store, team_roster = MemoryStore(clock=clock), teams(tmp_path)
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         await broker.ask("a", "b", "hi")
         assert set(broker.pool.states().values()) == {"idle"}
-    async with team_broker(tmp_path, on, store=store, clock=clock) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock) as broker:
         assert broker.pool.states() == {}
         assert len(await broker.sessions()) == 1
 
@@ -160,11 +160,11 @@ async def test_a_conversation_is_summarised_by_its_tokens_and_not_by_its_message
     tmp_path: Path, member: str
 ) -> None:
     store = MemoryStore(clock=FakeClock())
-    on = roster("a", "b", project=str(tmp_path), member=member, settings={"compact_tokens": 5000})
-    async with team_broker(tmp_path, on, store=store) as broker:
+    team_roster = roster("a", "b", project=str(tmp_path), member=member, settings={"compact_tokens": 5000})
+    async with team_broker(tmp_path, team_roster, store=store) as broker:
         for n in range(6):
             await broker.ask("a", "b", f"m{n}")
-        key = broker.session_id(on.pair("a", "b"))
+        key = broker.session_id(team_roster.pair("a", "b"))
         before = [type(entry.event).__name__ for entry in await store.read(key)]
         await broker.ask("a", "b", "x" * 40_000)
         await broker.ask("a", "b", "after")
@@ -182,10 +182,10 @@ async def test_the_busiest_pairs_are_woken_at_start_if_the_roster_says_so(tmp_pa
     async with team_broker(tmp_path, teams(tmp_path), store=store, clock=clock, program=program) as broker:
         for sender, receiver in (("a", "b"), ("b", "c"), ("b", "c")):
             await broker.ask(sender, receiver, "hi")
-    on = teams(tmp_path, awake_at_start=1)
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
+    team_roster = teams(tmp_path, awake_at_start=1)
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as broker:
         await broker.maintenance.wake_busiest()
-        assert set(broker.pool.states()) == {broker.session_id(on.pair("b", "c"))}
+        assert set(broker.pool.states()) == {broker.session_id(team_roster.pair("b", "c"))}
 
 
 async def test_all_teams_share_one_budget_of_calls_even_after_a_restart(tmp_path: Path) -> None:
@@ -197,21 +197,21 @@ async def test_all_teams_share_one_budget_of_calls_even_after_a_restart(tmp_path
 
     clock = FakeClock()
     store, program = MemoryStore(clock=clock), ScriptedProgram(reader, kind="claude")
-    on = teams(tmp_path, budget=Limits(calls=2))
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
+    team_roster = teams(tmp_path, budget=Limits(calls=2))
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as broker:
         await broker.ask("a", "b", "x")
         await broker.ask("b", "c", "y")
         await broker.ask("c", "a", "z")
-    async with team_broker(tmp_path, on, store=store, clock=clock, program=program) as broker:
+    async with team_broker(tmp_path, team_roster, store=store, clock=clock, program=program) as broker:
         await broker.ask("a", "c", "w")
     assert [isinstance(each, Refused) for each in decisions] == [False, False, True, True]
 
 
 async def test_the_shared_budget_limits_holdfast_sessions_too(tmp_path: Path) -> None:
-    on = roster(
+    team_roster = roster(
         "a", "b", "c", project=str(tmp_path), member="holdfast", settings={"budget": Limits(iterations=2)}
     )
-    async with team_broker(tmp_path, on) as broker:
+    async with team_broker(tmp_path, team_roster) as broker:
         outcomes = [(await broker.ask(x, y, "hi")).outcome for x, y in (("a", "b"), ("b", "c"), ("c", "a"))]
     assert [is_success(outcome) for outcome in outcomes] == [True, True, False]
 
@@ -246,8 +246,8 @@ async def test_a_member_that_fails_to_wake_keeps_no_token(tmp_path: Path) -> Non
         issued.append(callers.issue_token("http://x", Caller(team="b")))
         return issued[-1]
 
-    on = roster("a", "b", project=str(tmp_path), member="claude", program="/no/such/program")
-    async with team_broker(tmp_path, on, issue_token=issue_token) as broker:
+    team_roster = roster("a", "b", project=str(tmp_path), member="claude", program="/no/such/program")
+    async with team_broker(tmp_path, team_roster, issue_token=issue_token) as broker:
         reply = await broker.ask("a", "b", "hi")
     assert isinstance(reply.outcome, Error)
     assert reply.outcome.code == "member-missing"

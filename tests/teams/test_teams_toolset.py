@@ -19,7 +19,7 @@ def chain(prompt: Prompt) -> ModelReply:
     """`pass TEAM rest` asks that team the rest; anything else is echoed."""
     last = prompt.messages[-1]
     if isinstance(last, ToolMessage):
-        return say(f"told: {last.returns[0].content}")
+        return say(f"result: {last.returns[0].content}")
     verb, _, rest = messages_to(prompt)[-1].partition(" ")
     if verb not in ("pass", "send", "notify"):
         return echo_model(prompt)
@@ -54,10 +54,12 @@ async def test_a_question_that_would_wait_for_itself_is_refused_and_the_others_a
 
 async def test_the_senders_gate_judges_and_records_the_question(tmp_path: Path) -> None:
     store = MemoryStore(clock=FakeClock())
-    on = own(tmp_path)
-    async with team_broker(tmp_path, on, model=chain, store=store, verdicts={"teams.ask": "deny"}) as broker:
+    team_roster = own(tmp_path)
+    async with team_broker(
+        tmp_path, team_roster, model=chain, store=store, verdicts={"teams.ask": "deny"}
+    ) as broker:
         reply = await broker.ask("external", "a", "pass b hello")
-        recorded = await store.read(broker.session_id(on.pair("external", "a")))
+        recorded = await store.read(broker.session_id(team_roster.pair("external", "a")))
         pairs = {line.description for line in await broker.sessions()}
     assert "teams.ask is fixed to deny" in reply.text
     assert pairs == {"external -> a"}
@@ -68,14 +70,14 @@ async def test_the_senders_gate_judges_and_records_the_question(tmp_path: Path) 
 async def test_asking_another_team_grants_no_permissions(tmp_path: Path) -> None:
     """a may not ask b, even when external, who may, asks a to."""
     base = own(tmp_path)
-    on = Roster(
+    team_roster = Roster(
         settings=base.settings,
         teams={
             "a": base.teams["a"],
             "b": roster("b", project=str(tmp_path), member="holdfast", asked_by=("external",)).teams["b"],
         },
     )
-    async with team_broker(tmp_path, on, model=chain) as broker:
+    async with team_broker(tmp_path, team_roster, model=chain) as broker:
         reply = await broker.ask("external", "a", "pass b hello")
         pairs = {line.description for line in await broker.sessions()}
     assert "a may not ask b" in reply.text
@@ -92,16 +94,16 @@ async def test_a_session_sends_messages_and_notices_in_its_own_name(tmp_path: Pa
         else:
             (notice,) = await broker.notices("a", "b")
             assert notice.text == "no hurry"
-    assert "told:" in reply.text
+    assert "result:" in reply.text
 
 
 async def test_a_repeated_call_has_the_same_message_id(tmp_path: Path) -> None:
-    on = own(tmp_path)
+    team_roster = own(tmp_path)
     asked: list[Performed] = []
 
     async def twice(message: TeamMessage, received: object, on_call: OnCall) -> str:
         tools = TeamsToolset(
-            brokers[0], team="a", asking_session=brokers[0].session_id(on.pair("external", "a"))
+            brokers[0], team="a", asking_session=brokers[0].session_id(team_roster.pair("external", "a"))
         )
         call = Call(id=call_id(1, 1), operation="teams.ask", arguments={"team": "b", "question": "once"})
         for _ in range(2):
@@ -110,8 +112,8 @@ async def test_a_repeated_call_has_the_same_message_id(tmp_path: Path) -> None:
 
     brokers: list[Broker] = []
     scripted = roster("a", project=str(tmp_path)).teams["a"]
-    on = Roster(settings=on.settings, teams=on.teams | {"a": scripted})
-    async with team_broker(tmp_path, on, model=chain, program=ScriptedProgram(twice)) as broker:
+    team_roster = Roster(settings=team_roster.settings, teams=team_roster.teams | {"a": scripted})
+    async with team_broker(tmp_path, team_roster, model=chain, program=ScriptedProgram(twice)) as broker:
         brokers.append(broker)
         await broker.ask("external", "a", "ask")
         turns = {line.description: line.turns for line in await broker.sessions()}
@@ -133,9 +135,9 @@ async def test_a_member_cannot_ask_outside_a_turn(tmp_path: Path) -> None:
 
 
 async def test_questions_are_recorded_in_the_senders_session(tmp_path: Path) -> None:
-    store, on = MemoryStore(clock=FakeClock()), own(tmp_path)
-    async with team_broker(tmp_path, on, model=chain, store=store) as broker:
+    store, team_roster = MemoryStore(clock=FakeClock()), own(tmp_path)
+    async with team_broker(tmp_path, team_roster, model=chain, store=store) as broker:
         await broker.ask("external", "a", "pass b hello")
-        recorded = await store.read(broker.session_id(on.pair("external", "a")))
+        recorded = await store.read(broker.session_id(team_roster.pair("external", "a")))
     intended = [entry.event for entry in recorded if isinstance(entry.event, CallIntended)]
     assert [event.call.operation for event in intended] == ["teams.ask"]
