@@ -84,7 +84,7 @@ async def test_l6_a_silent_program_is_stopped_and_fails_the_waiting_call(tmp_pat
     program = await run(tmp_path, "time.sleep(600)")
     silence = SilenceTimeout(program.process, name="parrot", silence_seconds=0.05)
     waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    with pytest.raises(MemberLost, match=r"lines nothing for 0\.05 seconds"):
+    with pytest.raises(MemberLost, match=r"said nothing for 0\.05 seconds"):
         await silence.wait_for(waiting)
     assert not program.process.is_running
     await program.process.stop()

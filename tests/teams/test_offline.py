@@ -43,9 +43,10 @@ def inside(tmp_path: Path, *tests: str, seconds: float = 120) -> "subprocess.Com
 
 
 @pytest.mark.timeout(150)
-def test_claude_works_with_loopback_only(tmp_path: Path) -> None:
+def test_claude_and_goose_work_with_loopback_only(tmp_path: Path) -> None:
     claude_program()
-    done = inside(tmp_path, f"{ONE_TEST}[claude]")
+    goose_program()
+    done = inside(tmp_path, f"{ONE_TEST}[claude]", f"{ONE_TEST}[goose]")
     assert done.returncode == 0, done.stdout[-2000:]
 
 
@@ -54,13 +55,6 @@ def test_claude_works_with_loopback_only(tmp_path: Path) -> None:
 def test_every_claude_test_passes_with_loopback_only(tmp_path: Path) -> None:
     claude_program()
     done = inside(tmp_path, "tests/teams/test_claude.py", seconds=580)
-    assert done.returncode == 0, done.stdout[-2000:]
-
-
-@pytest.mark.timeout(150)
-def test_goose_works_with_loopback_only(tmp_path: Path) -> None:
-    goose_program()
-    done = inside(tmp_path, f"{ONE_TEST}[goose]")
     assert done.returncode == 0, done.stdout[-2000:]
 
 
