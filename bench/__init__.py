@@ -1,1 +1,1 @@
-"""Figures against peers, side by side in one run. `python -m bench NAME`, or all of them without a name."""
+"""Benchmarks of Holdfast and its peers, side by side in one run. `python -m bench NAME`, or all without a name."""

@@ -8,7 +8,7 @@ NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not p
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the benchmarks named on the command line."""
     for name in sys.argv[1:] or NAMES:
         if name not in NAMES:
             sys.exit(f"bench: there is no {name!r}; there are: {', '.join(NAMES)}")

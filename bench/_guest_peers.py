@@ -1,4 +1,4 @@
-"""Other sandboxes that run Python, each behind the same two small contracts."""
+"""Other Python sandboxes, each behind the same two small contracts."""
 
 import asyncio
 import json
@@ -12,42 +12,42 @@ from bench._wasm_peer import WasmPeer
 
 
 class Session(Protocol):
-    """Code and variables of one session in some engine."""
+    """The code and variables of one session in an engine."""
 
     async def run(self, code: str) -> Any:
-        """The value of the code's last line."""
+        """Run code and return the value of its last line."""
         ...
 
     async def close(self) -> None:
-        """Let it go."""
+        """Release the session."""
         ...
 
 
-class Contestant(Protocol):
+class MeasuredEngine(Protocol):
     """An engine under measurement."""
 
     call: str
-    """How its code calls the host with the text of `i`; empty where it cannot."""
+    """How its code calls the host with the text of `i`; empty if it cannot."""
     runs_before_idle: int
-    """In how many of the idle sessions something ran before: all, unless a run takes seconds and leaves nothing behind."""
+    """In how many of the idle sessions code ran before: in all, unless a run takes seconds and leaves nothing behind."""
 
     async def session(self) -> Session:
-        """A new session."""
+        """Create a session."""
         ...
 
     async def close(self) -> None:
-        """Stop it."""
+        """Stop the engine."""
         ...
 
 
 class BareMonty:
-    """The interpreter below our Python guest, without a check, a seal or a state that outlives it."""
+    """The interpreter below our Python guest, without checks, signatures or state that outlives it."""
 
     call = "say(str(i))"
     runs_before_idle = 1_000_000
 
-    def __init__(self, most: int, *, is_stepwise: bool = False) -> None:
-        self._most = most
+    def __init__(self, max_processes: int, *, is_stepwise: bool = False) -> None:
+        self._max_processes = max_processes
         self._is_stepwise = is_stepwise
         self._pool: Any = None
 
@@ -55,7 +55,7 @@ class BareMonty:
         import pydantic_monty as monty
 
         if self._pool is None:
-            self._pool = monty.AsyncMonty(max_processes=self._most)
+            self._pool = monty.AsyncMonty(max_processes=self._max_processes)
             await self._pool.__aenter__()
         checkout = self._pool.checkout(limits={"max_suspensions": 1_000_000_000})
         await checkout.__aenter__()
@@ -66,7 +66,7 @@ class BareMonty:
 
 
 class _CallingBack:
-    """Calls are answered in the pool's own thread, at once: nobody could be asked there."""
+    """Answers calls in the pool's own thread, at once, so a call cannot wait for a person."""
 
     def __init__(self, checkout: Any) -> None:
         self._checkout = checkout
@@ -79,7 +79,7 @@ class _CallingBack:
 
 
 class _Stepwise(_CallingBack):
-    """The code stops at each call until the event loop answers: what waiting for a person needs, and what we use."""
+    """Suspends the code at each call until the event loop answers. We use this mode, because a call may wait for a person."""
 
     async def run(self, code: str) -> Any:
         import pydantic_monty as monty
@@ -94,7 +94,7 @@ class _Stepwise(_CallingBack):
 
 
 class BareWasmtime:
-    """Our own component in this very process: no worker, no walls, no variables kept, no look at the files."""
+    """Our component in this process: no worker, no confinement, no kept variables, no file inspection."""
 
     call = "echo.say(text=str(i))"
     runs_before_idle = 1_000_000
@@ -139,14 +139,14 @@ class _Instance:
         self._handle = handle
 
     async def run(self, code: str) -> Any:
-        told = {
+        request = {
             "do": "run",
             "code": code,
             "is_fresh": False,
             "output_bytes": 1 << 20,
             "tools": self._tools,
         }
-        ended = json.loads(self._handle(self._store, json.dumps(told)))
+        ended = json.loads(self._handle(self._store, json.dumps(request)))
         if ended["status"] != "ok":
             raise RuntimeError(ended["error"])
         return ended["value"]
@@ -159,7 +159,7 @@ class _Instance:
 
 
 class Smolagents:
-    """Walks the syntax tree in this process; by its own word no security sandbox."""
+    """Walks the syntax tree in this process; its documentation says that it is not a security sandbox."""
 
     call = "say(str(i))"
     runs_before_idle = 1_000_000
@@ -186,7 +186,7 @@ class _Executor:
 
 
 class LlmWasm:
-    """llm-wasm-sandbox in a process of its own. It compiles CPython anew for each run, and its code can call nobody."""
+    """llm-wasm-sandbox in its own process. It compiles CPython for each run, and its code cannot call the host."""
 
     call = ""
     runs_before_idle = 1

@@ -1,4 +1,4 @@
-"""The stores of other frameworks behind one face, each used as its own documentation says, at its full durability."""
+"""The stores of other frameworks behind one contract, each used as documented and at its full durability."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -10,18 +10,18 @@ TURN = (
     "def parse(line):\n    return line.split(',')  # quartz\n" * 55,
     "The second line holds a quoted comma, which split does not know about. " * 8,
 )
-"""A question, what is called, its result, an answer: about 4 KB."""
+"""A question, a call, its result and an answer: about 4 KB."""
 
 
-class Subject(Protocol):
-    """A store under measurement. `longest` and `most_sessions` spare the slow ones, `rounds` the slowest."""
+class MeasuredStore(Protocol):
+    """A store under measurement. `longest` and `most_sessions` limit the slow ones, `rounds` the slowest."""
 
     name: str
     longest: int
     most_sessions: int
     rounds: int
     at_once: int
-    """How many it can be asked to create at the same time."""
+    """How many sessions can be created concurrently."""
 
     async def start(self, folder: Path) -> None: ...
     async def create(self, session: str) -> None: ...
@@ -84,7 +84,7 @@ class OpenAIAgents:
 
 
 class LangGraph:
-    """AsyncSqliteSaver of langgraph: a checkpoint of the whole state each turn, with the messages that its graphs keep."""
+    """AsyncSqliteSaver of langgraph: a checkpoint of the whole state per turn, with the messages that its graphs keep."""
 
     name = "langgraph"
     longest = 10_000
@@ -140,7 +140,7 @@ class LangGraph:
 
 
 class GoogleADK:
-    """SqliteSessionService of google-adk: one event a message."""
+    """SqliteSessionService of google-adk: one event per message."""
 
     name = "google-adk"
     longest = 1_000
@@ -195,7 +195,7 @@ class GoogleADK:
 
 
 def _graph_messages(turns: int) -> list[Any]:
-    """Turns as the messages of langchain: what a graph's state holds, whatever form they were handed in."""
+    """Turns as langchain messages, the form in which a graph's state holds them."""
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
     question, call, result, answer = TURN

@@ -1,16 +1,16 @@
-"""The loops of others, each with the same instant model and one tool: a question, a tool call, an answer."""
+"""The agent loops of other frameworks with the same instant model and one tool: a question, a tool call, an answer."""
 
 import importlib.util
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 Loop = Callable[[], Awaitable[object]]
-"""One turn on top of a history that stays as long as it is."""
+"""Runs one turn on top of a history of constant length."""
 SAID, ANSWERED = "hello " * 20, "hi " * 20
 
 
 def peers() -> dict[str, Callable[[int], Loop]]:
-    """Those that are installed, by name: a history of so many messages, and a turn on top of it."""
+    """The installed peers by name: each takes the length of the history and returns its loop."""
     known = {"pydantic-ai": ("pydantic_ai", _pydantic_ai), "openai-agents": ("agents", _openai_agents)}
     return {name: make for name, (module, make) in known.items() if importlib.util.find_spec(module)}
 
@@ -48,7 +48,7 @@ def _openai_agents(messages: int) -> Loop:
 
     set_tracing_disabled(True)  # it would send its traces away
 
-    class Instant(Model):
+    class InstantModel(Model):
         async def get_response(self, *rest: Any, input: Any, **more: Any) -> ModelResponse:
             output: Any
             if input[-1].get("role") == "user":
@@ -70,10 +70,10 @@ def _openai_agents(messages: int) -> Loop:
 
     @function_tool
     def exists(path: str) -> bool:
-        """Whether a file is there."""
+        """Whether a file exists."""
         return False
 
-    agent = Agent(name="bench", model=Instant(), tools=[exists])
+    agent = Agent(name="bench", model=InstantModel(), tools=[exists])
     history: list[Any] = []
     for _ in range(messages // 2):
         history += [{"role": "user", "content": SAID}, {"role": "assistant", "content": ANSWERED}]

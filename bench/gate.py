@@ -1,10 +1,10 @@
-"""The gate: judging at 10 to 10,000 rules, a call with its durable record, and a person's answer to the call going on.
+"""The gate: decisions at 10 to 10,000 rules, a call with its durable record, and the time from an approval to its call.
 
-Peers: none records durably before the effect, so the limit is a raw append with fsync in the same run; answers by file
-are read elsewhere by looking every 500 ms, which is measured beside ours. Other judges are in bench/policy.
+No peer records durably before the effect, so the baseline is a raw append with fsync in the same run. Other programs
+read answer files by polling every 500 ms, which is measured beside ours. Other policy engines are in bench/policy.
 
-A call of our own agent or its code waits for its intent only, and its outcome goes to the disk with the next record; a call
-of another agent, behind the proxy, waits for both.
+A call of our own agent waits only for its intent record; its outcome reaches the disk with the next record. A call of
+another agent, behind the proxy, waits for both.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.store import Home, Journal, SqliteStore
 
 CALLS = 400
-IN_A_ROW = 20
+CALLS_PER_ROUND = 20
 SESSIONS = 50
 ANSWERS = 40
 POLLED = 15
@@ -37,7 +37,7 @@ TOOL = Tool(
 
 
 def main() -> None:
-    """Run it all and print the table."""
+    """Run all measurements and print the table."""
     with tempfile.TemporaryDirectory() as folder:
         figures = asyncio.run(_measure(Path(folder)))
     for title, engines in (("a path", WITH_PATHS), ("no path", WITHOUT_PATHS)):
@@ -49,8 +49,8 @@ def main() -> None:
         ("one call of our agent with its durable record, ms", one, f"{one / raw:.1f} x raw (goal 2)"),
         ("one call of another agent, both records awaited, ms", both, f"{both / raw:.1f} x raw"),
         (f"a call amortised over {SESSIONS} sessions, ms", many, "(goal 0.15)"),
-        ("answer by file to the call going on, ms", answer, "(goal 10)"),
-        ("the same by looking every 500 ms", polled, f"{polled / answer:.0f} x ours"),
+        ("approval by file until its call returns, ms", answer, "(goal 10)"),
+        ("the same by polling every 500 ms", polled, f"{polled / answer:.0f} x ours"),
     ):
         print(f"{line:<54}{figure:>9.3f}  {remark}")
 
@@ -60,20 +60,20 @@ def _sizes() -> str:
 
 
 class _Disk:
-    """What the disk itself takes for a line that is durable."""
+    """Durable appends of plain lines: the baseline."""
 
     def __init__(self, folder: Path) -> None:
         self._descriptor = os.open(folder / "raw", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def append(self) -> float:
-        """Seconds for one."""
-        begun = time.perf_counter()
+        """Append one line and return the seconds."""
+        started = time.perf_counter()
         os.write(self._descriptor, b"x" * 600 + b"\n")
         os.fsync(self._descriptor)
-        return time.perf_counter() - begun
+        return time.perf_counter() - started
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._descriptor)
 
 
@@ -83,8 +83,8 @@ async def _measure(folder: Path) -> tuple[float, float, float, float, float, flo
     store = await SqliteStore.start(home, clock=SystemClock())
     disk = _Disk(folder)
     try:
-        raw, one, both = await _in_turn(disk, await _gate(store), await _gate(store))
-        many = await _many([await _gate(store) for _ in range(SESSIONS)])
+        raw, one, both = await _interleaved(disk, await _gate(store), await _gate(store))
+        many = await _amortized([await _gate(store) for _ in range(SESSIONS)])
         answer = await _answers(store, folder / "escalations")
         polled = await _polled(folder)
     finally:
@@ -112,25 +112,25 @@ def _call(number: int) -> Call:
     return Call(id=call_id(1, number), operation=TOOL.name, arguments={"what": f"thing {number}"})
 
 
-async def _in_turn(
+async def _interleaved(
     disk: _Disk, ours: tuple[Gate, Journal], others: tuple[Gate, Journal]
 ) -> tuple[float, float, float]:
-    """The disk, our agent and another one, some calls of each in turn: a busy machine is as busy for one as for the other."""
+    """Interleave the disk, our agent and another agent, so that load on the machine affects all of them alike."""
     raw: list[float] = []
     one: list[float] = []
     both: list[float] = []
-    for first in range(1, CALLS + 1, IN_A_ROW):
-        raw += [disk.append() for _ in range(IN_A_ROW)]
+    for first in range(1, CALLS + 1, CALLS_PER_ROUND):
+        raw += [disk.append() for _ in range(CALLS_PER_ROUND)]
         for (gate, journal), is_followed, times in ((ours, True, one), (others, False, both)):
-            for number in range(first, first + IN_A_ROW):
-                begun = time.perf_counter()
+            for number in range(first, first + CALLS_PER_ROUND):
+                started = time.perf_counter()
                 await gate.submit(_call(number), is_followed=is_followed)
-                times.append(time.perf_counter() - begun)
+                times.append(time.perf_counter() - started)
             await journal.append()
     return statistics.median(raw) * 1000, statistics.median(one) * 1000, statistics.median(both) * 1000
 
 
-async def _many(made: list[tuple[Gate, Journal]]) -> float:
+async def _amortized(gates: list[tuple[Gate, Journal]]) -> float:
     each = CALLS // 4
 
     async def work(gate: Gate, journal: Journal) -> None:
@@ -138,47 +138,47 @@ async def _many(made: list[tuple[Gate, Journal]]) -> float:
             await gate.submit(_call(number), is_followed=True)
         await journal.append()
 
-    begun = time.perf_counter()
-    await asyncio.gather(*(work(gate, journal) for gate, journal in made))
-    return (time.perf_counter() - begun) / (each * len(made)) * 1000
+    started = time.perf_counter()
+    await asyncio.gather(*(work(gate, journal) for gate, journal in gates))
+    return (time.perf_counter() - started) / (each * len(gates)) * 1000
 
 
 async def _answers(store: SqliteStore, folder: Path) -> float:
     gate, journal = await _gate(store, "escalate")
-    meeting = ApprovalFiles(folder, gate=gate, journal=journal)
-    await meeting.open()
+    approvals = ApprovalFiles(folder, gate=gate, journal=journal)
+    await approvals.open()
     times = []
     for number in range(1, ANSWERS + 1):
         parked = await gate.submit(_call(number))
         assert isinstance(parked, Parked)
         draft = folder / "draft"
         draft.write_text('{"decision": "approved"}')
-        begun = time.perf_counter()
+        started = time.perf_counter()
         draft.rename(folder / f"response-{parked.escalation}.json")
         await gate.wait(parked.escalation)
         await gate.submit(_call(number))
-        times.append(time.perf_counter() - begun)
-    await meeting.close()
+        times.append(time.perf_counter() - started)
+    await approvals.close()
     return statistics.median(times) * 1000
 
 
 async def _polled(folder: Path) -> float:
-    """How long an answer lies there when whoever waits looks for it twice a second."""
-    chance = random.Random(1)
+    """How long an answer waits for a program that polls twice a second."""
+    generator = random.Random(1)
     times: list[float] = []
     for number in range(POLLED):
         response = folder / f"polled-{number}.json"
 
-        async def look(response: Path) -> float:
-            while not response.exists():  # noqa: ASYNC110  # looking is what is measured
+        async def poll(response: Path) -> float:
+            while not response.exists():  # noqa: ASYNC110  # polling is what is measured
                 await asyncio.sleep(POLL_SECONDS)
             return time.perf_counter()
 
-        looking = asyncio.create_task(look(response))
-        await asyncio.sleep(chance.random() * POLL_SECONDS)
-        begun = time.perf_counter()
+        polling = asyncio.create_task(poll(response))
+        await asyncio.sleep(generator.random() * POLL_SECONDS)
+        started = time.perf_counter()
         response.write_text('{"decision": "approved"}')
-        times.append(await looking - begun)
+        times.append(await polling - started)
     return statistics.median(times) * 1000
 
 

@@ -1,10 +1,10 @@
-"""Guest code: start, warm run, calls, work, and the memory of a hundred idle sessions, beside other sandboxes.
+"""Guest code: start, warm run, calls, computation, and the memory of a hundred idle sessions, beside other sandboxes.
 
-Each engine runs the same Python. Calls go to a function in this process that returns at once. `Holdfast session` is a whole
-turn of host-supplied code: the same guest with policy, gate and a durable journal around it.
+Each engine runs the same Python. Calls go to a function in this process that returns at once. `Holdfast session` is a
+whole turn of host-supplied code: the same guest with policy, gate and a durable journal around it.
 
-Peers: Monty and wasmtime bare, smolagents (requirements.in), and llm-wasm-sandbox, which `_wasm_peer.py` runs in an
-environment of its own. A dash is what an engine cannot do.
+Peers: bare Monty and wasmtime, smolagents (requirements.in), and llm-wasm-sandbox, which `_wasm_peer.py` runs in its
+own environment. A dash marks what an engine cannot do.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bench._guest_peers import BareMonty, BareWasmtime, Contestant, LlmWasm, Session, Smolagents
+from bench._guest_peers import BareMonty, BareWasmtime, LlmWasm, MeasuredEngine, Session, Smolagents
 from bench._wasm_peer import PeerMissing
 from holdfast.core import Answer, JsonObject, Returned, Tool
 from holdfast.guests import Engine, Guest, GuestLimits, RunRequest, python_engine
@@ -31,9 +31,9 @@ LIMITS = GuestLimits(seconds=120, wall_seconds=120, calls=1_000_000)
 FIB = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nfib(22)"
 IDLE_SESSIONS = 100
 MANY_RUNS, CALLS_PER_RUN = 10, 1000
-"""A session allows a thousand calls a run, so ten thousand are ten runs."""
-ENOUGH_SECONDS = 10.0
-"""After that a measurement ends with the times it has: a run of some peers takes seconds."""
+"""A session allows a thousand calls per run, so ten thousand take ten runs."""
+MAX_SECONDS = 10.0
+"""After this time a measurement ends with the samples it has: some peers need seconds per run."""
 HEADS = ("start ms", "warm ms", "one call us", "10,000 calls s", "fib(22) ms", "100 idle MB")
 
 
@@ -42,8 +42,8 @@ async def echo(_operation: str, arguments: JsonObject) -> Answer:
     return Returned(value=arguments["text"])
 
 
-class OurSession:
-    """A guest of ours."""
+class HoldfastGuest:
+    """A Holdfast guest."""
 
     def __init__(self, guest: Guest) -> None:
         self._guest = guest
@@ -58,8 +58,8 @@ class OurSession:
         await self._guest.close()
 
 
-class Ours:
-    """One of our engines."""
+class HoldfastEngine:
+    """A Holdfast engine."""
 
     call = "echo.say(text=str(i))"
     runs_before_idle = IDLE_SESSIONS
@@ -68,14 +68,14 @@ class Ours:
         self._engine = engine
 
     async def session(self) -> Session:
-        return OurSession(self._engine.guest())
+        return HoldfastGuest(self._engine.guest())
 
     async def close(self) -> None:
         await self._engine.close()
 
 
 class GatedSession:
-    """A session with everything: each run is a turn, each call is judged and recorded before it is made."""
+    """A whole session: each run is a turn, and each call is judged and recorded before it is made."""
 
     def __init__(self, stack: AsyncExitStack, session: Any) -> None:
         self._stack = stack
@@ -91,8 +91,8 @@ class GatedSession:
         await self._stack.aclose()
 
 
-class Gated:
-    """Sessions of ours on one store on disk."""
+class HoldfastSessions:
+    """Whole sessions over one store on disk."""
 
     call = "echo.say(text=str(i))"
     runs_before_idle = IDLE_SESSIONS
@@ -156,17 +156,17 @@ async def _measure_all(folder: Path) -> None:
     )
 
 
-async def _makers(folder: Path) -> dict[str, Callable[[], Contestant]]:
-    makers: dict[str, Callable[[], Contestant]] = {
-        "Holdfast python": lambda: Ours(python_engine(key=KEY)),
-        "Holdfast session": lambda: Gated(folder),
+async def _makers(folder: Path) -> dict[str, Callable[[], MeasuredEngine]]:
+    makers: dict[str, Callable[[], MeasuredEngine]] = {
+        "Holdfast python": lambda: HoldfastEngine(python_engine(key=KEY)),
+        "Holdfast session": lambda: HoldfastSessions(folder),
     }
     if find_spec("wasmtime") and find_spec("componentize_py"):
         workspace = folder / "workspace"
         workspace.mkdir()
-        await _opened_component()
-        makers["Holdfast wasi"] = lambda: Ours(_wasi(workspace))
-        makers["bare wasmtime"] = lambda: BareWasmtime(_component_now(), _TOLD, workspace)
+        await _open_component()
+        makers["Holdfast wasi"] = lambda: HoldfastEngine(_wasi(workspace))
+        makers["bare wasmtime"] = lambda: BareWasmtime(_component_now(), _TOOL_DESCRIPTION, workspace)
     makers["bare Monty"] = lambda: BareMonty(IDLE_SESSIONS + 2)
     makers["bare Monty, stepwise"] = lambda: BareMonty(IDLE_SESSIONS + 2, is_stepwise=True)
     makers["smolagents local"] = Smolagents
@@ -174,24 +174,24 @@ async def _makers(folder: Path) -> dict[str, Callable[[], Contestant]]:
     return makers
 
 
-async def _measure(make: Callable[[], Contestant]) -> list[float]:
-    contestant = make()
+async def _measure(make: Callable[[], MeasuredEngine]) -> list[float]:
+    engine = make()
     try:
-        session = await contestant.session()
+        session = await engine.session()
         await session.run("1 + 1")
-        start = await _median(lambda: _start(contestant), 20)
+        start = await _median(lambda: _start(engine), 20)
         warm = await _median(lambda: session.run("1 + 1"), 200)
-        one, many = await _calls(session, contestant.call)
+        one, many = await _calls(session, engine.call)
         work = await _median(lambda: session.run(FIB), 3)
         await session.close()
     finally:
-        await contestant.close()
-    idle = math.nan if isinstance(contestant, Gated) else await _idle_megabytes(make)
+        await engine.close()
+    idle = math.nan if isinstance(engine, HoldfastSessions) else await _idle_megabytes(make)
     return [start * 1e3, warm * 1e3, one * 1e6, many, work * 1e3, idle]
 
 
 async def _calls(session: Session, call: str) -> tuple[float, float]:
-    """A run with one call in it, and ten thousand calls."""
+    """The seconds of a run with one call, and of ten thousand calls."""
     if not call:
         return math.nan, math.nan
     one = await _median(lambda: session.run(f"i = 1\n{call}"), 100)
@@ -201,28 +201,28 @@ async def _calls(session: Session, call: str) -> tuple[float, float]:
     return one, time.perf_counter() - started
 
 
-async def _start(contestant: Contestant) -> None:
-    session = await contestant.session()
+async def _start(engine: MeasuredEngine) -> None:
+    session = await engine.session()
     await session.run("1 + 1")
     await session.close()
 
 
-async def _idle_megabytes(make: Callable[[], Contestant]) -> float:
-    contestant = make()
+async def _idle_megabytes(make: Callable[[], MeasuredEngine]) -> float:
+    engine = make()
     before = _tree_bytes()
-    sessions = [await contestant.session() for _ in range(IDLE_SESSIONS)]
-    for number, session in enumerate(sessions[: contestant.runs_before_idle]):
+    sessions = [await engine.session() for _ in range(IDLE_SESSIONS)]
+    for number, session in enumerate(sessions[: engine.runs_before_idle]):
         await session.run(f"x = [{number}] * 100")
     grown = (_tree_bytes() - before) / 1e6
     for session in sessions:
         await session.close()
-    await contestant.close()
+    await engine.close()
     return max(grown, 0.01)
 
 
 async def _median(work: Callable[[], Awaitable[Any]], times: int) -> float:
     taken: list[float] = []
-    while len(taken) < times and sum(taken) < ENOUGH_SECONDS:
+    while len(taken) < times and sum(taken) < MAX_SECONDS:
         started = time.perf_counter()
         await work()
         taken.append(time.perf_counter() - started)
@@ -230,7 +230,7 @@ async def _median(work: Callable[[], Awaitable[Any]], times: int) -> float:
 
 
 async def _durable_write(folder: Path) -> float:
-    """What the store takes for one event, so that the gate's part of a call can be told from the disk's."""
+    """The seconds of storing one event, to separate the gate's share of a call from the disk's."""
     from holdfast.core import PERSON, Limits, SystemClock
     from holdfast.core.events import Noted, SessionOpened
     from holdfast.store import Home, SqliteStore
@@ -246,7 +246,7 @@ async def _durable_write(folder: Path) -> float:
 
 
 def _tree_bytes() -> int:
-    """Proportional memory of this process and all below it."""
+    """Proportional memory of this process and all its descendants."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -268,7 +268,7 @@ def _tree_bytes() -> int:
 
 
 _CACHE = Path(sys.prefix) / "bench-cache"
-_TOLD = [
+_TOOL_DESCRIPTION = [
     {
         "operation": "echo.say",
         "group": "echo",
@@ -277,11 +277,11 @@ _TOLD = [
         "description": "",
     }
 ]
-"""The tool as the component is told of it."""
+"""The tool as described to the component."""
 
 
-async def _opened_component() -> int:
-    """A descriptor of the compiled component, built where it is missing."""
+async def _open_component() -> int:
+    """A descriptor of the compiled component, built if it is missing."""
     from holdfast.guests.wasi import component
 
     return await component.open_or_build(

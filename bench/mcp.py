@@ -1,8 +1,8 @@
 """One tool call of an MCP server: direct, through the gate in process, through `holdfast proxy`, through fastmcp's proxy.
 
 Peers: fastmcp==4.1.2
-All ways lead to the same program, an echo server on the official SDK, each with a server of its own. Calls are made in
-turns, a few of each way at a time, so that a busy machine is busy for all of them.
+Every variant calls the same program, an echo server on the official SDK, in its own process. A few calls of each
+variant alternate, so that load on the machine affects all of them alike.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from holdfast.store import Home, Journal, MemoryStore, SqliteStore, Store
 from holdfast.world import WorldPaths
 
 ROUNDS = int(os.environ.get("ROUNDS", "40"))
-CALLS_A_ROUND = 5
+CALLS_PER_ROUND = 5
 WARM_UP = 10
 STARTS = int(os.environ.get("STARTS", "5"))
 RECORD = "two durable appends alone"
@@ -82,57 +82,57 @@ async def _main() -> None:
         (root / "fastmcp_proxy.py").write_text(FASTMCP)
         (root / "work").mkdir()
         async with AsyncExitStack() as stack:
-            ways = await _open_ways(root, stack)
-            figures = await _measure(ways)
+            variants = await _open_variants(root, stack)
+            figures = await _measure(variants)
         _print(figures)
         await _print_readiness(root)
 
 
-async def _open_ways(root: Path, stack: AsyncExitStack) -> dict[str, Way]:
-    ways: dict[str, Way] = {}
+async def _open_variants(root: Path, stack: AsyncExitStack) -> dict[str, Way]:
+    variants: dict[str, Way] = {}
     direct = await stack.enter_async_context(_client(root, str(root / "echo.py")))
-    ways["direct"] = lambda n: direct.call_tool("echo", {"text": f"{n}"})
+    variants["direct"] = lambda n: direct.call_tool("echo", {"text": f"{n}"})
     toolset = await stack.enter_async_context(_toolset(root, Pins()))
     await toolset.start()
-    gate, journal, alone = await stack.enter_async_context(_gate(root, toolset))
+    gate, journal, second = await stack.enter_async_context(_gate(root, toolset))
     unrecorded, _ = await _gate_over(root, toolset, MemoryStore(clock=SystemClock()))
-    ways["in process, no gate"] = lambda n: toolset.perform(_call(n), is_staged=False)
-    ways["in process, no record"] = lambda n: unrecorded.submit(_call(n))
-    ways["in process, with record"] = lambda n: gate.submit(_call(n + 1_000_000))
-    ways[RECORD] = lambda n: _append_last_two(journal, alone)
+    variants["in process, no gate"] = lambda n: toolset.perform(_call(n), is_staged=False)
+    variants["in process, no record"] = lambda n: unrecorded.submit(_call(n))
+    variants["in process, with record"] = lambda n: gate.submit(_call(n + 1_000_000))
+    variants[RECORD] = lambda n: _append_last_two(journal, second)
     proxy = await stack.enter_async_context(_client(root, "-m", "holdfast", "proxy", *_configure(root)))
     await proxy.list_tools()
-    ways["holdfast proxy"] = lambda n: proxy.call_tool("echo__echo", {"text": f"{n}"})
+    variants["holdfast proxy"] = lambda n: proxy.call_tool("echo__echo", {"text": f"{n}"})
     if importlib.util.find_spec("fastmcp") is not None:
         peer = await stack.enter_async_context(
             _client(root, str(root / "fastmcp_proxy.py"), str(root / "echo.py"))
         )
         await peer.list_tools()
-        ways["fastmcp proxy"] = lambda n: peer.call_tool("echo", {"text": f"{n}"})
-    return ways
+        variants["fastmcp proxy"] = lambda n: peer.call_tool("echo", {"text": f"{n}"})
+    return variants
 
 
-async def _measure(ways: dict[str, Way]) -> dict[str, list[float]]:
+async def _measure(variants: dict[str, Way]) -> dict[str, list[float]]:
     number = 0
-    for way in ways.values():
+    for variant in variants.values():
         for _ in range(WARM_UP):
             number += 1
-            await way(number)
-    figures: dict[str, list[float]] = {name: [] for name in ways}
+            await variant(number)
+    figures: dict[str, list[float]] = {name: [] for name in variants}
     for _ in range(ROUNDS):
-        for name, way in ways.items():
-            for _ in range(CALLS_A_ROUND):
+        for name, variant in variants.items():
+            for _ in range(CALLS_PER_ROUND):
                 number += 1
-                begun = time.perf_counter()
-                await way(number)
-                figures[name].append((time.perf_counter() - begun) * 1000)
+                started = time.perf_counter()
+                await variant(number)
+                figures[name].append((time.perf_counter() - started) * 1000)
     return figures
 
 
 def _print(figures: dict[str, list[float]]) -> None:
     direct = statistics.median(figures["direct"])
     best = min(figures["direct"])
-    print(f"{'way':<28}{'p50 ms':>9}{'min ms':>9}{'p50 over direct':>17}{'min over direct':>17}")
+    print(f"{'variant':<28}{'p50 ms':>9}{'min ms':>9}{'p50 over direct':>17}{'min over direct':>17}")
     for name, times in figures.items():
         median, least = statistics.median(times), min(times)
         print(f"{name:<28}{median:>9.2f}{least:>9.2f}{median - direct:>+17.2f}{least - best:>+17.2f}")
@@ -153,23 +153,23 @@ def _print(figures: dict[str, list[float]]) -> None:
 
 
 async def _print_readiness(root: Path) -> None:
-    """A server's tools on offer: by the bare official client and by ours, in turns, and how long ours takes to close."""
+    """The time until a server's tools are available: the official client and ours alternate, then the time to close ours."""
     bare, first, closed = [], [], []
     for number in range(STARTS):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         async with _client(root, str(root / "echo.py")) as client:
             await client.list_tools()
-            bare.append(time.perf_counter() - begun)
-        begun = time.perf_counter()
+            bare.append(time.perf_counter() - started)
+        started = time.perf_counter()
         async with _toolset(root, Pins(root / f"pins-{number}.json")) as toolset:
             await toolset.start()
             ready = time.perf_counter()
-        first.append(ready - begun)
+        first.append(ready - started)
         closed.append(time.perf_counter() - ready)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     async with _toolset(root, Pins(root / "pins-0.json")) as toolset:
         assert toolset.tools()
-        known = time.perf_counter() - begun
+        known = time.perf_counter() - started
     theirs, ours = statistics.median(bare) * 1000, statistics.median(first) * 1000
     print(f"ready first time, official client {theirs:8.1f} ms")
     print(
@@ -188,14 +188,14 @@ async def _toolset(root: Path, pins: Pins) -> AsyncIterator[McpToolset]:
 
 @asynccontextmanager
 async def _gate(root: Path, toolset: McpToolset) -> AsyncIterator[tuple[Gate, Journal, Journal]]:
-    """A gate, its journal, and another journal on the same disk."""
+    """A gate, its journal, and a second journal on the same disk."""
     home = Home(root / "home")
     home.prepare()
     store = await SqliteStore.start(home, clock=SystemClock())
     try:
         gate, journal = await _gate_over(root, toolset, store)
-        _, alone = await _gate_over(root, toolset, store)
-        yield gate, journal, alone
+        _, second = await _gate_over(root, toolset, store)
+        yield gate, journal, second
     finally:
         await store.close()
 
@@ -251,10 +251,10 @@ def _configure(root: Path) -> list[str]:
     return ["-p", str(policy)]
 
 
-async def _append_last_two(journal: Journal, alone: Journal) -> None:
-    """What the gate recorded of its last call, in a journal of its own."""
+async def _append_last_two(journal: Journal, second: Journal) -> None:
+    """Append what the gate recorded for its last call to a separate journal."""
     for entry in journal.recorded[-2:]:
-        await alone.append(entry.event)
+        await second.append(entry.event)
 
 
 def _call(number: int) -> Call:

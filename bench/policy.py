@@ -1,7 +1,7 @@
-"""Judging one call: 10, 100 and 10,000 rules, with and without paths, beside other policy engines.
+"""Deciding one call at 10, 100 and 10,000 rules, with and without paths, beside other policy engines.
 
 Rule n allows reading below `src/mod{n}`; the call reads a file below the last one. Without paths, rule n allows
-operation `group{n}.verb`. A peer is given the same rules in its own language, prepared as far as it can be.
+operation `group{n}.verb`. Each peer gets the same rules in its own language, prepared as far as possible.
 
 Peers (pip requirement lines):
     agent-os-kernel
@@ -31,11 +31,11 @@ from holdfast.world import WorldPaths
 
 SIZES = (10, 100, 10_000)
 Work = Callable[[], bool]
-"""One judgement; true where the call is allowed."""
+"""Makes one decision; true if the call is allowed."""
 
 
-class NotTried(Exception):
-    """A size that a peer is not measured at."""
+class NotMeasured(Exception):
+    """A size at which a peer is not measured."""
 
 
 def main() -> None:
@@ -56,20 +56,20 @@ def _cell(prepare: "Callable[[int], Work]", size: int, base: float) -> str:
         taken = median(prepare(size))
     except ImportError:
         return f"{'not installed':>22}"
-    except NotTried:
+    except NotMeasured:
         return f"{'not tried':>22}"
     return f"{f'{taken:.1f} ({taken / base:.1f}x)':>22}"
 
 
 def median(work: Work, seconds: float = 0.4) -> float:
-    """Microseconds of CPU for one judgement."""
+    """Microseconds of CPU per decision."""
     assert work(), "the call is allowed by the last rule"
     samples: list[float] = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(samples) < 5:
-        begun = time.thread_time()  # not the clock on the wall: other programs must not count
+        started = time.thread_time()  # CPU time, not wall time: other programs must not count
         work()
-        samples.append(time.thread_time() - begun)
+        samples.append(time.thread_time() - started)
     return statistics.median(samples) * 1e6
 
 
@@ -91,7 +91,7 @@ def _read_policy(size: int) -> RulePolicy:
     return RulePolicy(PolicyDocument(name="bench", rules=tuple(rules)))
 
 
-def _reading(size: int, paths: Paths) -> Work:
+def _decide_read(size: int, paths: Paths) -> Work:
     policy = _read_policy(size)
     call = Call(id=call_id(1, 1), operation="world.read", arguments={"path": f"src/mod{size - 1}/a/b.py"})
 
@@ -103,10 +103,10 @@ def _reading(size: int, paths: Paths) -> Work:
 
 
 def _holdfast(size: int) -> Work:
-    return _reading(size, LexicalPaths())
+    return _decide_read(size, LexicalPaths())
 
 
-def _holdfast_judging_only(size: int) -> Work:
+def _holdfast_decision_only(size: int) -> Work:
     policy = _read_policy(size)
     call = Call(id=call_id(1, 1), operation="world.read", arguments={"path": f"src/mod{size - 1}/a/b.py"})
     request = Request(call=call, tool=_READ, targets=targets_of(_READ, call.arguments, LexicalPaths()))
@@ -117,7 +117,7 @@ def _holdfast_on_disk(size: int) -> Work:
     folder = _FOLDER / f"src/mod{size - 1}/a"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "b.py").touch()
-    return _reading(size, WorldPaths(_FOLDER, protected=(_FOLDER / "own",)))
+    return _decide_read(size, WorldPaths(_FOLDER, protected=(_FOLDER / "own",)))
 
 
 def _holdfast_operations(size: int) -> Work:
@@ -190,7 +190,7 @@ def _rego(condition: str, given: dict[str, str]) -> Callable[[int], Work]:
         from regopy import Input, Interpreter
 
         if size > 1000:
-            raise NotTried("its compiler is not made for so many rules")
+            raise NotMeasured("its compiler cannot handle this many rules")
         rules = "\n".join(f"allow if {{ {condition.replace('{n}', str(n))} }}" for n in range(size))
         rego = Interpreter()
         rego.add_module("bench", f"package bench\nimport rego.v1\ndefault allow := false\n{rules}")
@@ -208,7 +208,7 @@ def _rego(condition: str, given: dict[str, str]) -> Callable[[int], Work]:
 
 WITH_PATHS: dict[str, Callable[[int], Work]] = {
     "Holdfast": _holdfast,
-    "Holdfast, targets at hand": _holdfast_judging_only,
+    "Holdfast, targets at hand": _holdfast_decision_only,
     "Holdfast, paths on disk": _holdfast_on_disk,
     "Agent Governance Toolkit": _governance_toolkit(
         "path", "matches", r"^src/mod{n}/.*", "src/mod{n}/a/b.py"

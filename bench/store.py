@@ -1,12 +1,13 @@
 """Durable sessions against the stores of other frameworks and against the disk itself, in one run.
 
-Peers, in one run with us (pip requirement lines):
+Peers (pip requirement lines):
     openai-agents
     langgraph-checkpoint-sqlite
     google-adk
     aiosqlite
-A turn is a question, a call, its result and an answer, about 4 KB, on the disk before it is acknowledged. The limit is one
-append of the same bytes to a plain file with fsync, and with fdatasync, which writes down less about the file. BENCH_STORE_SCALE (1 unless said) makes everything smaller.
+A turn is a question, a call, its result and an answer, about 4 KB, on disk before it is acknowledged. The baseline is
+one append of the same bytes to a plain file with fsync, and with fdatasync, which writes less metadata.
+BENCH_STORE_SCALE (default 1) makes everything smaller.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from bench._store_peers import PEERS, TURN, Subject
+from bench._store_peers import PEERS, TURN, MeasuredStore
 from holdfast.core import PERSON, ModelMessage, SessionId, SystemClock, TextPart, ToolCallPart, Usage
 from holdfast.core.events import (
     AnyEvent,
@@ -38,12 +39,12 @@ SCALE = float(os.environ.get("BENCH_STORE_SCALE", "1"))
 LENGTHS = (10, 1_000, 10_000)
 AT_ONCE = 50
 IN_A_ROW = 10
-"""So many appends before it is another's turn: one at a time would measure how the others' code drives ours out of the caches."""
+"""How many appends one store makes before the next: alternating single appends would measure cache misses."""
 OPENED = SessionOpened(principal=PERSON, folder="/", workspace="/", policy="p", policy_digest="", model="m")
 
 
-class Ours:
-    """Holdfast's embedded store."""
+class HoldfastStore:
+    """Holdfast's SQLite store."""
 
     name = "holdfast"
     longest = 10_000
@@ -93,29 +94,29 @@ def turn_events() -> tuple[AnyEvent, ...]:
 
 
 Table = dict[str, dict[str, str]]
-"""Line, then subject, then figure."""
+"""Figures by row and by store."""
 
 
 def main() -> None:
-    """Measure everybody, turn and turn about, and print one table."""
+    """Measure all stores, interleaved, and print one table."""
     if sys.argv[1:2] == ["worker"]:
         asyncio.run(_worker(*sys.argv[2:5]))
         return
     folder = Path(tempfile.mkdtemp(prefix="bench-store-", dir=os.environ.get("BENCH_FOLDER")))
     table: Table = {}
     try:
-        subjects = asyncio.run(_measure(folder, table))
-        for name in (subject.name for subject in subjects):
+        stores = asyncio.run(_measure(folder, table))
+        for name in (store.name for store in stores):
             table.setdefault("turns/s, 50 sessions, 4 processes", {})[name] = _processes(
                 name, folder / name / "four"
             )
-        _print(table, [subject.name for subject in subjects])
+        _print(table, [store.name for store in stores])
     finally:
         shutil.rmtree(folder)
 
 
 class Disk:
-    """The limit: the same bytes appended to a plain file, on the disk before it returns."""
+    """The baseline: the same bytes appended to a plain file, on disk before it returns."""
 
     def __init__(self, path: Path, sync: Callable[[int], None]) -> None:
         self.name = sync.__name__
@@ -124,25 +125,25 @@ class Disk:
         self._content = "".join(TURN).encode() + b"\n"
 
     def append(self) -> float:
-        """Seconds for one turn."""
-        begin = time.perf_counter()
+        """Append one turn and return the seconds."""
+        started = time.perf_counter()
         os.write(self._descriptor, self._content)
         self._sync(self._descriptor)
-        return time.perf_counter() - begin
+        return time.perf_counter() - started
 
 
-async def _measure(folder: Path, table: Table) -> list[Subject]:
+async def _measure(folder: Path, table: Table) -> list[MeasuredStore]:
     disks = [Disk(folder / sync.__name__, sync) for sync in (os.fsync, os.fdatasync)]
-    subjects = await _started([make() for make in (Ours, *PEERS)], folder, "lengths")
+    stores = await _start_installed([make() for make in (HoldfastStore, *PEERS)], folder, "lengths")
     for length in LENGTHS:
-        able = [subject for subject in subjects if length <= subject.longest]
-        for subject in able:
-            await _fill(subject, f"long-{length}", int(length * min(SCALE, 1)))
+        able = [store for store in stores if length <= store.longest]
+        for store in able:
+            await _fill(store, f"long-{length}", int(length * min(SCALE, 1)))
         await _appends(able, length, disks, table)
         await _medians(able, f"load {length} messages, ms", 15, table, partial(_load, f"long-{length}"))
     messages = int(1000 * min(SCALE, 1))
-    await _medians(subjects, "fork at 1000, ms", 5, table, lambda one, _: one.fork("long-1000", messages))
-    creating = [subject for subject in subjects if subject.most_sessions]
+    await _medians(stores, "fork at 1000, ms", 5, table, lambda one, _: one.fork("long-1000", messages))
+    creating = [store for store in stores if store.most_sessions]
     await _medians(
         creating,
         "create a session, ms",
@@ -151,63 +152,63 @@ async def _measure(folder: Path, table: Table) -> list[Subject]:
         lambda one, n: one.create(f"created-{n}"),
         in_a_row=IN_A_ROW,
     )
-    ours = next(subject for subject in subjects if isinstance(subject, Ours))
+    ours = next(store for store in stores if isinstance(store, HoldfastStore))
     await ours.search("warm")
     await _medians([ours], "search, ms", 5, table, lambda _, n: ours.search("quartz"))
-    for subject in subjects:
-        await subject.close()
-    for subject in subjects:
+    for store in stores:
+        await store.close()
+    for store in stores:
         line = table.setdefault("MB on disk for 1000 messages", {})
-        line[subject.name] = await _bytes(subject, folder / subject.name / "bytes", messages)
+        line[store.name] = await _bytes(store, folder / store.name / "bytes", messages)
     await _lists(creating, folder, table)
-    for subject in subjects:
+    for store in stores:
         line = table.setdefault("turns/s, 50 sessions, 1 process", {})
-        line[subject.name] = await _at_once(subject, folder / subject.name / "once")
-    return subjects
+        line[store.name] = await _concurrent_turns(store, folder / store.name / "once")
+    return stores
 
 
-async def _bytes(subject: Subject, folder: Path, messages: int) -> str:
-    await subject.start(folder)
-    await subject.create("counted")
+async def _bytes(store: MeasuredStore, folder: Path, messages: int) -> str:
+    await store.start(folder)
+    await store.create("counted")
     for _ in range(max(messages // 4, 1)):
-        await subject.append("counted")
-    await subject.close()
+        await store.append("counted")
+    await store.close()
     return f"{_size(folder) / 1e6:.2f}"
 
 
-async def _load(session: str, subject: Subject, _: int) -> None:
-    await subject.load(session)
+async def _load(session: str, store: MeasuredStore, _: int) -> None:
+    await store.load(session)
 
 
-async def _started(subjects: list[Subject], folder: Path, name: str) -> list[Subject]:
+async def _start_installed(stores: list[MeasuredStore], folder: Path, name: str) -> list[MeasuredStore]:
     started = []
-    for subject in subjects:
+    for store in stores:
         try:
-            await subject.start(folder / subject.name / name)
-            started.append(subject)
+            await store.start(folder / store.name / name)
+            started.append(store)
         except ImportError:
-            print(f"{subject.name}: not installed")
+            print(f"{store.name}: not installed")
     return started
 
 
-async def _fill(subject: Subject, session: str, messages: int) -> None:
-    await subject.create(session)
+async def _fill(store: MeasuredStore, session: str, messages: int) -> None:
+    await store.create(session)
     turns = max(messages // 4, 1)
-    for begin in range(0, turns, 50):
-        await subject.append(session, min(50, turns - begin))
+    for started in range(0, turns, 50):
+        await store.append(session, min(50, turns - started))
 
 
-async def _appends(subjects: list[Subject], length: int, disks: list[Disk], table: Table) -> None:
-    times: dict[str, list[float]] = {subject.name: [] for subject in subjects}
+async def _appends(stores: list[MeasuredStore], length: int, disks: list[Disk], table: Table) -> None:
+    times: dict[str, list[float]] = {store.name: [] for store in stores}
     limits: dict[str, list[float]] = {disk.name: [] for disk in disks}
     for _ in range(12):
         for disk in disks:
             limits[disk.name] += [disk.append() for _ in range(IN_A_ROW)]
-        for subject in subjects:
+        for store in stores:
             for _ in range(IN_A_ROW):
-                begin = time.perf_counter()
-                await subject.append(f"long-{length}")
-                times[subject.name].append(time.perf_counter() - begin)
+                started = time.perf_counter()
+                await store.append(f"long-{length}")
+                times[store.name].append(time.perf_counter() - started)
     line = f"append a turn at {length} messages"
     table[f"{line}, ms"] = {name: f"{statistics.median(taken) * 1000:.2f}" for name, taken in times.items()}
     for sync, spent in limits.items():
@@ -218,63 +219,63 @@ async def _appends(subjects: list[Subject], length: int, disks: list[Disk], tabl
 
 
 async def _medians(
-    subjects: Sequence[Subject],
+    stores: Sequence[MeasuredStore],
     line: str,
     count: int,
     table: Table,
-    work: Callable[[Subject, int], Awaitable[object]],
+    work: Callable[[MeasuredStore, int], Awaitable[object]],
     *,
     in_a_row: int = 1,
 ) -> None:
-    # Turn and turn about: a busy machine is then as busy for the one as for the other.
-    times: dict[str, list[float]] = {subject.name: [] for subject in subjects}
+    # Interleaved, so that load on the machine affects all of them alike.
+    times: dict[str, list[float]] = {store.name: [] for store in stores}
     for first in range(0, count, in_a_row):
-        for subject in subjects:
+        for store in stores:
             for number in range(first, first + in_a_row):
-                begin = time.perf_counter()
-                await work(subject, number)
-                times[subject.name].append(time.perf_counter() - begin)
+                started = time.perf_counter()
+                await work(store, number)
+                times[store.name].append(time.perf_counter() - started)
     table[line] = {name: f"{statistics.median(taken) * 1000:.2f}" for name, taken in times.items()}
 
 
-async def _lists(subjects: list[Subject], folder: Path, table: Table) -> None:
-    await _started(subjects, folder, "lists")
-    made = dict.fromkeys((subject.name for subject in subjects), 0)
+async def _lists(stores: list[MeasuredStore], folder: Path, table: Table) -> None:
+    await _start_installed(stores, folder, "lists")
+    made = dict.fromkeys((store.name for store in stores), 0)
     for count in (100, 10_000, 100_000):
-        able = [subject for subject in subjects if count <= subject.most_sessions]
-        for subject in able:
-            while made[subject.name] < int(count * min(SCALE, 1)):
-                batch = range(made[subject.name], min(made[subject.name] + subject.at_once, count))
-                await asyncio.gather(*(subject.create(f"listed-{number}") for number in batch))
-                made[subject.name] = batch.stop
+        able = [store for store in stores if count <= store.most_sessions]
+        for store in able:
+            while made[store.name] < int(count * min(SCALE, 1)):
+                batch = range(made[store.name], min(made[store.name] + store.at_once, count))
+                await asyncio.gather(*(store.create(f"listed-{number}") for number in batch))
+                made[store.name] = batch.stop
         await _medians(able, f"list 50 of {count}, ms", 5, table, lambda one, _: one.list_newest(50))
-    for subject in subjects:
-        await subject.close()
+    for store in stores:
+        await store.close()
 
 
-async def _at_once(subject: Subject, folder: Path) -> str:
-    await subject.start(folder)
+async def _concurrent_turns(store: MeasuredStore, folder: Path) -> str:
+    await store.start(folder)
     names = [f"busy-{number}" for number in range(AT_ONCE)]
     for name in names:
-        await subject.create(name)
-    begin = time.perf_counter()
+        await store.create(name)
+    started = time.perf_counter()
     try:
-        turns = await _talk(subject, names)
+        turns = await _append_all(store, names)
     except sqlite3.OperationalError as problem:
         return f"fails: {problem}"
     finally:
-        await subject.close()
-    return f"{turns / (time.perf_counter() - begin):.0f}"
+        await store.close()
+    return f"{turns / (time.perf_counter() - started):.0f}"
 
 
-async def _talk(subject: Subject, names: Sequence[str]) -> int:
-    rounds = max(int(subject.rounds * SCALE), 2)
+async def _append_all(store: MeasuredStore, names: Sequence[str]) -> int:
+    rounds = max(int(store.rounds * SCALE), 2)
 
-    async def talk(name: str) -> None:
+    async def append_one(name: str) -> None:
         for _ in range(rounds):
-            await subject.append(name)
+            await store.append(name)
 
-    await asyncio.gather(*(talk(name) for name in names))
+    await asyncio.gather(*(append_one(name) for name in names))
     return len(names) * rounds
 
 
@@ -289,25 +290,25 @@ def _processes(name: str, folder: Path) -> str:
     for worker in workers:
         assert worker.stdout is not None
         worker.stdout.readline()  # ready
-    begin = time.perf_counter()
-    for worker in workers:  # all of them before the first is waited for
+    started = time.perf_counter()
+    for worker in workers:  # start all of them before waiting for the first
         assert worker.stdin is not None
         worker.stdin.write(b"go\n")
         worker.stdin.flush()
     done = [int(worker.communicate()[0] or b"0") for worker in workers]
-    return f"{sum(done) / (time.perf_counter() - begin):.0f}" if all(done) else "fails: locked"
+    return f"{sum(done) / (time.perf_counter() - started):.0f}" if all(done) else "fails: locked"
 
 
 async def _worker(name: str, folder: str, number: str) -> None:
-    subject: Subject = next(make() for make in (Ours, *PEERS) if make.name == name)
-    await subject.start(Path(folder))
+    store: MeasuredStore = next(make() for make in (HoldfastStore, *PEERS) if make.name == name)
+    await store.start(Path(folder))
     names = [f"busy-{number}-{index}" for index in range(AT_ONCE // 4)]
     for session in names:
-        await subject.create(session)
+        await store.create(session)
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
-    turns = await _talk(subject, names)
-    await subject.close()
+    turns = await _append_all(store, names)
+    await store.close()
     print(turns, flush=True)
 
 
@@ -319,11 +320,11 @@ def _print(table: Table, names: list[str]) -> None:
     width = max(map(len, table)) + 2
     print(" " * width + "".join(f"{name:>24}" for name in names))
     for line, figures in table.items():
-        mine = float(figures[Ours.name])
+        mine = float(figures[HoldfastStore.name])
         cells = []
         for name in names:
             figure = figures.get(name, "-")
-            has_ratio = name != Ours.name and mine > 0 and figure[0].isdigit()
+            has_ratio = name != HoldfastStore.name and mine > 0 and figure[0].isdigit()
             cells.append(f"{figure} ({float(figure) / mine:.1f}x)" if has_ratio else figure)
         print(f"{line:<{width}}" + "".join(f"{cell:>24}" for cell in cells))
 

@@ -1,11 +1,11 @@
-"""One message to a claude member, the store's part in it, and what a member takes in memory.
+"""One message to a claude member, the store's share of it, and the memory of a member.
 
-Turns: through the switchboard while the member is warm, straight to the warm program, and with a start each. All go to the stub
-of the Messages API on this machine, in rounds, so that a busy machine is busy for all ways. Peers: none to install; the program
-comes with claude-agent-sdk==0.2.182 and is fetched as the tests do.
+Turns: through the broker with a warm member, directly to the warm program, and with a start each. All use the local stub
+of the Messages API and run in rounds, so that load on the machine affects all of them alike. No peer is installed; the
+program comes with claude-agent-sdk==0.2.182 and is fetched as the tests do.
 
-Store: beside the figures measured for iris-mcp 0.3.2 (SQLite, WAL, synchronous=NORMAL), which does not run from its package;
-ours sync to the disk before they return.
+Store: compared with the figures measured for iris-mcp 0.3.2 (SQLite, WAL, synchronous=NORMAL), which does not run from
+its package. Ours syncs to disk before it returns.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from pathlib import Path
 from uuid import uuid4
 
 from tests.support.provider_stub import StubServer
-from tests.teams import goose
-from tests.teams import installed as claude
-from tests.teams.brain import respond
-from tests.teams.companies import company, roster
-from tests.teams.goose import of_goose
-from tests.teams.test_claude import environ, of_claude
+from tests.teams import claude_program as claude
+from tests.teams import goose_program as goose
+from tests.teams.goose_program import goose_roster
+from tests.teams.scripted_provider import respond
+from tests.teams.team_broker import roster, team_broker
+from tests.teams.test_claude import claude_roster, environ
 
 from holdfast.core import JsonObject, Principal, Returned, SystemClock
 from holdfast.store import Home, SqliteStore
@@ -38,107 +38,116 @@ async def _allow(tool: str, arguments: JsonObject) -> Returned:
     return Returned()
 
 
-def _letter() -> TeamMessage:
+def _message() -> TeamMessage:
     return TeamMessage(id=str(uuid4()), text="hi", sender="alpha", principal=Principal("team:alpha"))
 
 
 async def _timed(work: Callable[[], Awaitable[object]]) -> float:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     await work()
-    return (time.perf_counter() - begun) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
 async def measure(folder: Path) -> dict[str, list[float]]:
-    """Milliseconds of each way, round by round."""
+    """Milliseconds of each variant, round by round."""
     clock = SystemClock()
     home = Home(folder / "home")
     home.prepare()
     store = await SqliteStore.start(home, clock=clock)
     times: dict[str, list[float]] = {"program, warm": [], "pooled, warm": [], "a start each": []}
     async with StubServer(respond, size=1000) as stub:
-        on = of_claude(folder / "p")
-        straight = ClaudeAgent(
-            team=on.team("beta"), folder=folder / "straight", environ=environ(stub), silence_seconds=60
+        team_roster = claude_roster(folder / "p")
+        direct = ClaudeAgent(
+            team=team_roster.team("beta"),
+            folder=folder / "straight",
+            environ=environ(stub),
+            silence_seconds=60,
         )
-        await straight.open(None)
-        async with company(folder, on, store=store, clock=clock, environ=environ(stub)) as board:
-            await board.ask("alpha", "beta", "warm up")
-            await straight.ask(_letter(), _allow)
+        await direct.open(None)
+        async with team_broker(
+            folder, team_roster, store=store, clock=clock, environ=environ(stub)
+        ) as broker:
+            await broker.ask("alpha", "beta", "warm up")
+            await direct.ask(_message(), _allow)
 
             async def cold() -> None:
-                await board.ask("beta", "alpha", "hi")
+                await broker.ask("beta", "alpha", "hi")
 
             for _ in range(ROUNDS):
-                times["program, warm"].append(await _timed(lambda: straight.ask(_letter(), _allow)))
-                times["pooled, warm"].append(await _timed(lambda: board.ask("alpha", "beta", "hi")))
-                await board.sleep("beta", "alpha")
+                times["program, warm"].append(await _timed(lambda: direct.ask(_message(), _allow)))
+                times["pooled, warm"].append(await _timed(lambda: broker.ask("alpha", "beta", "hi")))
+                await broker.sleep("beta", "alpha")
                 times["a start each"].append(await _timed(cold))
-        await straight.close()
+        await direct.close()
     await store.close()
     return times
 
 
 async def measure_store(folder: Path) -> dict[str, float]:
-    """Operations a second, and milliseconds of a list."""
+    """Operations per second, and milliseconds of a list."""
     clock = SystemClock()
     home = Home(folder / "home-store")
     home.prepare()
     store = await SqliteStore.start(home, clock=clock)
     (folder / "q").mkdir()
-    on = roster("alpha", "beta", project=str(folder / "q"))
+    team_roster = roster("alpha", "beta", project=str(folder / "q"))
     pairs = [Pair(sender="alpha", receiver="beta", thread=f"t{n}") for n in range(PAIRS)]
-    took: dict[str, float] = {}
-    async with company(folder / "store", on, store=store, clock=clock) as board:
+    figures: dict[str, float] = {}
+    async with team_broker(folder / "store", team_roster, store=store, clock=clock) as broker:
 
-        async def begin(pair: Pair) -> None:
-            await board.conversations.ensure(pair)
+        async def create(pair: Pair) -> None:
+            await broker.conversations.ensure(pair)
 
-        took["create, one by one"] = _rate(200, await _timed(lambda: _each(begin, pairs[:200])))
-        took["create, 50 at once"] = _rate(
-            PAIRS - 200, await _timed(lambda: _at_once(begin, pairs[200:], 50))
+        figures["create, one by one"] = _rate(200, await _timed(lambda: _each(create, pairs[:200])))
+        figures["create, 50 at once"] = _rate(
+            PAIRS - 200, await _timed(lambda: _in_batches(create, pairs[200:], 50))
         )
-        took["find a pair"] = _rate(
-            1000, await _timed(lambda: _each(lambda pair: store.summary(board.key(pair)), pairs[:1000]))
+        figures["find a pair"] = _rate(
+            1000,
+            await _timed(lambda: _each(lambda pair: store.summary(broker.session_id(pair)), pairs[:1000])),
         )
-        took["one letter, store and gate only"] = _rate(
-            200, await _timed(lambda: _each(lambda _: board.ask("alpha", "beta", "hi"), pairs[:200]))
+        figures["one message, store and gate only"] = _rate(
+            200, await _timed(lambda: _each(lambda _: broker.ask("alpha", "beta", "hi"), pairs[:200]))
         )
-        took[f"list {PAIRS}, ms"] = await _timed(board.sessions)
-        took[f"list 50 of {PAIRS}, ms"] = await _timed(lambda: board.sessions(limit=50))
+        figures[f"list {PAIRS}, ms"] = await _timed(broker.sessions)
+        figures[f"list 50 of {PAIRS}, ms"] = await _timed(lambda: broker.sessions(limit=50))
     await store.close()
-    return took
+    return figures
 
 
 async def measure_memory(folder: Path) -> dict[str, float]:
-    """MiB of each kind of member after one turn: of its processes, or what our own process grew by.
+    """MiB of each kind of member after one turn: of its processes, or the growth of our own process.
 
-    Our own sessions come first of all: later they would move into memory that others have given back.
+    Holdfast sessions come first: later they would reuse memory that other members freed.
     """
-    took: dict[str, float] = {}
+    figures: dict[str, float] = {}
     clock = SystemClock()
     (folder / "m").mkdir()
     own = roster(
         "alpha", "beta", project=str(folder / "m"), member="holdfast", settings={"max_processes": 100}
     )
-    async with company(folder / "own", own, clock=clock) as board:
-        await board.ask("alpha", "beta", "hi")
+    async with team_broker(folder / "own", own, clock=clock) as broker:
+        await broker.ask("alpha", "beta", "hi")
         before_mib = _resident(os.getpid())
         for n in range(50):
-            await board.ask("alpha", "beta", "hi", thread=f"t{n}")
-        took["our own session"] = (_resident(os.getpid()) - before_mib) / 50
+            await broker.ask("alpha", "beta", "hi", thread=f"t{n}")
+        figures["Holdfast session"] = (_resident(os.getpid()) - before_mib) / 50
     async with StubServer(respond) as stub:
-        for kind, on in (("claude", of_claude(folder / "m")), ("goose over ACP", _goose(folder / "m", stub))):
-            if on is None:
+        for kind, team_roster in (
+            ("claude", claude_roster(folder / "m")),
+            ("goose over ACP", _goose(folder / "m", stub)),
+        ):
+            if team_roster is None:
                 continue
             before = _children()
-            async with company(folder / kind, on, clock=clock, environ=environ(stub)) as board:
-                await board.ask("alpha", "beta", "hi")
-                took[kind] = sum(_resident(pid) for pid in _children() - before)
-    return took
+            async with team_broker(folder / kind, team_roster, clock=clock, environ=environ(stub)) as broker:
+                await broker.ask("alpha", "beta", "hi")
+                figures[kind] = sum(_resident(pid) for pid in _children() - before)
+    return figures
 
 
 def _goose(project: Path, stub: StubServer) -> Roster | None:
-    return of_goose(project, stub) if goose.PROGRAM.exists() else None
+    return goose_roster(project, stub) if goose.PROGRAM.exists() else None
 
 
 async def _each(work: Callable[[Pair], Awaitable[object]], pairs: Sequence[Pair]) -> None:
@@ -146,9 +155,9 @@ async def _each(work: Callable[[Pair], Awaitable[object]], pairs: Sequence[Pair]
         await work(pair)
 
 
-async def _at_once(work: Callable[[Pair], Awaitable[object]], pairs: Sequence[Pair], crowd: int) -> None:
-    for start in range(0, len(pairs), crowd):
-        await asyncio.gather(*(work(pair) for pair in pairs[start : start + crowd]))
+async def _in_batches(work: Callable[[Pair], Awaitable[object]], pairs: Sequence[Pair], batch: int) -> None:
+    for start in range(0, len(pairs), batch):
+        await asyncio.gather(*(work(pair) for pair in pairs[start : start + batch]))
 
 
 def _rate(count: int, milliseconds: float) -> float:
@@ -156,7 +165,7 @@ def _rate(count: int, milliseconds: float) -> float:
 
 
 def _children() -> set[int]:
-    """Every process below us."""
+    """All descendants of this process."""
     parents = {int(path.name): _parent(path) for path in Path("/proc").iterdir() if path.name.isdigit()}
     found, known = set[int](), {os.getpid()}
     while fresh := {pid for pid, parent in parents.items() if parent in known} - found:
@@ -173,7 +182,7 @@ def _parent(process: Path) -> int:
 
 
 def _resident(pid: int) -> float:
-    """MiB that a process has to itself, its part of what it shares included."""
+    """Proportional memory of a process in MiB."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -184,7 +193,7 @@ def _resident(pid: int) -> float:
 IRIS = {
     "create, one by one": "4,000/s",
     "find a pair": "22,800/s",
-    "one letter, store and gate only": "270/s (store part alone)",
+    "one message, store and gate only": "270/s (store part alone)",
     "list": "12 ms for 1,000, 98 ms for 10,000",
     "list 50": "8.5 ms of 10,000",
 }
@@ -199,14 +208,14 @@ def main() -> None:
         times = asyncio.run(measure(Path(folder)))
         store = asyncio.run(measure_store(Path(folder)))
     base = statistics.median(times["program, warm"])
-    print(f"{'way':<34} {'best ms':>9} {'median ms':>10} {'ratio':>7}")
-    for way, taken in times.items():
+    print(f"{'variant':<34} {'best ms':>9} {'median ms':>10} {'ratio':>7}")
+    for variant, taken in times.items():
         middle = statistics.median(taken)
-        print(f"{way:<34} {min(taken):>9.1f} {middle:>10.1f} {middle / base:>7.2f}")
+        print(f"{variant:<34} {min(taken):>9.1f} {middle:>10.1f} {middle / base:>7.2f}")
     print(f"\n{'store':<34} {'ours':>12}   iris-mcp")
     for what, figure in store.items():
         unit = "ms" if what.endswith("ms") else "/s"
-        peer = next((told for name, told in reversed(IRIS.items()) if what.startswith(name)), "-")
+        peer = next((figure for name, figure in reversed(IRIS.items()) if what.startswith(name)), "-")
         print(f"{what.removesuffix(', ms'):<34} {figure:>9,.1f} {unit}   {peer}")
     print(f"\n{'member':<34} {'MiB':>9}")
     for kind, mib in memory.items():

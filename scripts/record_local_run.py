@@ -62,7 +62,7 @@ async def record(model_file: Path, threads: int) -> str:
         lines.append(text)
 
     async def approve(escalation: Escalation) -> Response:
-        say(f"  person  reads: {escalation.call.operation} {escalation.call.arguments}, and says yes, once")
+        say(f"  person  reads: {escalation.call.operation} {escalation.call.arguments}, and approves it once")
         return Response(verdict="approve")
 
     with tempfile.TemporaryDirectory() as scratch:

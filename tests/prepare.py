@@ -10,8 +10,8 @@ from collections.abc import Callable
 from tests.guests.wasi.running import KEY
 from tests.installed_programs import NotInstalled, cache_folder
 from tests.mcp import installed as npm
-from tests.teams import goose
-from tests.teams import installed as claude
+from tests.teams import claude_program as claude
+from tests.teams import goose_program as goose
 
 from holdfast.core.errors import HoldfastError
 from holdfast.guests.wasi import WorkerPool

@@ -99,7 +99,7 @@ def test_where_there_is_nothing_to_show_that_is_said(run: Run, tmp_path: Path) -
     assert "add one with: holdfast mcp add" in run("mcp", "doctor").err
     assert run("teams", "init").code == 0
     for verb in ("status", "log"):
-        assert "nobody has asked anybody yet" in run("teams", verb).err
+        assert "no messages yet" in run("teams", verb).err
     (tmp_path / "code.py").write_text("print(1 + 1)\n")
     assert run("exec", "code.py").out == "2\n"
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import holdfast
-from holdfast.cli.open_teams import opened_board
+from holdfast.cli.open_teams import open_broker
 from holdfast.core import SystemClock
 from holdfast.mcp import McpFiles
 from holdfast.store import Home
@@ -335,25 +335,25 @@ async def by_library() -> None:
     await runtime.close()
 
 
-async def send_letter() -> None:
-    """A letter that is answered."""
+async def send_message() -> None:
+    """A message that is answered."""
     home = Home.default()
     file = home.root / "teams.yaml"
-    async with opened_board(load_roster(file), file, home) as (board, _):
-        await board.notify("alpha", "beta", "I am away today")
-        await board.send("alpha", "beta", "no hurry")
-        while (await board.report("alpha", "beta"))[0].state != "answered":  # noqa: ASYNC110
+    async with open_broker(load_roster(file), file, home) as (broker, _):
+        await broker.notify("alpha", "beta", "I am away today")
+        await broker.send("alpha", "beta", "no hurry")
+        while (await broker.report("alpha", "beta"))[0].state != "answered":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
 
-async def leave_word() -> None:
-    """Word and a letter that nobody has delivered yet; word is kept longer than the command would allow."""
+async def queue_messages() -> None:
+    """A notice and a message that are not delivered yet; the notice lives longer than the command would allow."""
     runtime = await holdfast.Runtime.start()
     pair = Pair(sender="alpha", receiver="beta")
-    postbox = PairLog(pair, store=runtime.store, folder=f"{MOVABLE}/teams/default")
-    await Notices(postbox, clock=SystemClock()).leave("the build is green", ttl_days=FOREVER_DAYS)
-    letter = TeamMessage(id=MESSAGE, text="when you have time", sender="alpha", principal=pair.principal)
-    await QueuedMessages(postbox).keep(letter)
+    log = PairLog(pair, store=runtime.store, folder=f"{MOVABLE}/teams/default")
+    await Notices(log, clock=SystemClock()).add("the build is green", ttl_days=FOREVER_DAYS)
+    message = TeamMessage(id=MESSAGE, text="when you have time", sender="alpha", principal=pair.principal)
+    await QueuedMessages(log).add(message)
     await runtime.close()
 
 
@@ -365,8 +365,8 @@ def teams() -> None:
     run("teams", "ask", "beta", "what now?", "--from", "alpha")
     run("teams", "ask", "beta", "from a person", "--thread", "side")
     run("teams", "ask", "gamma", "hello gamma", "--from", "alpha")
-    asyncio.run(send_letter())
-    asyncio.run(leave_word())
+    asyncio.run(send_message())
+    asyncio.run(queue_messages())
 
 
 def others() -> None:

@@ -16,7 +16,7 @@ import pytest
 from tests.mcp.project import Project
 from tests.support.fork_server import forked_python
 from tests.support.provider_stub import StubServer
-from tests.teams.installed import claude_program
+from tests.teams.claude_program import claude_program
 
 from holdfast.core import JsonObject, ModelMessage, TextPart, ToolCallPart, Usage
 from holdfast.models import Reply

@@ -45,7 +45,7 @@ from holdfast.core.messages import Usage
 from holdfast.models import Prompt, Reply, ScriptedModel, say
 from holdfast.session import last_point, plan_rewind
 from holdfast.store import Home, SqliteStore, prune, verify
-from holdfast.teams.message_text import message_id
+from holdfast.teams.message_text import parse_message_id
 
 HOUR_MS = 60 * 60 * 1000
 
@@ -127,7 +127,7 @@ async def a_resumed_session_is_saved_under_its_id(stage: Stage) -> None:
 async def where_a_uuid_is_required_nothing_else_passes(stage: Stage) -> None:
     for given in ("not-a-uuid", "", "custom"):
         with pytest.raises(InvalidInput):
-            message_id(given)
+            parse_message_id(given)
     with pytest.raises(InvalidId):
         check_session_id(None)
 

@@ -1,22 +1,22 @@
-"""A small agent that speaks ACP, run as a program: it does what a letter tells it to, and remembers under its home.
+"""A small ACP agent, run as a program: it does what a message says and keeps its conversations in its home.
 
-It is written from the protocol and with nothing but the standard library, so it starts at once and does not share the mistakes
-of the library on our side.
+It is written from the protocol with only the standard library, so it starts quickly and does not share the defects of
+the library on our side.
 
-recall            every letter of the conversation so far
-use KIND PATH     asks for permission to use a tool on a file; a write follows a yes
+recall            every message of the conversation so far
+use KIND PATH     asks permission to use a tool on a file, and writes it if allowed
 sneak KIND PATH   uses a tool without asking
-always PATH       asks with nothing to choose but a yes for ever
-late PATH         asks for permission when its turn is over
+always PATH       asks, and offers only "always allow"
+late PATH         asks permission after its turn has ended
 hang              never ends, until it is cancelled
-silent            never ends and does not hear a cancel either
+silent            never ends and ignores a cancellation
 die               ends the process
-flood             a line that has no end
-garble            a line that breaks off, and nothing more
-chatter           a line that is no message, then an echo
+flood             sends an endless line
+garble            sends a truncated line and nothing more
+chatter           sends a line that is not a message, then an echo
 mode NAME         changes its own mode and never ends
 environment       the names of its variables
-folder            where it works
+folder            its working folder
 anything else     echo[n] of it
 """
 
@@ -31,7 +31,9 @@ from uuid import uuid4
 HOME = Path(os.environ["HOME"])
 FLAGS = sys.argv[1:]
 METHOD_NOT_FOUND, AUTHENTICATION_NEEDED, NOT_FOUND = -32601, -32000, -32002
-_LETTER = re.compile(r"\[(?P<mark>[0-9a-f]{8})(?: left earlier[^\n]*)?\n(?P<text>.*?)\n(?P=mark)\]", re.S)
+_MESSAGE = re.compile(
+    r"\[(?P<mark>[0-9a-f]{8})(?: notice sent earlier[^\n]*)?\n(?P<text>.*?)\n(?P=mark)\]", re.S
+)
 
 
 class Refusal(Exception):
@@ -39,10 +41,10 @@ class Refusal(Exception):
 
 
 class Agent:
-    """One request at a time; its conversations are files, one a session."""
+    """Serves one request at a time. Each conversation is a file."""
 
     late: tuple[str, str] | None = None
-    """The session and the file it is to ask about when its turn is over."""
+    """The session and the file to ask about after the turn has ended."""
 
     def run(self) -> None:
         while (message := hear()) is not None:
@@ -89,33 +91,35 @@ class Agent:
         return modes()
 
     def session_list(self, given: dict[str, Any]) -> dict[str, Any]:
-        return {"sessions": [{"sessionId": path.stem, "cwd": given["cwd"]} for path in HOME.glob("*.heard")]}
+        return {
+            "sessions": [{"sessionId": path.stem, "cwd": given["cwd"]} for path in HOME.glob("*.received")]
+        }
 
     def session_set_mode(self, given: dict[str, Any]) -> dict[str, Any]:
         return {}
 
     def session_prompt(self, given: dict[str, Any]) -> dict[str, Any]:
         session = given["sessionId"]
-        letters = [found["text"] for found in _LETTER.finditer(given["prompt"][0]["text"])]
-        heard = [*heard_in(session), *letters]
-        keep(session, heard)
-        said = self._obey(session, heard)
+        messages = [found["text"] for found in _MESSAGE.finditer(given["prompt"][0]["text"])]
+        received = [*heard_in(session), *messages]
+        keep(session, received)
+        said = self._obey(session, received)
         if said is None:
             return {"stopReason": "cancelled"}
         middle = len(said) // 2
         chunk(session, said[:middle])
         chunk(session, said[middle:])
-        update(session, sessionUpdate="usage_update", used=len(heard), size=1000)
+        update(session, sessionUpdate="usage_update", used=len(received), size=1000)
         return {
             "stopReason": "end_turn",
             "usage": {"totalTokens": 12, "inputTokens": 10, "outputTokens": 2},
         }
 
-    def _obey(self, session: str, heard: list[str]) -> str | None:
-        verb, _, rest = heard[-1].partition(" ")
+    def _obey(self, session: str, received: list[str]) -> str | None:
+        verb, _, rest = received[-1].partition(" ")
         match verb:
             case "recall":
-                return f"recall: {json.dumps(heard[:-1], separators=(',', ':'), ensure_ascii=False)}"
+                return f"recall: {json.dumps(received[:-1], separators=(',', ':'), ensure_ascii=False)}"
             case "use" | "sneak":
                 kind, _, path = rest.partition(" ")
                 return use(
@@ -154,10 +158,10 @@ class Agent:
                 return " ".join(sorted(os.environ))
             case "folder":
                 return os.getcwd()
-        return f"echo[{len(heard)}]: {heard[-1]}"
+        return f"echo[{len(received)}]: {received[-1]}"
 
     def _ask_late(self, session: str, path: str) -> None:
-        """Ask when no message is being answered any more."""
+        """Ask after the message was answered."""
         answer = use(session, "edit", path, options=("allow_once", "reject_once"))
         draft = HOME / "late.new"
         draft.write_text(str(answer))
@@ -165,7 +169,7 @@ class Agent:
 
 
 def use(session: str, kind: str, path: str, *, options: tuple[str, ...]) -> str | None:
-    """Write a file, where it may: without options it does not ask."""
+    """Write a file if allowed. Without options it does not ask."""
     tool: dict[str, Any] = {"toolCallId": "c1", "title": f"{kind} a file", "kind": kind}
     if path:
         tool["locations"] = [{"path": path}]
@@ -187,7 +191,7 @@ def use(session: str, kind: str, path: str, *, options: tuple[str, ...]) -> str 
 
 
 def hear() -> dict[str, Any] | None:
-    """The next message to us; None at the end."""
+    """The next message; None at the end."""
     line = sys.stdin.readline()
     message: dict[str, Any] | None = json.loads(line) if line else None
     return message
@@ -197,8 +201,8 @@ def say(message: dict[str, Any]) -> None:
     print(json.dumps(message), flush=True)
 
 
-def update(session: str, **told: Any) -> None:
-    params = {"sessionId": session, "update": told}
+def update(session: str, **fields: Any) -> None:
+    params = {"sessionId": session, "update": fields}
     say({"jsonrpc": "2.0", "method": "session/update", "params": params})
 
 
@@ -214,16 +218,16 @@ def modes() -> dict[str, Any]:
 
 
 def file_of(session: str) -> Path:
-    return HOME / f"{session}.heard"
+    return HOME / f"{session}.received"
 
 
 def heard_in(session: str) -> list[str]:
-    heard: list[str] = json.loads(file_of(session).read_text())
-    return heard
+    received: list[str] = json.loads(file_of(session).read_text())
+    return received
 
 
-def keep(session: str, heard: list[str]) -> None:
-    file_of(session).write_text(json.dumps(heard))
+def keep(session: str, received: list[str]) -> None:
+    file_of(session).write_text(json.dumps(received))
 
 
 if __name__ == "__main__":

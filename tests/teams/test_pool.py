@@ -1,4 +1,4 @@
-"""The pool: bounded under any crowd, never at the cost of one that works, first come, first served. Cases L1 to L4 and L8."""
+"""The pool: bounded, never evicts a busy member, admits in order. Cases L1 to L4 and L8."""
 
 import asyncio
 import random
@@ -12,7 +12,7 @@ KEYS = [SessionId(f"s{n}") for n in range(9)]
 
 
 class Sleeper:
-    """A member that only is awake."""
+    """A member that is only awake."""
 
     awake = 0
     most_awake = 0
@@ -23,8 +23,8 @@ class Sleeper:
         Sleeper.awake += 1
         Sleeper.most_awake = max(Sleeper.most_awake, Sleeper.awake)
 
-    async def ask(self, letter: TeamMessage) -> TeamReply:
-        raise AssertionError("nobody asks it")
+    async def ask(self, message: TeamMessage) -> TeamReply:
+        raise AssertionError("the pool sends no messages")
 
     async def compact(self, *, above_tokens: int) -> bool:
         return False
@@ -41,7 +41,7 @@ async def wake() -> Sleeper:
 
 
 @pytest.fixture(autouse=True)
-def _nobody_awake() -> None:
+def _none_awake() -> None:
     Sleeper.awake = Sleeper.most_awake = 0
 
 
@@ -55,7 +55,7 @@ async def use(a_pool: Pool, key: SessionId) -> Sleeper:
         return member
 
 
-async def test_l1_the_least_recently_used_idle_one_makes_room() -> None:
+async def test_l1_the_least_recently_used_idle_member_is_evicted() -> None:
     clock = FakeClock()
     a_pool = pool(2, clock)
     for key in (KEYS[0], KEYS[1], KEYS[0], KEYS[2]):
@@ -66,13 +66,13 @@ async def test_l1_the_least_recently_used_idle_one_makes_room() -> None:
     assert Sleeper.awake == 0
 
 
-async def test_a_warm_member_is_used_again() -> None:
+async def test_an_idle_member_is_reused() -> None:
     a_pool = pool(2)
     assert await use(a_pool, KEYS[0]) is await use(a_pool, KEYS[0])
     await a_pool.close()
 
 
-async def test_l2_when_all_are_busy_it_is_said_so_and_nobody_is_ended() -> None:
+async def test_l2_a_pool_with_only_busy_members_refuses_and_evicts_none() -> None:
     a_pool = pool(1, queue_seconds=0.01)
     async with a_pool.using(KEYS[0], wake) as busy:
         with pytest.raises(PoolFull):
@@ -82,7 +82,7 @@ async def test_l2_when_all_are_busy_it_is_said_so_and_nobody_is_ended() -> None:
     await a_pool.close()
 
 
-async def test_who_waits_is_served_in_the_order_of_coming() -> None:
+async def test_waiters_are_admitted_in_order() -> None:
     a_pool = pool(1)
     served: list[SessionId] = []
 
@@ -103,7 +103,7 @@ async def test_who_waits_is_served_in_the_order_of_coming() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_l3_there_are_never_more_than_the_limit(seed: int) -> None:
+async def test_l3_the_pool_never_exceeds_its_limit(seed: int) -> None:
     chance = random.Random(seed)
     a_pool = pool(3)
     locks = {key: asyncio.Lock() for key in KEYS}
@@ -131,21 +131,21 @@ async def test_l3_there_are_never_more_than_the_limit(seed: int) -> None:
     assert Sleeper.awake == 0
 
 
-async def test_l4_who_is_idle_too_long_is_put_to_sleep_and_the_dead_are_cleared_away() -> None:
+async def test_l4_members_that_are_idle_too_long_or_dead_are_evicted() -> None:
     clock = FakeClock()
     a_pool = pool(3, clock)
     await use(a_pool, KEYS[0])
     clock.advance(59)
     await use(a_pool, KEYS[1])
     (await use(a_pool, KEYS[2])).is_alive = False
-    assert await a_pool.sweep() == [KEYS[2]]
+    assert await a_pool.evict_idle() == [KEYS[2]]
     clock.advance(1)
-    assert await a_pool.sweep() == [KEYS[0]]
+    assert await a_pool.evict_idle() == [KEYS[0]]
     assert set(a_pool.states()) == {KEYS[1]}
     await a_pool.close()
 
 
-async def test_l8_a_member_that_cannot_be_woken_leaves_no_place_taken() -> None:
+async def test_l8_a_member_that_fails_to_wake_frees_its_slot() -> None:
     a_pool = pool(1)
 
     async def fail() -> Sleeper:
@@ -158,7 +158,7 @@ async def test_l8_a_member_that_cannot_be_woken_leaves_no_place_taken() -> None:
     await a_pool.close()
 
 
-async def test_a_dead_member_is_replaced_when_it_is_wanted() -> None:
+async def test_a_dead_member_is_replaced_on_use() -> None:
     a_pool = pool(1)
     first = await use(a_pool, KEYS[0])
     first.is_alive = False
@@ -167,7 +167,7 @@ async def test_a_dead_member_is_replaced_when_it_is_wanted() -> None:
     await a_pool.close()
 
 
-async def test_closing_turns_away_who_waits() -> None:
+async def test_closing_rejects_waiters() -> None:
     a_pool = pool(1)
     async with a_pool.using(KEYS[0], wake):
         waiting = asyncio.create_task(use(a_pool, KEYS[1]))
@@ -180,18 +180,18 @@ async def test_closing_turns_away_who_waits() -> None:
         await use(a_pool, KEYS[2])
 
 
-async def test_who_was_called_up_has_its_place_before_it_comes_in() -> None:
+async def test_an_admitted_waiter_keeps_its_slot() -> None:
     a_pool = pool(1)
     async with a_pool.using(KEYS[0], wake):
         second = asyncio.create_task(use(a_pool, KEYS[1]))
         await asyncio.sleep(0)
-    assert not a_pool.has_room(KEYS[2]), "the place that is free is promised"
+    assert not a_pool.has_room(KEYS[2]), "the free slot is reserved"
     await second
     assert a_pool.has_room(KEYS[2])
     await a_pool.close()
 
 
-async def test_one_who_gives_up_while_a_place_is_cleared_leaves_it_to_the_next() -> None:
+async def test_a_caller_cancelled_during_eviction_leaves_the_slot_to_the_next() -> None:
     may_leave = asyncio.Event()
 
     class SlowToLeave(Sleeper):
@@ -216,14 +216,14 @@ async def test_one_who_gives_up_while_a_place_is_cleared_leaves_it_to_the_next()
     await a_pool.close()
 
 
-async def test_who_gives_up_in_the_moment_of_being_called_calls_the_next() -> None:
+async def test_a_waiter_cancelled_while_admitted_admits_the_next() -> None:
     a_pool = pool(1, queue_seconds=50)
     async with a_pool.using(KEYS[0], wake):
         impatient = asyncio.create_task(use(a_pool, KEYS[1]))
         patient = asyncio.create_task(use(a_pool, KEYS[2]))
         for _ in range(3):
             await asyncio.sleep(0)
-    impatient.cancel()  # called up by the line above, and not yet come
+    impatient.cancel()  # admitted by the line above, but not running yet
     await asyncio.wait({impatient})
     async with asyncio.timeout(30):
         await patient

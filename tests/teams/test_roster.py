@@ -1,4 +1,4 @@
-"""The roster is read whole or refused in its place."""
+"""A roster is parsed completely or refused with a position."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +18,7 @@ def write(tmp_path: Path, text: str, name: str = "teams.yaml") -> Path:
     return path
 
 
-def test_a_roster_says_who_there_is_and_who_may_ask_whom(tmp_path: Path) -> None:
+def test_a_roster_lists_teams_and_who_may_ask_whom(tmp_path: Path) -> None:
     roster = load_roster(
         write(
             tmp_path,
@@ -50,7 +50,7 @@ teams:
     assert roster.team("backend").policy == "safe-edit"
 
 
-def test_an_agent_over_acp_is_a_program_with_arguments_variables_and_a_mode(tmp_path: Path) -> None:
+def test_an_acp_team_has_a_program_arguments_variables_and_a_mode(tmp_path: Path) -> None:
     text = """\
 teams:
   helper:
@@ -68,7 +68,7 @@ teams:
     assert (team.environment, team.variables) == (("ANTHROPIC_API_KEY",), {"GOOSE_PROVIDER": "anthropic"})
 
 
-def test_the_older_teams_json_is_read_with_its_own_names(tmp_path: Path) -> None:
+def test_the_legacy_teams_json_is_read_with_its_own_names(tmp_path: Path) -> None:
     text = """\
 {
 \t"settings": {"idleTimeout": 300000, "maxProcesses": 10, "healthCheckInterval": 30000},
@@ -82,24 +82,24 @@ def test_the_older_teams_json_is_read_with_its_own_names(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "words"),
+    ("text", "position", "words"),
     [
         ("", "1:1", "is empty"),
         ("teams: [", "", "is no YAML"),
         ("settings: {}", "1:1", "no field 'teams'"),
         ("teams:\n  a: {}", "2:3", "no field 'project'"),
         ("teams:\n  a:\n    project: rel", "3:14", "absolute"),
-        ("teams:\n  a:\n    project: HERE/../etc", "3:14", "no '..'"),
-        ("teams:\n  a:\n    project: HERE/missing", "3:14", "is no folder"),
-        ("teams:\n  a:\n    project: HERE/teams.yaml", "3:14", "is no folder"),
-        ("teams:\n  external: {project: HERE}", "2:3", "not the name of a team"),
-        ("teams:\n  a/b: {project: HERE}", "2:3", "is no name of a team"),
+        ("teams:\n  a:\n    project: HERE/../etc", "3:14", "must not contain '..'"),
+        ("teams:\n  a:\n    project: HERE/missing", "3:14", "is not a folder"),
+        ("teams:\n  a:\n    project: HERE/teams.yaml", "3:14", "is not a folder"),
+        ("teams:\n  external: {project: HERE}", "2:3", "is a reserved name"),
+        ("teams:\n  a/b: {project: HERE}", "2:3", "is not a valid team name"),
         ("teams:\n  a: {project: HERE}\n  a: {project: HERE}", "3:3", "a second time"),
         ("teams:\n  a: {project: HERE, projct: x}", "2:", "has no field 'projct'"),
-        ("teams:\n  a: {project: HERE, member: gpt}", "2:", "is no kind of member"),
-        ("teams:\n  a: {project: HERE, color: red}", "2:", "is no colour"),
-        ("teams:\n  a: {project: HERE, environment: [A=b]}", "2:", "no name of a variable"),
-        ("teams:\n  a: {project: HERE, skipPermissions: true}", "2:", "without being judged"),
+        ("teams:\n  a: {project: HERE, member: gpt}", "2:", "is not a kind of member"),
+        ("teams:\n  a: {project: HERE, color: red}", "2:", "is not a colour"),
+        ("teams:\n  a: {project: HERE, environment: [A=b]}", "2:", "is not a variable name"),
+        ("teams:\n  a: {project: HERE, skipPermissions: true}", "2:", "without a decision of the policy"),
         ("teams:\n  a: {project: HERE, asked_by: [b]}", "2:", "there is no team 'b'"),
         ("teams:\n  a: {project: HERE, budget: {tokens: -1}}", "2:", "expected a number"),
         ("teams:\n  a: {project: HERE, member: acp, gate: asks}", "2:3", "no field 'program'"),
@@ -108,31 +108,31 @@ def test_the_older_teams_json_is_read_with_its_own_names(tmp_path: Path) -> None
             "2:",
             "only about the tools it chooses",
         ),
-        ("teams:\n  a: {project: HERE, gate: never}", "2:", "is no gate"),
-        ("teams:\n  a: {project: HERE, variables: {A-B: x}}", "2:", "no name of a variable"),
+        ("teams:\n  a: {project: HERE, gate: never}", "2:", "is not a gate mode"),
+        ("teams:\n  a: {project: HERE, variables: {A-B: x}}", "2:", "is not a variable name"),
         ("teams:\n  a: {project: HERE, variables: {A: 1}}", "2:", "expected text"),
         ("teams: {}\nsettings: {awake_at_start: -1}", "2:28", "from 0 to 1000"),
         ("teams: {}\nsettings: {max_processes: 0}", "2:27", "from 1 to 1000"),
         ("teams: {}\nsettings: {max_processes: true}", "2:27", "from 1 to 1000"),
         ("teams: {}\nsettings: {max_processes: 1.5}", "2:27", "whole"),
-        ("teams: {}\nsettings: {idle_seconds: 1, idleTimeout: 1000}", "2:", "the same as another"),
+        ("teams: {}\nsettings: {idle_seconds: 1, idleTimeout: 1000}", "2:", "the same value as another"),
         ("a: &x {}\nb: *x", "1:4", "anchors"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_its_place(
-    tmp_path: Path, text: str, place: str, words: str
+def test_an_invalid_roster_is_refused_with_its_position(
+    tmp_path: Path, text: str, position: str, words: str
 ) -> None:
     with pytest.raises(InvalidConfig, match=words) as caught:
         load_roster(write(tmp_path, text))
-    assert f"teams.yaml:{place}" in str(caught.value)
+    assert f"teams.yaml:{position}" in str(caught.value)
 
 
-def test_json_that_is_none_names_its_place(tmp_path: Path) -> None:
-    with pytest.raises(InvalidConfig, match=r"teams\.json:2:3: is no JSON"):
+def test_invalid_json_is_reported_with_its_position(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match=r"teams\.json:2:3: is not valid JSON"):
         load_roster(write(tmp_path, '{"teams": {},\n  }', "teams.json"))
 
 
-def test_a_roster_that_is_not_there_says_how_to_make_one(tmp_path: Path) -> None:
+def test_a_missing_roster_says_how_to_create_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfig) as caught:
         load_roster(tmp_path / "teams.yaml")
-    assert caught.value.hint == "make one with: holdfast teams init"
+    assert caught.value.hint == "create one with: holdfast teams init"

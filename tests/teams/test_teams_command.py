@@ -1,4 +1,4 @@
-"""The command for people: a roster is begun, changed, checked and asked; what was said and what it took is shown."""
+"""The command `holdfast teams`: create, edit and check a roster, ask teams, show messages and usage."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ def roster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     return tmp_path / "home" / "teams.yaml"
 
 
-def test_a_roster_is_begun_checked_and_its_teams_are_asked(
+def test_a_roster_is_created_and_checked_and_its_teams_are_asked(
     tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["teams", "check"]) == 0
@@ -41,7 +41,7 @@ def test_a_roster_is_begun_checked_and_its_teams_are_asked(
     }
 
 
-def test_a_policy_that_cannot_be_opened_is_named_with_its_place(
+def test_a_policy_that_cannot_be_opened_is_reported_with_its_position(
     tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roster.write_text(f"teams:\n  a:\n    project: {tmp_path}\n    policy: nosuch\n")
@@ -53,17 +53,17 @@ def test_a_policy_that_cannot_be_opened_is_named_with_its_place(
 
 
 @pytest.mark.parametrize("seconds", ["0", "-3", "nan"])
-def test_no_time_to_answer_is_refused_before_anybody_is_asked(
+def test_a_wait_of_zero_seconds_is_refused_before_the_team_is_asked(
     tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str], seconds: str
 ) -> None:
     roster.write_text(ROSTER.replace("HERE", str(tmp_path)))
     assert main(["teams", "ask", "a", "hello", "--seconds", seconds]) == 2
-    assert "--seconds is more than 0" in capsys.readouterr().err
+    assert "--seconds must be more than 0" in capsys.readouterr().err
     assert main(["teams", "status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
 
-def test_teams_come_and_go_and_the_rest_of_the_file_stays(
+def test_adding_and_removing_teams_keeps_the_rest_of_the_file(
     tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roster.write_text(
@@ -79,7 +79,7 @@ def test_teams_come_and_go_and_the_rest_of_the_file_stays(
     assert main(["teams", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["teams"]
     assert (listed["b"]["member"], listed["b"]["asked_by"]) == ("scripted", ["a"])
-    assert main(["teams", "remove", "a"]) == 2  # b may be asked by it
+    assert main(["teams", "remove", "a"]) == 2  # `asked_by` of b allows it
     assert main(["teams", "remove", "b"]) == 0
     assert main(["teams", "remove", "b"]) == 1
     assert roster.read_text() == before
@@ -96,7 +96,7 @@ def test_teams_come_and_go_and_the_rest_of_the_file_stays(
         "teams:\n  x:\n    project: HERE",
     ],
 )
-def test_a_team_can_be_added_and_removed_however_the_roster_is_written(
+def test_a_team_can_be_added_and_removed_in_every_layout(
     tmp_path: Path, roster: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roster.write_text(text.replace("HERE", str(tmp_path)))
@@ -110,7 +110,7 @@ def test_a_team_can_be_added_and_removed_however_the_roster_is_written(
     assert main(["teams", "check"]) == 0
 
 
-def test_the_older_teams_json_is_changed_in_its_own_form(tmp_path: Path, roster: Path) -> None:
+def test_the_legacy_teams_json_is_edited_as_json(tmp_path: Path, roster: Path) -> None:
     path = tmp_path / "teams.json"
     path.write_text('{\n\t"settings": {"maxProcesses": 3},\n\t"teams": {}\n}\n')
     for name in ("a", "b"):
@@ -121,7 +121,7 @@ def test_the_older_teams_json_is_changed_in_its_own_form(tmp_path: Path, roster:
     assert json.loads(path.read_text()) == {"settings": {"maxProcesses": 3}, "teams": {}}
 
 
-def test_what_was_said_and_what_it_took_is_shown(
+def test_messages_and_usage_are_shown(
     tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roster.write_text(ROSTER.replace("HERE", str(tmp_path)))
@@ -140,7 +140,7 @@ def test_what_was_said_and_what_it_took_is_shown(
     assert "external -> a" in shown
     assert "\x1b" not in shown
     assert main(["teams", "log", "--from", "a", "--thread", "none"]) == 0
-    assert capsys.readouterr() == ("", "nothing was said there\n")
+    assert capsys.readouterr() == ("", "no messages match\n")
     assert main(["teams", "usage", "--json"]) == 0
     usage = json.loads(capsys.readouterr().out)
     assert (usage["messages"], usage["failed"], usage["messages_a_pair"]) == (4, 0, 2.0)
@@ -160,7 +160,7 @@ def test_what_was_said_and_what_it_took_is_shown(
     assert main(["show", pairs[0].split()[0]]) == 0
 
 
-def test_a_log_of_a_damaged_pair_says_that_and_nothing_else(
+def test_the_log_of_a_damaged_pair_reports_only_the_damage(
     tmp_path: Path, roster: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roster.write_text(ROSTER.replace("HERE", str(tmp_path)))
@@ -173,4 +173,4 @@ def test_a_log_of_a_damaged_pair_says_that_and_nothing_else(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("note: external -> a: ")
-    assert "nobody has asked" not in err
+    assert "no messages yet" not in err

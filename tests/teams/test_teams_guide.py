@@ -1,4 +1,4 @@
-"""What the guide on teams prints is taken as it stands."""
+"""The examples of the guide on teams work as printed."""
 
 import json
 import re
@@ -12,7 +12,7 @@ GUIDE = Path(__file__).parent.parent.parent / "docs" / "guides" / "teams.md"
 ROSTER, RULES = re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_the_roster_of_the_guide_is_one(
+def test_the_roster_in_the_guide_is_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
@@ -32,7 +32,7 @@ def test_the_roster_of_the_guide_is_one(
     }
 
 
-def test_the_rules_of_the_guide_are_rules(
+def test_the_rules_in_the_guide_are_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))

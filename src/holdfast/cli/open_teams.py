@@ -1,4 +1,4 @@
-"""The switchboard of a roster on this machine: opened with everything below it, and served."""
+"""Opens the broker of a roster with the runtime it needs, and serves it."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from holdfast.policy import load_policy
 from holdfast.session import Session
 from holdfast.store import Home
 from holdfast.teams import (
-    OUTSIDE,
+    EXTERNAL_SENDER,
     Broker,
     Caller,
     Callers,
@@ -28,8 +28,8 @@ from holdfast.teams import (
 
 
 @asynccontextmanager
-async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Broker, MemberFactory]]:
-    """The switchboard of a roster, and its staff."""
+async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Broker, MemberFactory]]:
+    """Open the broker of a roster and its member factory."""
     clock = SystemClock()
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
     say_notices(runtime.store, Console())
@@ -42,7 +42,7 @@ async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[
                 session, model=team.model or None, policy=team.policy, toolsets=toolsets
             )
 
-        staff = MemberFactory(
+        factory = MemberFactory(
             roster=roster,
             folder=folder,
             home=home,
@@ -52,31 +52,31 @@ async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[
             open_session=open_session,
             environ=os.environ,
         )
-        board = Broker(roster=roster, folder=folder, store=runtime.store, staff=staff, clock=clock)
-        async with board:
-            yield board, staff
+        broker = Broker(roster=roster, folder=folder, store=runtime.store, factory=factory, clock=clock)
+        async with broker:
+            yield broker, factory
     finally:
         await runtime.close()
 
 
-async def serve_board(
-    board: Broker, staff: MemberFactory, console: Console, *, caller: Caller, port: int | None
+async def serve_teams(
+    broker: Broker, factory: MemberFactory, console: Console, *, caller: Caller, port: int | None
 ) -> None:
-    """Serve until the client leaves, or over HTTP until we are ended. What was lost is told, and what waits is delivered, first."""
-    if caller.team != OUTSIDE:
-        board.roster.team(caller.team)
-    for finding in await board.discover():
-        console.say(f"note: {finding.pair}: {finding.what}", "ask")
-    await board.take_up()
+    """Report problems and deliver queued messages, then serve until the client disconnects or the process ends."""
+    if caller.team != EXTERNAL_SENDER:
+        broker.roster.team(caller.team)
+    for problem in await broker.reconcile():
+        console.say(f"note: {problem.pair}: {problem.what}", "ask")
+    await broker.resume_pending()
     if port is None:
-        await serve_stdio(board, caller)
+        await serve_stdio(broker, caller)
         return
     callers = Callers()
-    tokens = {name: callers.admit(Caller(team=name)) for name in (*board.roster.teams, OUTSIDE)}
-    tokens["operator"] = callers.admit(Caller(is_operator=True))
-    async with serving_http(board, callers, port=port) as url:
-        staff.introduce = lambda pair, session: callers.introduce(
-            url, Caller(team=pair.receiver, within=session)
+    tokens = {name: callers.add(Caller(team=name)) for name in (*broker.roster.teams, EXTERNAL_SENDER)}
+    tokens["operator"] = callers.add(Caller(is_operator=True))
+    async with serving_http(broker, callers, port=port) as url:
+        factory.issue_token = lambda pair, session: callers.issue_token(
+            url, Caller(team=pair.receiver, asking_session=session)
         )
         console.json({"url": url, "tokens": tokens})
         await asyncio.get_running_loop().create_future()

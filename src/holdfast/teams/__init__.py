@@ -1,9 +1,20 @@
-"""Teams: who may talk to whom, one session for each directed pair, members and their pool."""
+"""Teams of agents that message each other: roster, broker, members, and one session per directed pair of teams.
+
+Start with `broker.py`. The MCP server that exposes it is in `server/`; `acp/` and `claude/` drive external agents.
+"""
 
 from holdfast.teams.broker import Broker
 from holdfast.teams.config.load import load_roster, with_team, without_team
 from holdfast.teams.config.roster import MemberKind, Roster, Team, TeamsSettings
-from holdfast.teams.contract import Agent, Bound, Capabilities, Member, OnCall, TeamMessage, TeamReply
+from holdfast.teams.contract import (
+    Agent,
+    Capabilities,
+    Member,
+    OnCall,
+    OpenedConversation,
+    TeamMessage,
+    TeamReply,
+)
 from holdfast.teams.deadlock import WaitGraph
 from holdfast.teams.errors import (
     AskRefused,
@@ -24,24 +35,23 @@ from holdfast.teams.members.scripted import ScriptedAgent, ScriptedProgram, echo
 from holdfast.teams.members.session_member import SessionMember
 from holdfast.teams.message_text import render_message
 from holdfast.teams.pair_log import Notice, Notices
-from holdfast.teams.pairs import OUTSIDE, Pair
+from holdfast.teams.pairs import EXTERNAL_SENDER, Pair
 from holdfast.teams.pool import Pool
-from holdfast.teams.server.auth import Caller, Callers, Introduction
+from holdfast.teams.server.auth import Caller, Callers, IssuedToken
 from holdfast.teams.server.serve import serve_stdio, serving_http
-from holdfast.teams.stats import PairFigures, TeamsStats
+from holdfast.teams.stats import PairStats, TeamsStats
 
 __all__ = [
-    "OUTSIDE",
+    "EXTERNAL_SENDER",
     "Agent",
     "AskRefused",
-    "Bound",
     "Broker",
     "Caller",
     "Callers",
     "Capabilities",
     "ExternalMember",
     "HistoryTurn",
-    "Introduction",
+    "IssuedToken",
     "Member",
     "MemberFactory",
     "MemberFailed",
@@ -53,9 +63,10 @@ __all__ = [
     "Notices",
     "OnCall",
     "OpenSession",
+    "OpenedConversation",
     "Pair",
-    "PairFigures",
     "PairHistory",
+    "PairStats",
     "Pool",
     "PoolFull",
     "Roster",

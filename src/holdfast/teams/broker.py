@@ -1,6 +1,7 @@
-"""The switchboard: takes a letter from one team, has the right member answer it in the right session, brings the answer back.
+"""The broker: accepts messages from teams and operators and returns the members' replies.
 
-What a caller gets is a value, also when it went wrong; misuse raises.
+`Dispatcher` delivers a message, `MessageQueue` keeps the messages that no caller waits for, and `Pool` keeps members
+awake. A failed delivery is a reply with an error outcome; misuse raises.
 """
 
 import asyncio
@@ -20,27 +21,27 @@ from holdfast.teams.dispatch import BackgroundTasks, Dispatcher
 from holdfast.teams.errors import AskRefused
 from holdfast.teams.history import PairHistory
 from holdfast.teams.in_flight import InFlight, InFlightTable, MessageStatus
-from holdfast.teams.maintenance import Discovery, Finding, Housekeeping
+from holdfast.teams.maintenance import Maintenance, PairProblem, Reconciler
 from holdfast.teams.members.factory import MemberFactory
-from holdfast.teams.message_text import check_text, message_id
+from holdfast.teams.message_text import check_text, parse_message_id
 from holdfast.teams.pair_log import Notice
 from holdfast.teams.pairs import Pair, check_name
 from holdfast.teams.pool import Pool
 from holdfast.teams.queue import MessageQueue
-from holdfast.teams.stats import TeamsStats, company_figures
+from holdfast.teams.stats import TeamsStats, teams_stats
 from holdfast.teams.toolset import TeamsToolset
 
 MAX_TTL_DAYS = 365.0
 
 
 class Broker:
-    """Connects the teams of one roster. Open while its block runs."""
+    """Connects the teams of one roster while its `async with` block runs."""
 
     def __init__(
-        self, *, roster: Roster, folder: Path, store: Store, staff: MemberFactory, clock: Clock
+        self, *, roster: Roster, folder: Path, store: Store, factory: MemberFactory, clock: Clock
     ) -> None:
         self.roster = roster
-        self._staff = staff
+        self._factory = factory
         settings = roster.settings
         self.pool = Pool(
             limit=settings.max_processes,
@@ -48,61 +49,66 @@ class Broker:
             queue_seconds=settings.queue_seconds,
             clock=clock,
         )
-        self.conversations = Conversations(roster=roster, folder=str(folder), store=store, staff=staff)
-        self._flights, self._errands = InFlightTable(), BackgroundTasks()
+        self.conversations = Conversations(roster=roster, folder=str(folder), store=store, factory=factory)
+        self._in_flight_table, self._tasks = InFlightTable(), BackgroundTasks()
         self._tree = InMemoryTreeBudget(settings.budget)
-        self._delivery = Dispatcher(
+        self._dispatcher = Dispatcher(
             settings=settings,
             conversations=self.conversations,
-            staff=staff,
+            factory=factory,
             pool=self.pool,
-            flights=self._flights,
+            in_flight_table=self._in_flight_table,
             tree=self._tree,
         )
-        self._post_office = MessageQueue(
+        self._queue = MessageQueue(
             store=store,
             folder=str(folder),
             clock=clock,
             conversations=self.conversations,
-            delivery=self._delivery,
-            flights=self._flights,
-            errands=self._errands,
+            dispatcher=self._dispatcher,
+            in_flight_table=self._in_flight_table,
+            tasks=self._tasks,
         )
-        self._discovery = Discovery(
+        self._reconciler = Reconciler(
             roster=roster, folder=folder, store=store, conversations=self.conversations
         )
-        self.housekeeping = Housekeeping(
+        self.maintenance = Maintenance(
             roster=roster,
             conversations=self.conversations,
-            delivery=self._delivery,
+            dispatcher=self._dispatcher,
             pool=self.pool,
             clock=clock,
         )
-        staff.equip = lambda pair, session: (TeamsToolset(self, team=pair.receiver, within=session),)
+        factory.extra_tools = lambda pair, session: (
+            TeamsToolset(self, team=pair.receiver, asking_session=session),
+        )
 
     async def __aenter__(self) -> Self:
         if self.roster.settings.budget != Limits():
-            for line in await self.sessions():
-                self._tree.charge(await self.conversations.spent(line))
-        self._errands.start(self.housekeeping.go_on())
+            for summary in await self.sessions():
+                self._tree.charge(await self.conversations.spent(summary))
+        self._tasks.start(self.maintenance.run_forever())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._errands.end()
+        await self._tasks.cancel_all()
         await self.pool.close()
 
-    async def take_up(self) -> int:
-        """Begin to serve: deliver what an earlier process left without a receipt, wake who is asked most; returns how many."""
-        self._errands.start(self.housekeeping.wake_the_busiest())
-        return await self._post_office.take_up(set(self.roster.teams))
+    async def resume_pending(self) -> int:
+        """Start serving: wake the busiest members and deliver the messages an earlier process left undelivered.
 
-    async def discover(self) -> list[Finding]:
-        """Hold what the members' programs have kept against our record; what was lost from it is entered again."""
-        return await self._discovery.look()
+        Returns the number of those messages.
+        """
+        self._tasks.start(self.maintenance.wake_busiest())
+        return await self._queue.resume_pending(set(self.roster.teams))
 
-    # -- letters
+    async def reconcile(self) -> list[PairProblem]:
+        """Compare the members' agent homes with our journals; restore missing journals and report problems."""
+        return await self._reconciler.reconcile()
+
+    # -- messages
 
     async def ask(
         self,
@@ -112,24 +118,24 @@ class Broker:
         *,
         thread: str = "",
         seconds: float | None = None,
-        message: str | None = None,
-        within: SessionId | None = None,
+        message_id: str | None = None,
+        asking_session: SessionId | None = None,
     ) -> TeamReply:
-        """Ask a team and wait for its answer; `within` is the session in whose turn the question came up.
+        """Ask a team and wait for its answer. `asking_session` is the session whose turn asks the question.
 
-        Raises UnknownTeam, AskRefused and InvalidInput. Everything else, a time that is up included, is an outcome.
+        Raises UnknownTeam, AskRefused and InvalidInput. Every other failure, timeouts included, is an outcome.
         """
         if seconds is not None and not seconds > 0:
             raise InvalidInput(
-                f"the time to wait is more than 0 seconds, not {seconds:g}",
+                f"the time to wait must be more than 0 seconds, not {seconds:g}",
                 hint="leave it out to wait for a whole turn",
             )
-        letter, pair = self._written(sender, receiver, text, thread, message, within)
-        refusal = self._flights.refuse(letter, self.roster.settings.max_hops)
+        message, pair = self._compose(sender, receiver, text, thread, message_id, asking_session)
+        refusal = self._in_flight_table.hop_refusal(message, self.roster.settings.max_hops)
         if refusal is not None:
             return refusal
-        flight = self._flights.begin(letter, pair)
-        return await self._fly(flight, seconds, within)
+        in_flight = self._in_flight_table.add(message, pair)
+        return await self._run_in_task(in_flight, seconds, asking_session)
 
     async def send(
         self,
@@ -138,137 +144,137 @@ class Broker:
         text: str,
         *,
         thread: str = "",
-        message: str | None = None,
-        within: SessionId | None = None,
+        message_id: str | None = None,
+        asking_session: SessionId | None = None,
     ) -> MessageStatus:
-        """Send a team a message and do not wait: it is delivered also after a restart, and its receipt is in the report."""
-        letter, pair = self._written(sender, receiver, text, thread, message, within)
-        refusal = self._flights.refuse(letter, self.roster.settings.max_hops)
+        """Send a team a message without waiting. Delivery survives a restart; `report` shows the receipt."""
+        message, pair = self._compose(sender, receiver, text, thread, message_id, asking_session)
+        refusal = self._in_flight_table.hop_refusal(message, self.roster.settings.max_hops)
         if refusal is not None:
             return MessageStatus(
-                message=letter.id, pair=str(pair), state="failed", hops=letter.hops, reply=refusal
+                message=message.id, pair=str(pair), state="failed", hops=message.hops, reply=refusal
             )
-        return await self._post_office.send(letter, pair)
+        return await self._queue.send(message, pair)
 
     async def notify(
         self, sender: str, receiver: str, text: str, *, thread: str = "", ttl_days: float = 30.0
     ) -> Notice:
-        """Leave word; it goes with the pair's next letter, or is handed over when the member is woken."""
+        """Queue a notice. It is delivered with the pair's next message, or when the member is woken."""
         if not 0 < ttl_days <= MAX_TTL_DAYS:
-            raise InvalidInput(f"a time to live is above 0 and at most {MAX_TTL_DAYS:g} days")
+            raise InvalidInput(f"a time to live must be more than 0 and at most {MAX_TTL_DAYS:g} days")
         pair = self.roster.pair(sender, receiver, thread)
-        return await self._post_office.mailbox(pair).leave(check_text(text), ttl_days=ttl_days)
+        return await self._queue.notices(pair).add(check_text(text), ttl_days=ttl_days)
 
     async def report(self, sender: str, receiver: str, *, thread: str = "") -> list[MessageStatus]:
-        """What became of the letters of one pair: those nobody waits for, and those this process knows; oldest first."""
-        return await self._post_office.report(self.roster.pair(sender, receiver, thread))
+        """The status of one pair's messages, oldest first: the queued ones, and all that this process accepted."""
+        return await self._queue.report(self.roster.pair(sender, receiver, thread))
 
     async def notices(self, sender: str, receiver: str, *, thread: str = "") -> list[Notice]:
-        """What was left for one pair, and what became of it."""
-        return await self._post_office.mailbox(self.roster.pair(sender, receiver, thread)).notices()
+        """Every notice of one pair and whether it was delivered."""
+        return await self._queue.notices(self.roster.pair(sender, receiver, thread)).all()
 
-    # -- what an operator does
+    # -- operations for operators
 
     async def wake(self, sender: str, receiver: str, *, thread: str = "") -> TeamReply | None:
-        """Have the member of a pair ready; word that waits is handed over, and its answer is the result."""
+        """Wake the member of a pair. If notices are pending, deliver them and return the member's answer."""
         pair = self.roster.pair(sender, receiver, thread)
-        if await self._post_office.mailbox(pair).waiting():
-            note = "(no question: take note of what was left)"
+        if await self._queue.notices(pair).pending():
+            note = "(no question: read the notices above)"
             return await self.ask(sender, receiver, note, thread=thread)
-        await self._delivery.wake(pair)
+        await self._dispatcher.wake(pair)
         return None
 
     async def sleep(self, sender: str, receiver: str, *, thread: str = "", is_forced: bool = False) -> bool:
-        """Put the member of one pair to sleep; a busy one only where forced, and then its letter is cancelled."""
+        """Put a pair's member to sleep. A busy member sleeps only if forced, which cancels its message."""
         pair = self.roster.pair(sender, receiver, thread)
         if is_forced:
             await self.cancel(sender, receiver, thread=thread)
-        return await self.pool.sleep(self.key(pair))
+        return await self.pool.sleep(self.session_id(pair))
 
     async def cancel(self, sender: str, receiver: str, *, thread: str = "") -> bool:
-        """Interrupt the letter that one pair's member answers now; False where it answers none."""
-        flight = self.working(self.key(self.roster.pair(sender, receiver, thread)))
-        if flight is None or flight.task is None:
+        """Cancel the message that a pair's member is answering; False if it is not answering any."""
+        in_flight = self.message_in_progress(self.session_id(self.roster.pair(sender, receiver, thread)))
+        if in_flight is None or in_flight.task is None:
             return False
-        flight.is_called_off = True
-        flight.task.cancel()
-        await asyncio.wait({flight.task})
+        in_flight.is_cancelled_by_operator = True
+        in_flight.task.cancel()
+        await asyncio.wait({in_flight.task})
         return True
 
     async def fork(self, sender: str, receiver: str, into: str, *, thread: str = "") -> Pair:
-        """The same conversation once more as another thread; what is said there from now on is not said here."""
+        """Copy a conversation into another thread. Later messages go to only one of the two."""
         pair = self.roster.pair(sender, receiver, thread)
-        async with self._delivery.alone(self.key(pair)):
-            await self.pool.sleep(self.key(pair))
-            branch = await self.conversations.copy(pair, check_name(into, "name of a thread"))
-            await self._staff.copy_quarters(self.key(pair), self.key(branch))
+        async with self._dispatcher.session_lock(self.session_id(pair)):
+            await self.pool.sleep(self.session_id(pair))
+            branch = await self.conversations.copy(pair, check_name(into, "thread name"))
+            await self._factory.copy_agent_home(self.session_id(pair), self.session_id(branch))
         return branch
 
     async def sessions(self, *, limit: int | None = None) -> Sequence[SessionSummary]:
-        """One line for each pair that ever talked, the latest first."""
-        return await self.conversations.lines(limit=limit)
+        """One summary for each pair that has exchanged messages, most recent first."""
+        return await self.conversations.summaries(limit=limit)
 
-    async def said(self, pair: Pair) -> PairHistory:
-        """Everything that was said in a pair."""
+    async def history(self, pair: Pair) -> PairHistory:
+        """Every message and answer of a pair."""
         return await self.conversations.history(pair)
 
-    async def figures(self) -> TeamsStats:
-        """Messages, tokens and times of all pairs, counted from the journals; those that are damaged are named."""
+    async def stats(self) -> TeamsStats:
+        """Messages, tokens and times of all pairs, computed from the journals. Damaged journals are listed by pair."""
         histories, damaged = [], []
-        for line in await self.sessions():
-            pair = Pair.read(line.description)
+        for summary in await self.sessions():
+            pair = Pair.parse(summary.description)
             if pair is None:
                 continue
             try:
                 histories.append((pair, await self.conversations.history(pair)))
             except JournalDamaged:
                 damaged.append(str(pair))
-        return company_figures(histories, damaged=damaged)
+        return teams_stats(histories, damaged=damaged)
 
-    def key(self, pair: Pair) -> SessionId:
+    def session_id(self, pair: Pair) -> SessionId:
         """The id of a pair's session."""
-        return self.conversations.key(pair)
+        return self.conversations.session_id(pair)
 
-    def working(self, session: SessionId) -> InFlight | None:
-        """The letter that a session answers now."""
-        return self._flights.working(session)
+    def message_in_progress(self, session: SessionId) -> InFlight | None:
+        """The message that a session is answering."""
+        return self._in_flight_table.current(session)
 
-    # -- inside
-
-    def _written(
+    def _compose(
         self,
         sender: str,
         receiver: str,
         text: str,
         thread: str,
-        message: str | None,
-        within: SessionId | None,
+        message_id: str | None,
+        asking_session: SessionId | None,
     ) -> tuple[TeamMessage, Pair]:
         pair = self.roster.pair(sender, receiver, thread)
-        around = self._flights.working(within) if within is not None else None
-        if within is not None and around is None:
-            # Outside of a turn nothing would count how often a question was handed on.
+        current = self._in_flight_table.current(asking_session) if asking_session is not None else None
+        if asking_session is not None and current is None:
+            # Without a turn there is no message whose hops could be counted.
             raise AskRefused("a member asks other teams only while it answers a message")
-        letter = TeamMessage(
-            id=message_id(message),
+        message = TeamMessage(
+            id=parse_message_id(message_id),
             text=check_text(text),
             sender=sender,
             principal=pair.principal,
-            hops=around.letter.hops + 1 if around is not None else 0,
+            hops=current.message.hops + 1 if current is not None else 0,
         )
-        return letter, pair
+        return message, pair
 
-    async def _fly(self, flight: InFlight, seconds: float | None, within: SessionId | None) -> TeamReply:
-        """Run one letter in a task of its own, so that an operator can cancel it and its caller still hears of it."""
-        mailbox = self._post_office.mailbox(flight.pair)
-        flight.task = inner = self._errands.start(
-            self._delivery.bring(flight, mailbox, seconds=seconds, within=within)
+    async def _run_in_task(
+        self, in_flight: InFlight, seconds: float | None, asking_session: SessionId | None
+    ) -> TeamReply:
+        """Deliver a message in its own task, so that its caller still gets a reply when an operator cancels it."""
+        notices = self._queue.notices(in_flight.pair)
+        in_flight.task = inner = self._tasks.start(
+            self._dispatcher.deliver(in_flight, notices, seconds=seconds, asking_session=asking_session)
         )
         try:
             return await asyncio.shield(inner)
         except asyncio.CancelledError:
-            if inner.cancelled() and flight.reply is not None:
-                return flight.reply
+            if inner.cancelled() and in_flight.reply is not None:
+                return in_flight.reply
             inner.cancel()
             await asyncio.wait({inner})
             raise

@@ -1,7 +1,7 @@
-"""What every member promises, and what every foreign agent does.
+"""Contracts of members and agents, and the messages they exchange.
 
-A member keeps one conversation, that of one pair. It is asked one message at a time; whoever asks sees to that. A foreign
-agent is a program of somebody else's: `recording` makes a member of it, with our journal and our gate around it.
+A member answers in one conversation, that of one pair. Callers send it one message at a time. An agent is an external
+program; `ExternalMember` turns it into a member by adding our journal and our gate.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from holdfast.core import JsonObject, Outcome, Principal, Refused, Returned, Usa
 
 
 class TeamMessage(Value):
-    """One message on its way: its id is the sender's, and makes sending it twice harmless."""
+    """One message from one team to another. The sender chooses the id, so sending it twice is harmless."""
 
     id: str
     """A UUID in lower case."""
@@ -19,12 +19,12 @@ class TeamMessage(Value):
     sender: str
     principal: Principal
     notices: tuple[str, ...] = ()
-    """Word that was left since the last message, oldest first."""
+    """The texts of the notices queued since the last message, oldest first."""
     hops: int = 0
 
 
 class TeamReply(Value):
-    """What came back of a letter. `notes` is what its sender has to know besides, such as a memory that was lost."""
+    """The outcome of a message. `notes` tells the sender about side conditions, such as lost memory."""
 
     outcome: Outcome
     text: str = ""
@@ -34,40 +34,40 @@ class TeamReply(Value):
 
 
 class Member(Protocol):
-    """Who answers for a team in one conversation."""
+    """Answers for a team in one conversation."""
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked; one that is not is taken up anew."""
+        """Whether it can take a message. The pool replaces a member that cannot."""
         ...
 
-    async def ask(self, letter: TeamMessage) -> TeamReply:
-        """Hand over a letter and wait for the answer. A letter answered before gets the recorded answer.
+    async def ask(self, message: TeamMessage) -> TeamReply:
+        """Deliver a message and wait for the answer. A message that was already answered returns the recorded answer.
 
-        Trouble is an outcome. Cancelled, it interrupts the turn and leaves the member fit for the next letter.
+        Failures are outcomes, not exceptions. Cancellation interrupts the turn; the member stays usable.
         """
         ...
 
     async def compact(self, *, above_tokens: int) -> bool:
-        """Summarise the conversation where it fills more than so many tokens."""
+        """Summarise the conversation if it uses more than `above_tokens`; return whether it did."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything held. Idempotent; the conversation can be taken up again."""
+        """Release every resource. Idempotent; the conversation can be resumed later."""
         ...
 
 
 class Capabilities(Value):
-    """What an agent can do, as measured and not as it claims."""
+    """What an agent can do, as measured rather than as claimed."""
 
     gate: Literal["every-call", "asks", "none"] = "none"
-    """Which of its own tool calls we are asked about."""
+    """Which of its own tool calls the agent submits to our gate."""
     is_idempotent: bool = False
-    """Whether the same letter twice runs once."""
+    """Whether sending the same message twice runs it once."""
 
 
-class Bound(Value):
-    """The conversation an agent has taken up or begun. `is_new` says that nothing from before is in it."""
+class OpenedConversation(Value):
+    """The conversation that an agent resumed or created. `is_new` means that it has no earlier messages."""
 
     conversation: str
     is_new: bool
@@ -76,39 +76,39 @@ class Bound(Value):
 
 
 OnCall = Callable[[str, JsonObject], Awaitable[Returned | Refused]]
-"""Asked before an agent uses a tool of its own: the tool's name and its input."""
+"""Called before an agent uses one of its own tools, with the tool's name and input."""
 
 
 class Agent(Protocol):
-    """A foreign program that keeps a conversation."""
+    """An external program that keeps a conversation."""
 
     @property
     def kind(self) -> str:
-        """Which program, in a word."""
+        """The kind of program, as one word."""
         ...
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do."""
+        """What this program can do."""
         ...
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether it can take a message."""
         ...
 
-    async def open(self, conversation: str | None) -> Bound:
-        """Take a conversation up, or begin one. One that is gone is begun anew and said so. Raises MemberFailed."""
+    async def open(self, conversation: str | None) -> OpenedConversation:
+        """Resume a conversation, or create one if none is given or it is gone. Raises MemberFailed."""
         ...
 
-    async def ask(self, letter: TeamMessage, on_call: OnCall) -> TeamReply:
-        """One turn. Raises MemberLost where the program ends in the middle of it; cancelled, it interrupts."""
+    async def ask(self, message: TeamMessage, on_call: OnCall) -> TeamReply:
+        """Run one turn. Raises MemberLost if the program ends during it. Cancellation interrupts the turn."""
         ...
 
     async def compact(self, *, above_tokens: int) -> bool:
-        """Summarise where more than so many tokens are in use."""
+        """Summarise the conversation if it uses more than `above_tokens`; return whether it did."""
         ...
 
     async def close(self) -> None:
-        """End the program and all it started. Idempotent."""
+        """Stop the program and every process it started. Idempotent."""
         ...

@@ -1,6 +1,6 @@
-"""The conversations of a company in the store: one session for each pair, begun when it is first needed.
+"""The sessions of pairs in the store: one for each pair, created when first needed.
 
-What was said in one is read from its journal, which is the only record of it; so is whether it is archived.
+The journal is the only record of a conversation, including whether it is archived.
 """
 
 from collections.abc import Sequence
@@ -21,25 +21,25 @@ from holdfast.teams.pairs import Pair
 
 
 class Conversations:
-    """Finds, begins, archives and copies the sessions of pairs."""
+    """Finds, creates, archives and copies the sessions of pairs."""
 
-    def __init__(self, *, roster: Roster, folder: str, store: Store, staff: MemberFactory) -> None:
+    def __init__(self, *, roster: Roster, folder: str, store: Store, factory: MemberFactory) -> None:
         self._roster = roster
         self._folder = folder
         self._store = store
-        self._staff = staff
+        self._factory = factory
 
-    def key(self, pair: Pair) -> SessionId:
+    def session_id(self, pair: Pair) -> SessionId:
         """The id of a pair's session."""
-        return pair.session(self._folder)
+        return pair.session_id(self._folder)
 
-    async def lines(self, *, limit: int | None = None) -> Sequence[SessionSummary]:
-        """One line for each pair that ever talked, the latest first."""
+    async def summaries(self, *, limit: int | None = None) -> Sequence[SessionSummary]:
+        """One summary for each pair that has exchanged messages, most recent first."""
         return await self._store.sessions(limit=limit, folder=self._folder)
 
     async def ensure(self, pair: Pair) -> SessionId:
-        """Create the pair's session where it is not there; of two at once, the store lets one. One that is archived is woken."""
-        key = self.key(pair)
+        """Create the pair's session, or reopen it if it is archived. The store resolves a race between two creators."""
+        key = self.session_id(pair)
         try:
             journal = await self._store.create(self._opened(pair), session=key)
             await journal.release()
@@ -49,34 +49,34 @@ class Conversations:
         return key
 
     async def history(self, pair: Pair) -> PairHistory:
-        """Everything that was said in a pair. Raises JournalDamaged."""
+        """Every message and answer of a pair. Raises JournalDamaged."""
         try:
-            with with_recovery_hint(self.key(pair)):
-                return PairHistory(ReplayedHistory(await self._store.read(self.key(pair))))
+            with with_recovery_hint(self.session_id(pair)):
+                return PairHistory(ReplayedHistory(await self._store.read(self.session_id(pair))))
         except SessionNotFound:
             return PairHistory(ReplayedHistory(()))
 
-    async def spent(self, line: SessionSummary) -> Amount:
-        """What a pair has used; where its record is damaged, as much of it as the list of sessions says."""
+    async def spent(self, summary: SessionSummary) -> Amount:
+        """What a pair has used. If its journal is damaged, what its summary says."""
         try:
-            return Budget(ReplayedHistory(await self._store.read(line.id)), turn_limits=Limits()).spent
+            return Budget(ReplayedHistory(await self._store.read(summary.id)), turn_limits=Limits()).spent
         except JournalDamaged:
-            return Amount(tokens=line.tokens, cost_usd=line.cost_usd)
+            return Amount(tokens=summary.tokens, cost_usd=summary.cost_usd)
 
     async def archive(self, pair: Pair) -> None:
-        """Mark a conversation as at rest; nothing of it is deleted, and the next message takes it up again."""
-        key = self.key(pair)
+        """Archive a conversation. Nothing is deleted, and the next message reopens it."""
+        key = self.session_id(pair)
         if (await self._store.summary(key)).lifecycle == "open":
             await self._append(key, SessionPaused())
 
     async def copy(self, pair: Pair, thread: str) -> Pair:
-        """The same conversation once more under another thread, from where it stands. Its member has to be asleep."""
+        """Copy a conversation into another thread. Its member must be asleep."""
         branch = msgspec.structs.replace(pair, thread=thread)
-        recorded = await self._store.read(self.key(pair))
+        recorded = await self._store.read(self.session_id(pair))
         try:
-            journal = await self._store.create(self._opened(branch), session=self.key(branch))
+            journal = await self._store.create(self._opened(branch), session=self.session_id(branch))
         except SessionExists:
-            raise InvalidInput(f"{branch} is there already", hint="name a thread that is not") from None
+            raise InvalidInput(f"{branch} already exists", hint="choose another thread name") from None
         try:
             await journal.append(*(entry.event for entry in recorded[1:]))
         finally:
@@ -97,7 +97,7 @@ class Conversations:
             folder=self._folder,
             workspace=team.project,
             policy=team.policy,
-            policy_digest=self._staff.policy_digest(team),
+            policy_digest=self._factory.policy_digest(team),
             model=team.model,
             limits=team.budget,
             description=str(pair),

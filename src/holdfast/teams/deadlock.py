@@ -1,8 +1,8 @@
-"""Who waits for whom. A question that could only be answered after itself is refused when it is asked.
+"""The wait graph: refuses a question that could never be answered, at the moment it is asked.
 
-Nodes are sessions. A session waits for another while a letter of its own making is unanswered there. Two things can
-never end: a circle of such waits, and every member of a full pool waiting for one that has no place. Both come about
-only when a wait is added, so that is where both are looked for.
+Nodes are sessions. A session waits for another while its own message there is unanswered. Two situations never end: a
+cycle of waits, and a full pool whose members all wait for one that has no slot. Both arise only when a wait is added,
+so that is where both are checked.
 """
 
 import contextlib
@@ -14,21 +14,24 @@ from holdfast.teams.errors import PoolFull, WouldDeadlock
 
 
 class WaitGraph:
-    """The waits of this moment."""
+    """Which sessions wait for which."""
 
     def __init__(self) -> None:
         self._edges: dict[SessionId, Counter[SessionId]] = {}
 
     @property
     def waiting(self) -> set[SessionId]:
-        """Sessions whose turn waits for another's."""
+        """Sessions whose turn waits for another session."""
         return set(self._edges)
 
     @contextlib.contextmanager
-    def added(
+    def waiting_for(
         self, waiter: SessionId | None, awaited: SessionId, *, is_starved: Callable[[set[SessionId]], bool]
     ) -> Iterator[None]:
-        """A wait, for as long as the block runs. `is_starved` says whether nobody could go on with these waiting."""
+        """A wait that lasts while the block runs. `is_starved` tells whether these waits would leave no member to proceed.
+
+        Raises WouldDeadlock and PoolFull.
+        """
         if waiter is None:
             yield
             return
@@ -40,27 +43,27 @@ class WaitGraph:
             )
         if is_starved(self.waiting | {waiter}):
             raise PoolFull(
-                "every member is waiting for another one, and there is no place for one more",
+                "every member is waiting for another one, and the pool has no free slot",
                 hint="answer with what you know, or raise max_processes in the roster",
             )
         self._edges.setdefault(waiter, Counter())[awaited] += 1
         try:
             yield
         finally:
-            left = self._edges[waiter]
-            left[awaited] -= 1
-            if not +left:
+            remaining = self._edges[waiter]
+            remaining[awaited] -= 1
+            if not +remaining:
                 del self._edges[waiter]
 
     def _path(self, start: SessionId, goal: SessionId) -> list[SessionId]:
-        """How `start` waits for `goal`; empty where it does not."""
-        seen, ways = {start}, [[start]]
-        while ways:
-            way = ways.pop()
-            if way[-1] == goal:
-                return way
-            for following in +self._edges.get(way[-1], Counter()):
+        """The chain of waits from `start` to `goal`; empty if there is none."""
+        seen, paths = {start}, [[start]]
+        while paths:
+            path = paths.pop()
+            if path[-1] == goal:
+                return path
+            for following in +self._edges.get(path[-1], Counter()):
                 if following not in seen:
                     seen.add(following)
-                    ways.append([*way, following])
+                    paths.append([*path, following])
         return []

@@ -1,9 +1,7 @@
-"""Delivery: one letter from the moment it is taken in until it has its answer.
+"""Dispatch: delivers one message to a member and returns the reply.
 
-One letter at a time in a session, first come, first served. Every wait ends: in an answer, in a time limit, or at once where
-it could never end. What comes of it is a value, also when it went wrong.
-
-Errands: what is done without anybody waiting for it. Each is owned here, and ends with its owner.
+A session handles one message at a time, in order of arrival. Every wait is bounded: it ends with an answer, at a time
+limit, or immediately if it could never end (`WaitGraph`). Failures are replies with an error outcome.
 """
 
 import asyncio
@@ -29,79 +27,85 @@ from holdfast.teams.pool import Pool
 
 
 class Dispatcher:
-    """Brings letters to members."""
+    """Delivers messages to members."""
 
     def __init__(
         self,
         *,
         settings: TeamsSettings,
         conversations: Conversations,
-        staff: MemberFactory,
+        factory: MemberFactory,
         pool: Pool,
-        flights: InFlightTable,
+        in_flight_table: InFlightTable,
         tree: InMemoryTreeBudget,
     ) -> None:
         self._settings = settings
         self._conversations = conversations
-        self._staff = staff
+        self._factory = factory
         self._pool = pool
-        self._flights = flights
+        self._in_flight_table = in_flight_table
         self._tree = tree
         self._waits = WaitGraph()
         self._locks: WeakValueDictionary[SessionId, asyncio.Lock] = WeakValueDictionary()
 
-    async def bring(
+    async def deliver(
         self,
-        flight: InFlight,
-        mailbox: Notices,
+        in_flight: InFlight,
+        notices: Notices,
         *,
         seconds: float | None = None,
-        within: SessionId | None = None,
+        asking_session: SessionId | None = None,
     ) -> TeamReply:
-        """Have a letter answered; the reply is also left with its flight. `within` is the session that waits for it."""
+        """Deliver a message. The reply is also stored on `in_flight`. `asking_session` is the session that waits for it."""
         try:
-            reply = await self._answer(flight, mailbox, self._limit(seconds), within)
+            reply = await self._deliver_in_time(in_flight, notices, self._limit(seconds), asking_session)
         except HoldfastError as error:
-            reply = failure(error)
+            reply = failed_reply(error)
         except OSError as error:
-            reply = failure(MemberFailed(f"the system refused what the member needed: {error}"))
+            reply = failed_reply(MemberFailed(f"the system refused what the member needed: {error}"))
         except asyncio.CancelledError:
-            flight.end(failure(HoldfastError("the message was cancelled"), code="cancelled"))
+            in_flight.finish(failed_reply(HoldfastError("the message was cancelled"), code="cancelled"))
             raise
         except Exception:
-            # A fault of ours goes to whoever asked; nobody may wait for this letter any longer.
-            flight.end(failure(HoldfastError("the message could not be brought"), code="internal"))
+            # A defect of ours propagates to the caller; the message must not stay in flight.
+            in_flight.finish(
+                failed_reply(HoldfastError("the message could not be delivered"), code="internal")
+            )
             raise
-        flight.end(reply)
+        in_flight.finish(reply)
         return reply
 
     async def wake(self, pair: Pair) -> None:
-        """Have the member of a pair ready. Raises what waking raises."""
-        key = self._conversations.key(pair)
-        async with self.alone(key), self._pool.using(key, lambda: self._wake(pair)):
+        """Wake the member of a pair. Raises what `MemberFactory.wake` raises."""
+        key = self._conversations.session_id(pair)
+        async with self.session_lock(key), self._pool.using(key, lambda: self._wake(pair)):
             pass
 
-    def alone(self, key: SessionId) -> asyncio.Lock:
-        """Held by whoever does something with a session."""
+    def session_lock(self, key: SessionId) -> asyncio.Lock:
+        """The lock to hold while using a session."""
         return self._locks.setdefault(key, asyncio.Lock())
 
-    async def _answer(
-        self, flight: InFlight, mailbox: Notices, limit: float, within: SessionId | None
+    async def _deliver_in_time(
+        self, in_flight: InFlight, notices: Notices, limit: float, asking_session: SessionId | None
     ) -> TeamReply:
-        key = self._conversations.key(flight.pair)
-        asker = within if within is not None and self._flights.working(within) is not None else None
+        key = self._conversations.session_id(in_flight.pair)
+        asker = (
+            asking_session
+            if asking_session is not None and self._in_flight_table.current(asking_session) is not None
+            else None
+        )
 
         def is_starved(waiting: set[SessionId]) -> bool:
             busy = self._pool.busy()
             return bool(busy) and not self._pool.has_room(key) and busy <= waiting
 
-        with self._waits.added(asker, key, is_starved=is_starved):
+        with self._waits.waiting_for(asker, key, is_starved=is_starved):
             try:
                 async with asyncio.timeout(limit) as time:
-                    return await self._in_turn(flight, mailbox, key)
+                    return await self._with_member(in_flight, notices, key)
             except TimeoutError:
                 if not time.expired():
-                    raise  # somebody else's limit: a disk's or a connection's
+                    raise  # a timeout of a disk or a connection, not ours
                 return TeamReply(
                     outcome=Error(
                         message=f"no answer within {pluralize(limit, 'second')}; the turn was interrupted",
@@ -110,35 +114,35 @@ class Dispatcher:
                     )
                 )
 
-    async def _in_turn(self, flight: InFlight, mailbox: Notices, key: SessionId) -> TeamReply:
-        async with self.alone(key):
+    async def _with_member(self, in_flight: InFlight, notices: Notices, key: SessionId) -> TeamReply:
+        async with self.session_lock(key):
             try:
-                async with self._pool.using(key, lambda: self._wake(flight.pair)) as member:
-                    self._flights.set_working(key, flight)
-                    return await self._hand_over(flight, mailbox, member)
+                async with self._pool.using(key, lambda: self._wake(in_flight.pair)) as member:
+                    self._in_flight_table.set_current(key, in_flight)
+                    return await self._ask_member(in_flight, notices, member)
             finally:
-                self._flights.rest(key)
+                self._in_flight_table.clear_current(key)
 
-    async def _hand_over(self, flight: InFlight, mailbox: Notices, member: Member) -> TeamReply:
+    async def _ask_member(self, in_flight: InFlight, notices: Notices, member: Member) -> TeamReply:
         await member.compact(above_tokens=self._settings.compact_tokens)
-        waiting = await mailbox.waiting()
-        letter = msgspec.structs.replace(flight.letter, notices=tuple(notice.text for notice in waiting))
-        reply = await member.ask(letter)
-        if waiting and is_success(reply.outcome):
-            await mailbox.deliver(waiting, message=letter.id)
+        pending = await notices.pending()
+        message = msgspec.structs.replace(in_flight.message, notices=tuple(notice.text for notice in pending))
+        reply = await member.ask(message)
+        if pending and is_success(reply.outcome):
+            await notices.mark_delivered(pending, message_id=message.id)
         return reply
 
     async def _wake(self, pair: Pair) -> Member:
-        with with_recovery_hint(self._conversations.key(pair)):
-            return await self._staff.wake(pair, await self._conversations.ensure(pair), tree=self._tree)
+        with with_recovery_hint(self._conversations.session_id(pair)):
+            return await self._factory.wake(pair, await self._conversations.ensure(pair), tree=self._tree)
 
     def _limit(self, seconds: float | None) -> float:
         longest = self._settings.turn_seconds
         return min(seconds, longest) if seconds is not None else longest
 
 
-def failure(error: HoldfastError, *, code: str = "") -> TeamReply:
-    """An error as what came of a letter."""
+def failed_reply(error: HoldfastError, *, code: str = "") -> TeamReply:
+    """A reply that reports an error."""
     return TeamReply(outcome=Error(message=str(error), code=code or error.code, hint=error.hint))
 
 
@@ -146,20 +150,20 @@ _Result = TypeVar("_Result")
 
 
 class BackgroundTasks:
-    """Tasks that run until they are done, or until all are called back."""
+    """Owns tasks that nothing awaits, and cancels them when their owner closes."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, _Result]) -> "asyncio.Task[_Result]":
-        """Have something done."""
+        """Start a task."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def end(self) -> None:
-        """Call everything back and wait until it has stopped."""
+    async def cancel_all(self) -> None:
+        """Cancel every task and wait until it has stopped."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,16 +1,16 @@
-"""What goes wrong between teams.
+"""Errors of teams.
 
 TeamError
-├── UnknownTeam        nobody of that name is on the roster
-├── AskRefused         this team may not ask that one
-├── PoolFull           every member is busy and none will be free in time
-├── WouldDeadlock      the answer would have to wait for the question
-├── TooManyHops        a question was handed on too often
-├── MemberMissing      the program of a member is not installed, or too old to be gated
-├── MemberFailed       a member's conversation could not be begun or taken up
-└── MemberLost         a member's process ended, or fell silent, in the middle of a message
+├── UnknownTeam        the roster has no team of that name
+├── AskRefused         the sender may not ask this team
+├── PoolFull           every member is busy and none became free in time
+├── WouldDeadlock      the question would wait for its own answer
+├── TooManyHops        a question was forwarded too often
+├── MemberMissing      a member's program is not installed, or too old to be gated
+├── MemberFailed       a member's conversation could not be created or resumed
+└── MemberLost         a member's process ended or stopped responding during a message
 
-Damage: the record of one pair cannot be read. It is told with the way out, and holds no other pair up.
+A damaged journal affects only its own pair; `with_recovery_hint` adds the commands that recover it.
 """
 
 from collections.abc import Iterator
@@ -22,66 +22,66 @@ from holdfast.core.errors import HoldfastError, JournalDamaged
 
 @contextmanager
 def with_recovery_hint(session: SessionId) -> Iterator[None]:
-    """Say of damage how the pair can talk again: only a person gives up what is left of a record."""
+    """Add to JournalDamaged how the pair can continue. Only a person may discard what is left of a journal."""
     try:
         yield
     except JournalDamaged as damage:
         raise JournalDamaged(
             str(damage),
             hint=f"`holdfast export {session}` saves what can be read; after `holdfast delete {session}` the next"
-            " message begins anew. Another thread (--thread NAME) needs neither.",
+            " message starts a new conversation. Another thread (--thread NAME) needs neither.",
         ) from None
 
 
 class TeamError(HoldfastError):
-    """Something between teams went wrong."""
+    """A failure between teams."""
 
     code = "team"
 
 
 class UnknownTeam(TeamError):
-    """Nobody of that name is on the roster."""
+    """The roster has no team of that name."""
 
     code = "unknown-team"
 
 
 class AskRefused(TeamError):
-    """This team may not ask that one."""
+    """The sender may not ask this team."""
 
     code = "ask-refused"
 
 
 class PoolFull(TeamError):
-    """Every member is busy and none will be free in time."""
+    """Every member is busy and none became free in time."""
 
     code = "pool-full"
 
 
 class WouldDeadlock(TeamError):
-    """The answer would have to wait for the question."""
+    """The question would wait for its own answer."""
 
     code = "would-deadlock"
 
 
 class TooManyHops(TeamError):
-    """A question was handed on too often."""
+    """A question was forwarded too often."""
 
     code = "too-many-hops"
 
 
 class MemberMissing(TeamError):
-    """The program of a member is not installed, or too old to be gated."""
+    """A member's program is not installed, or too old to be gated."""
 
     code = "member-missing"
 
 
 class MemberFailed(TeamError):
-    """A member's conversation could not be begun or taken up."""
+    """A member's conversation could not be created or resumed."""
 
     code = "member-failed"
 
 
 class MemberLost(TeamError):
-    """A member's process ended, or fell silent, in the middle of a message."""
+    """A member's process ended or stopped responding during a message."""
 
     code = "member-lost"

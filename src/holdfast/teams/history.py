@@ -1,4 +1,4 @@
-"""The correspondence of a pair as its journal has it: which letters came, what was answered, and where it lives."""
+"""The history of a pair, projected from its journal: messages, answers, and the conversation of its agent."""
 
 from holdfast.core import Amount, Principal, Usage
 from holdfast.core.events import (
@@ -17,41 +17,41 @@ from holdfast.teams.message_text import extract_message
 
 
 class HistoryTurn:
-    """One letter and what has come of it so far."""
+    """One message and what has come of it so far."""
 
     def __init__(self, event: MessagePosted, at_ms: int) -> None:
         self.turn = event.turn
         self.at_ms = at_ms
         self.text = extract_message(event.text)
         self.principal: Principal = event.principal
-        self.message = event.message
+        self.message_id = event.message
         self.answer = ""
         self.usage = Usage()
         self.ended: TurnEnded | None = None
 
 
-_Heeded = (
+_Handled = (
     MessagePosted | ModelReplied | ModelFailed | TurnEnded | MemberAttached | SessionPaused | SessionResumed
 )
 
 
-class PairHistory(Projection[_Heeded]):
-    """Every letter of a pair, by number and by the sender's id."""
+class PairHistory(Projection[_Handled]):
+    """Every message of a pair, by position and by message id."""
 
     def reset(self) -> None:
         self.turns: list[HistoryTurn] = []
-        self.bound: MemberAttached | None = None
+        self.attached: MemberAttached | None = None
         self.is_archived = False
-        self.turns_since_bound = 0
-        self._by_message: dict[str, HistoryTurn] = {}
+        self.turns_since_attached = 0
+        self._by_message_id: dict[str, HistoryTurn] = {}
 
-    def apply(self, event: _Heeded, entry: RecordedEvent) -> None:
+    def apply(self, event: _Handled, entry: RecordedEvent) -> None:
         match event:
             case MessagePosted():
                 posted = HistoryTurn(event, entry.at_ms)
                 self.turns.append(posted)
                 if event.message:
-                    self._by_message[event.message] = posted
+                    self._by_message_id[event.message] = posted
             case ModelReplied() if self.turns:
                 self.turns[-1].answer = event.message.text or self.turns[-1].answer
                 self.turns[-1].usage = _sum(self.turns[-1].usage, event.usage)
@@ -59,9 +59,9 @@ class PairHistory(Projection[_Heeded]):
                 self.turns[-1].usage = _sum(self.turns[-1].usage, event.usage)
             case TurnEnded() if self.turns:
                 self.turns[-1].ended = event
-                self.turns_since_bound += 1
+                self.turns_since_attached += 1
             case MemberAttached():
-                self.bound, self.turns_since_bound = event, 0
+                self.attached, self.turns_since_attached = event, 0
             case SessionPaused():
                 self.is_archived = True
             case SessionResumed():
@@ -71,17 +71,17 @@ class PairHistory(Projection[_Heeded]):
 
     @property
     def generation(self) -> int:
-        """How often the conversation was begun; above 1, memory was lost on the way."""
-        return self.bound.generation if self.bound is not None else 1
+        """How often the agent's conversation was created; above 1, the agent lost its memory."""
+        return self.attached.generation if self.attached is not None else 1
 
     @property
-    def cut_off(self) -> HistoryTurn | None:
-        """The letter that a crash left without an end."""
+    def interrupted(self) -> HistoryTurn | None:
+        """The last message, if a crash left it without an end."""
         return self.turns[-1] if self.turns and self.turns[-1].ended is None else None
 
-    def reply_to(self, letter: TeamMessage) -> TeamReply | None:
-        """The recorded answer of a letter; None where it has none yet."""
-        posted = self._by_message.get(letter.id)
+    def reply_to(self, message: TeamMessage) -> TeamReply | None:
+        """The recorded reply to a message; None if it has none yet."""
+        posted = self._by_message_id.get(message.id)
         if posted is None or posted.ended is None:
             return None
         return TeamReply(
@@ -89,7 +89,7 @@ class PairHistory(Projection[_Heeded]):
             text=posted.answer,
             usage=posted.usage,
             generation=self.generation,
-            notes=("this letter was answered before; this is the recorded answer",),
+            notes=("this message was already answered; this is the recorded answer",),
         )
 
 

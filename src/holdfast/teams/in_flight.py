@@ -1,4 +1,4 @@
-"""Letters on their way: which session answers which letter now, and how often it was handed on."""
+"""Messages in flight: which session is answering which message, and their status."""
 
 import asyncio
 from typing import Literal
@@ -8,90 +8,86 @@ from holdfast.teams.contract import TeamMessage, TeamReply
 from holdfast.teams.errors import TooManyHops
 from holdfast.teams.pairs import Pair
 
-FlightState = Literal["queued", "working", "answered", "failed"]
+MessageState = Literal["queued", "working", "answered", "failed"]
 
 
 class InFlight:
-    """One letter from the moment it is taken in until its answer is fetched or forgotten."""
+    """One message from the moment the broker accepts it, with its reply once there is one."""
 
-    def __init__(self, letter: TeamMessage, pair: Pair) -> None:
-        self.letter = letter
+    def __init__(self, message: TeamMessage, pair: Pair) -> None:
+        self.message = message
         self.pair = pair
-        self.state: FlightState = "queued"
+        self.state: MessageState = "queued"
         self.reply: TeamReply | None = None
         self.task: asyncio.Task[TeamReply] | None = None
-        self.is_called_off = False
-        """Whether an operator stopped it, and not the end of the process."""
+        self.is_cancelled_by_operator = False
+        """Whether an operator cancelled it, rather than the end of the process."""
 
-    def end(self, reply: TeamReply) -> None:
-        """It has its answer."""
+    def finish(self, reply: TeamReply) -> None:
+        """Record the reply."""
         self.reply = reply
         self.state = "answered" if is_success(reply.outcome) else "failed"
 
 
 class MessageStatus(Value):
-    """A letter for whoever asks about it."""
+    """The status of a message, as reported to callers."""
 
     message: str
     pair: str
-    state: FlightState
+    state: MessageState
     hops: int
     reply: TeamReply | None = None
 
 
 class InFlightTable:
-    """Every letter of this process; of those that have ended, the latest few."""
+    """The messages of this process: all that are in flight, and the latest that are finished."""
 
     def __init__(self, *, keep: int = 1000) -> None:
         self._keep = keep
-        self._flights: dict[str, InFlight] = {}
+        self._in_flight_table: dict[str, InFlight] = {}
         self._working: dict[SessionId, InFlight] = {}
 
     @staticmethod
-    def refuse(letter: TeamMessage, max_hops: int) -> TeamReply | None:
-        """The answer to a letter that was handed on too often; None for one that may go on."""
-        if letter.hops <= max_hops:
+    def hop_refusal(message: TeamMessage, max_hops: int) -> TeamReply | None:
+        """The reply to a message that exceeded the hop limit; None if it did not."""
+        if message.hops <= max_hops:
             return None
-        message = f"this question was handed on {pluralize(letter.hops, 'time')}"
-        hint = "answer with what you know; max_hops in the roster is the limit"
-        return TeamReply(outcome=Error(message=message, code=TooManyHops.code, hint=hint))
+        text = f"this question was forwarded {pluralize(message.hops, 'time')}"
+        hint = "answer with what you know; max_hops in the roster sets the limit"
+        return TeamReply(outcome=Error(message=text, code=TooManyHops.code, hint=hint))
 
-    def begin(self, letter: TeamMessage, pair: Pair) -> InFlight:
-        """Take a letter in."""
-        ended = [id for id, each in self._flights.items() if each.reply is not None]
+    def add(self, message: TeamMessage, pair: Pair) -> InFlight:
+        """Accept a message."""
+        ended = [id for id, each in self._in_flight_table.items() if each.reply is not None]
         for id in ended[: max(0, len(ended) - self._keep)]:
-            del self._flights[id]
-        flight = self._flights[letter.id] = InFlight(letter, pair)
-        return flight
+            del self._in_flight_table[id]
+        in_flight = self._in_flight_table[message.id] = InFlight(message, pair)
+        return in_flight
 
-    def working(self, session: SessionId) -> InFlight | None:
-        """The letter that a session answers now."""
+    def current(self, session: SessionId) -> InFlight | None:
+        """The message that a session is answering."""
         return self._working.get(session)
 
-    def set_working(self, session: SessionId, flight: InFlight) -> None:
-        """This letter is being answered there."""
-        flight.state = "working"
-        self._working[session] = flight
+    def set_current(self, session: SessionId, in_flight: InFlight) -> None:
+        """Mark a message as being answered by a session."""
+        in_flight.state = "working"
+        self._working[session] = in_flight
 
-    def rest(self, session: SessionId) -> None:
-        """The session answers nothing any more."""
+    def clear_current(self, session: SessionId) -> None:
+        """Mark a session as not answering any message."""
         self._working.pop(session, None)
 
-    def of(self, pair: Pair) -> list[MessageStatus]:
-        """The letters of one pair, oldest first."""
-        return [report(each) for each in self._flights.values() if each.pair == pair]
-
-    def get(self, message: str) -> InFlight | None:
-        """The letter with this id."""
-        return self._flights.get(message)
+    def statuses(self, pair: Pair) -> list[MessageStatus]:
+        """The messages of one pair, oldest first."""
+        return [status_of(each) for each in self._in_flight_table.values() if each.pair == pair]
 
 
-def report(flight: InFlight) -> MessageStatus:
-    """What is known of a letter."""
+def status_of(in_flight: InFlight) -> MessageStatus:
+    """The status of a message in flight."""
     return MessageStatus(
-        message=flight.letter.id,
-        pair=str(flight.pair),
-        state=flight.state,
-        hops=flight.letter.hops,
-        reply=flight.reply,
+        message=in_flight.message.id,
+        pair=str(in_flight.pair),
+        state=in_flight.state,
+        hops=in_flight.message.hops,
+        reply=in_flight.reply,
     )

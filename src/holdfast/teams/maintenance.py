@@ -1,9 +1,8 @@
-"""Housekeeping: idle members are put to sleep, the busiest woken beforehand, old conversations marked as at rest.
+"""Background maintenance of a broker, and reconciliation of agent homes with journals.
 
-Discovery: what the programs of members have kept, held against our own record when the teams are first served.
-
-A conversation that a program has and we have no record of is entered again; one that we have a record of and the program has
-lost is told. Nothing is deleted, and nothing is begun: that happens with the next message.
+`Maintenance` puts idle members to sleep, wakes the busiest in advance and archives old conversations. `Reconciler` runs
+when serving starts. It recreates the journal of a conversation that only an agent home still has, and reports one that
+the agent has lost. It deletes nothing; the next message creates what is missing.
 """
 
 import asyncio
@@ -17,76 +16,82 @@ from holdfast.store import SessionSummary, Store
 from holdfast.teams.config.roster import Roster
 from holdfast.teams.conversations import Conversations
 from holdfast.teams.dispatch import Dispatcher
-from holdfast.teams.members.agent_home import quarters_of, whose
-from holdfast.teams.pair_log import DAY_MS, postboxes
+from holdfast.teams.members.agent_home import agent_homes, read_owner
+from holdfast.teams.pair_log import DAY_MS, pair_logs
 from holdfast.teams.pairs import Pair
 from holdfast.teams.pool import Pool
 
 
-class Housekeeping:
-    """Looks after the members and conversations of one roster."""
+class Maintenance:
+    """Maintains the members and conversations of one roster."""
 
     def __init__(
-        self, *, roster: Roster, conversations: Conversations, delivery: Dispatcher, pool: Pool, clock: Clock
+        self,
+        *,
+        roster: Roster,
+        conversations: Conversations,
+        dispatcher: Dispatcher,
+        pool: Pool,
+        clock: Clock,
     ) -> None:
         self._roster = roster
         self._conversations = conversations
-        self._delivery = delivery
+        self._dispatcher = dispatcher
         self._pool = pool
         self._clock = clock
 
-    async def go_on(self) -> None:
-        """Do it for as long as the task runs."""
+    async def run_forever(self) -> None:
+        """Repeat the maintenance until cancelled."""
         settings = self._roster.settings
         while True:
             await asyncio.sleep(min(settings.health_seconds, settings.idle_seconds))
-            # What goes wrong this time may go well the next: a disk that is full, a member that does not end.
+            # The next round may succeed: the disk was full, or a member did not stop.
             with suppress(HoldfastError, OSError):
-                await self._pool.sweep()
+                await self._pool.evict_idle()
                 await self.archive()
 
     async def archive(self) -> list[Pair]:
-        """Mark as at rest what was not used for the days that the roster says; returns what was."""
+        """Archive the conversations unused for `archive_days`; return their pairs."""
         oldest = self._clock.now_ms() - self._roster.settings.archive_days * DAY_MS
-        lines = await self._conversations.lines()
+        summaries = await self._conversations.summaries()
         done: list[Pair] = []
         for pair in self._pairs(
-            [line for line in lines if line.active_ms < oldest and line.lifecycle == "open"]
+            [summary for summary in summaries if summary.active_ms < oldest and summary.lifecycle == "open"]
         ):
-            key = self._conversations.key(pair)
-            async with self._delivery.alone(key):
+            key = self._conversations.session_id(pair)
+            async with self._dispatcher.session_lock(key):
                 await self._pool.sleep(key)
                 try:
                     await self._conversations.archive(pair)
                 except (SessionHeld, JournalDamaged):
-                    continue  # another process uses it, or who asks next hears what is wrong
+                    continue  # another process uses it, or the next sender gets the error
                 done.append(pair)
         return done
 
-    async def wake_the_busiest(self) -> None:
-        """Have as many members ready as the roster says, those of the pairs that talked most."""
-        lines = sorted(await self._conversations.lines(), key=lambda line: -line.turns)
-        for pair in self._pairs(lines)[: self._roster.settings.awake_at_start]:
+    async def wake_busiest(self) -> None:
+        """Wake the members of the pairs with the most messages, as many as `awake_at_start` says."""
+        summaries = sorted(await self._conversations.summaries(), key=lambda summary: -summary.turns)
+        for pair in self._pairs(summaries)[: self._roster.settings.awake_at_start]:
             try:
-                await self._delivery.wake(pair)
+                await self._dispatcher.wake(pair)
             except HoldfastError:
-                continue  # nobody has asked yet; who does hears what is wrong
+                continue  # the first sender gets the error
 
-    def _pairs(self, lines: Sequence[SessionSummary]) -> list[Pair]:
-        """The pairs of these lines whose teams are still on the roster."""
-        pairs = [Pair.read(line.description) for line in lines]
+    def _pairs(self, summaries: Sequence[SessionSummary]) -> list[Pair]:
+        """The pairs of these summaries whose teams are still on the roster."""
+        pairs = [Pair.parse(summary.description) for summary in summaries]
         return [pair for pair in pairs if pair is not None and pair.receiver in self._roster.teams]
 
 
-class Finding(Value):
-    """Something that a person should know of a pair."""
+class PairProblem(Value):
+    """Something that a person should know about a pair."""
 
     pair: str
     what: str
 
 
-class Discovery:
-    """Looks through the quarters of a company's members."""
+class Reconciler:
+    """Compares the agent homes with the journals."""
 
     def __init__(self, *, roster: Roster, folder: Path, store: Store, conversations: Conversations) -> None:
         self._roster = roster
@@ -94,45 +99,51 @@ class Discovery:
         self._store = store
         self._conversations = conversations
 
-    async def look(self) -> list[Finding]:
-        """Enter what was lost from our record, and tell what a program has lost."""
-        found: list[Finding] = []
-        for quarters in quarters_of(self._folder):
-            pair = whose(quarters)
-            if pair is None or self._conversations.key(pair) != quarters.name:
+    async def reconcile(self) -> list[PairProblem]:
+        """Recreate missing journals, and report them and what an agent has lost."""
+        found: list[PairProblem] = []
+        for home in agent_homes(self._folder):
+            pair = read_owner(home)
+            if pair is None or self._conversations.session_id(pair) != home.name:
                 continue
             if pair.receiver not in self._roster.teams:
                 continue
-            found += await self._compare(pair, quarters)
-        return found + await self._damaged_post()
+            found += await self._compare(pair, home)
+        return found + await self._damaged_pair_logs()
 
-    async def _damaged_post(self) -> list[Finding]:
-        found: list[Finding] = []
-        for box in await postboxes(self._store, str(self._folder)):
+    async def _damaged_pair_logs(self) -> list[PairProblem]:
+        found: list[PairProblem] = []
+        for log in await pair_logs(self._store, str(self._folder)):
             try:
-                await box.read()
+                await log.read()
             except JournalDamaged as damage:
-                found.append(_damaged(box.pair, damage))
+                found.append(_damaged(log.pair, damage))
         return found
 
-    async def _compare(self, pair: Pair, quarters: Path) -> list[Finding]:
+    async def _compare(self, pair: Pair, home: Path) -> list[PairProblem]:
         try:
-            await self._store.summary(SessionId(quarters.name))
+            await self._store.summary(SessionId(home.name))
         except SessionNotFound:
             await self._conversations.ensure(pair)
-            return [Finding(pair=str(pair), what="our record was lost; the conversation is entered again")]
+            return [
+                PairProblem(pair=str(pair), what="our record was lost; the conversation is recorded again")
+            ]
         try:
-            bound = (await self._conversations.history(pair)).bound
+            attached = (await self._conversations.history(pair)).attached
         except JournalDamaged as damage:
             return [_damaged(pair, damage)]
         team = self._roster.team(pair.receiver)
-        if bound is None or team.member != "claude" or bound.kind != "claude":
+        if attached is None or team.member != "claude" or attached.kind != "claude":
             return []
-        from holdfast.teams.claude.transcripts import trouble_with
+        from holdfast.teams.claude.transcripts import resume_problem
 
-        trouble = trouble_with(quarters, bound.conversation, team.project)
-        return [Finding(pair=str(pair), what=f"{trouble}; the next message begins anew")] if trouble else []
+        problem = resume_problem(home, attached.conversation, team.project)
+        return (
+            [PairProblem(pair=str(pair), what=f"{problem}; the next message starts a new conversation")]
+            if problem
+            else []
+        )
 
 
-def _damaged(pair: Pair, damage: JournalDamaged) -> Finding:
-    return Finding(pair=str(pair), what=f"{damage}. {damage.hint}")
+def _damaged(pair: Pair, damage: JournalDamaged) -> PairProblem:
+    return PairProblem(pair=str(pair), what=f"{damage}. {damage.hint}")

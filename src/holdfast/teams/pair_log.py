@@ -1,10 +1,7 @@
-"""The mailbox of a pair: word that was left without a question, until it is handed over with the next one.
+"""The log of a pair: a second journal with its queued messages and notices.
 
-The postbox of a pair: a journal beside the pair's own, which is held by whoever answers.
-
-Leaving word and sending without waiting must never wait for that, and must outlive the process that took them in.
-
-The outbox of a pair: letters that nobody waits for, until each has its receipt. They outlive the process.
+The pair's own journal is leased to the member that answers. Queueing a message or a notice must not wait for that
+lease and must survive a restart, so both are recorded here, and so are their receipts.
 """
 
 from collections.abc import Sequence
@@ -33,19 +30,19 @@ _PREFIX = "mail "
 
 
 class PairLog:
-    """What lies between the two of a pair."""
+    """The journal of one pair's queued messages and notices."""
 
     def __init__(self, pair: Pair, *, store: Store, folder: str) -> None:
         self.pair = pair
         self._store = store
         self._folder = folder
-        self._session = SessionId(pair.session(folder).replace("team-", "mail-", 1))
+        self._session = SessionId(pair.session_id(folder).replace("team-", "mail-", 1))
 
-    async def put(self, event: AnyEvent) -> None:
-        """Record something; durable when it returns."""
+    async def append(self, event: AnyEvent) -> None:
+        """Append an event; it is durable when this returns."""
         opened = SessionOpened(
             principal=self.pair.principal,
-            folder=_place(self._folder),
+            folder=_log_folder(self._folder),
             workspace="",
             policy="",
             policy_digest="",
@@ -63,7 +60,7 @@ class PairLog:
             await journal.release()
 
     async def read(self) -> Sequence[RecordedEvent]:
-        """Everything ever recorded, oldest first."""
+        """All events, oldest first."""
         try:
             with with_recovery_hint(self._session):
                 return await self._store.read(self._session)
@@ -71,16 +68,16 @@ class PairLog:
             return ()
 
 
-async def postboxes(store: Store, folder: str) -> list[PairLog]:
-    """Every postbox of a company, the longest unused first."""
+async def pair_logs(store: Store, folder: str) -> list[PairLog]:
+    """The log of every pair, least recently used first."""
     pairs = [
-        Pair.read(line.description.removeprefix(_PREFIX))
-        for line in await store.sessions(folder=_place(folder))
+        Pair.parse(line.description.removeprefix(_PREFIX))
+        for line in await store.sessions(folder=_log_folder(folder))
     ]
     return [PairLog(pair, store=store, folder=folder) for pair in reversed(pairs) if pair is not None]
 
 
-def _place(folder: str) -> str:
+def _log_folder(folder: str) -> str:
     return f"{folder}/mail"
 
 
@@ -88,42 +85,42 @@ DAY_MS = 86_400_000
 
 
 class Notice(Value):
-    """One piece of word, and what became of it."""
+    """A text for another team that needs no answer, and its delivery."""
 
     id: str
     text: str
     left_ms: int
     expires_ms: int
     delivered_with: str = ""
-    """The id of the letter it went with."""
+    """The id of the message that it was delivered with."""
     delivered_ms: int = 0
 
 
 class Notices:
-    """Leaves, hands over and lists word for one pair."""
+    """Queues, delivers and lists the notices of one pair."""
 
-    def __init__(self, postbox: PairLog, *, clock: Clock) -> None:
-        self._postbox = postbox
+    def __init__(self, log: PairLog, *, clock: Clock) -> None:
+        self._log = log
         self._clock = clock
 
-    async def leave(self, text: str, *, ttl_days: float) -> Notice:
-        """Leave word; durable when it returns."""
+    async def add(self, text: str, *, ttl_days: float) -> Notice:
+        """Queue a notice; it is durable when this returns."""
         now = self._clock.now_ms()
         notice = Notice(id=str(uuid4()), text=text, left_ms=now, expires_ms=now + round(ttl_days * DAY_MS))
-        await self._postbox.put(
+        await self._log.append(
             NoticeQueued(
                 notice=notice.id,
                 text=text,
-                principal=self._postbox.pair.principal,
+                principal=self._log.pair.principal,
                 expires_ms=notice.expires_ms,
             )
         )
         return notice
 
-    async def notices(self) -> list[Notice]:
-        """Everything ever left, oldest first."""
+    async def all(self) -> list[Notice]:
+        """Every notice, oldest first."""
         found: dict[str, Notice] = {}
-        for entry in await self._postbox.read():
+        for entry in await self._log.read():
             match entry.event:
                 case NoticeQueued() as left:
                     found[left.notice] = Notice(
@@ -138,67 +135,67 @@ class Notices:
                     pass
         return list(found.values())
 
-    async def waiting(self) -> list[Notice]:
-        """What was neither delivered nor too old."""
+    async def pending(self) -> list[Notice]:
+        """The notices that are neither delivered nor expired."""
         now = self._clock.now_ms()
-        return [each for each in await self.notices() if not each.delivered_with and each.expires_ms > now]
+        return [each for each in await self.all() if not each.delivered_with and each.expires_ms > now]
 
-    async def deliver(self, notices: list[Notice], *, message: str) -> None:
-        """Record that these went with a letter."""
-        await self._postbox.put(
-            NoticesDelivered(notices=tuple(notice.id for notice in notices), message=message)
+    async def mark_delivered(self, notices: list[Notice], *, message_id: str) -> None:
+        """Record that notices were delivered with a message."""
+        await self._log.append(
+            NoticesDelivered(notices=tuple(notice.id for notice in notices), message=message_id)
         )
 
 
-class Sent(Value):
-    """A letter that was sent, and what became of it; None while it is on its way."""
+class SentMessage(Value):
+    """A message that was queued, and its outcome; None until it is settled."""
 
-    letter: TeamMessage
+    message: TeamMessage
     sent_ms: int
     outcome: Outcome | None = None
 
 
 class QueuedMessages:
-    """Keeps, settles and lists the letters of one pair."""
+    """Queues, settles and lists the messages of one pair that no caller waits for."""
 
-    def __init__(self, postbox: PairLog) -> None:
-        self._postbox = postbox
+    def __init__(self, log: PairLog) -> None:
+        self._log = log
 
-    async def keep(self, letter: TeamMessage) -> None:
-        """Take a letter in; durable when it returns. One that is known is not taken in again."""
-        if letter.id not in {each.letter.id for each in await self.letters()}:
+    async def add(self, message: TeamMessage) -> None:
+        """Queue a message; it is durable when this returns. A known message id is ignored."""
+        if message.id not in {each.message.id for each in await self.sent()}:
             left = MessageQueued(
-                message=letter.id, text=letter.text, principal=letter.principal, hops=letter.hops
+                message=message.id, text=message.text, principal=message.principal, hops=message.hops
             )
-            await self._postbox.put(left)
+            await self._log.append(left)
 
-    async def settle(self, message: str, outcome: Outcome) -> None:
-        """Record the receipt of a letter."""
-        await self._postbox.put(MessageSettled(message=message, outcome=outcome))
+    async def settle(self, message_id: str, outcome: Outcome) -> None:
+        """Record the receipt of a message."""
+        await self._log.append(MessageSettled(message=message_id, outcome=outcome))
 
-    async def letters(self) -> list[Sent]:
-        """Everything ever sent, oldest first."""
+    async def sent(self) -> list[SentMessage]:
+        """Every queued message, oldest first."""
         left: dict[str, tuple[MessageQueued, int]] = {}
         settled: dict[str, Outcome] = {}
-        for entry in await self._postbox.read():
+        for entry in await self._log.read():
             if isinstance(entry.event, MessageQueued):
                 left[entry.event.message] = entry.event, entry.at_ms
             elif isinstance(entry.event, MessageSettled):
                 settled[entry.event.message] = entry.event.outcome
         return [
-            Sent(letter=self._letter(event), sent_ms=at_ms, outcome=settled.get(message))
-            for message, (event, at_ms) in left.items()
+            SentMessage(message=self._message(event), sent_ms=at_ms, outcome=settled.get(message_id))
+            for message_id, (event, at_ms) in left.items()
         ]
 
-    async def waiting(self) -> list[TeamMessage]:
-        """Letters without a receipt, oldest first."""
-        return [each.letter for each in await self.letters() if each.outcome is None]
+    async def pending(self) -> list[TeamMessage]:
+        """The messages without a receipt, oldest first."""
+        return [each.message for each in await self.sent() if each.outcome is None]
 
-    def _letter(self, left: MessageQueued) -> TeamMessage:
+    def _message(self, left: MessageQueued) -> TeamMessage:
         return TeamMessage(
             id=left.message,
             text=left.text,
-            sender=self._postbox.pair.sender,
+            sender=self._log.pair.sender,
             principal=left.principal,
             hops=left.hops,
         )

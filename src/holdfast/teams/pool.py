@@ -1,7 +1,7 @@
-"""The pool: which members are awake, never more than so many at once.
+"""The pool of awake members, bounded by `max_processes`.
 
-It is keyed by session, so nothing of one pair reaches another. A member that is busy is never put to sleep; of the idle
-ones the least recently used goes first. Whoever finds everybody busy waits in line, and not for ever.
+Members are keyed by session, so nothing of one pair reaches another. The pool never evicts a busy member; among the
+idle ones it evicts the least recently used. If all members are busy, callers queue, with a time limit.
 """
 
 import asyncio
@@ -19,17 +19,17 @@ SlotState = Literal["waking", "busy", "idle", "closing"]
 
 
 class Slot:
-    """One place in the pool."""
+    """One awake member and its state."""
 
     def __init__(self, now: float) -> None:
         self.member: Member | None = None
         self.state: SlotState = "waking"
         self.used_at = now
-        self.left = asyncio.Event()
+        self.released = asyncio.Event()
 
 
 class Pool:
-    """Members that are awake, by session. Whoever uses one sees to it that nobody else uses the same session."""
+    """Awake members by session. Callers ensure that no two of them use the same session at once."""
 
     def __init__(self, *, limit: int, idle_seconds: float, queue_seconds: float, clock: Clock) -> None:
         self._limit = limit
@@ -37,74 +37,72 @@ class Pool:
         self._queue_seconds = queue_seconds
         self._clock = clock
         self._slots: dict[SessionId, Slot] = {}
-        self._line: deque[asyncio.Future[None]] = deque()
-        self._called = 0
-        """How many were called up from the line and have not yet taken their place."""
-        self._ending: set[asyncio.Task[None]] = set()
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._admitted = 0
+        """How many waiters were admitted and have not taken their slot yet."""
+        self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
     def states(self) -> dict[SessionId, SlotState]:
-        """Who is awake, and what it does."""
+        """The state of every awake member."""
         return {key: slot.state for key, slot in self._slots.items()}
 
     def busy(self) -> set[SessionId]:
-        """Sessions at work, or on their way to be."""
+        """Sessions whose member is busy or waking."""
         return {key for key, slot in self._slots.items() if slot.state in ("busy", "waking")}
 
     def has_room(self, key: SessionId) -> bool:
-        """Whether a member for this session could be had without waiting for another to finish."""
+        """Whether this session could get a member without waiting for another to finish."""
         if key in self._slots:
             return self._slots[key].state in ("idle", "closing")
         room = self._limit - sum(slot.state in ("busy", "waking") for slot in self._slots.values())
-        return room > len(self._line) + self._called
+        return room > len(self._waiters) + self._admitted
 
     @contextlib.asynccontextmanager
     async def using(self, key: SessionId, wake: Wake) -> AsyncIterator[Member]:
-        """A member for this session, for as long as the block runs. Raises PoolFull, and what waking raises."""
-        slot = await self._take(key)
+        """Use a session's member while the block runs. Raises PoolFull, and what `wake` raises."""
+        slot = await self._acquire(key)
         try:
-            yield await self._awake(slot, wake)
+            yield await self._ensure_awake(slot, wake)
         finally:
-            self._give_back(key, slot)
+            self._release(key, slot)
 
     async def sleep(self, key: SessionId) -> bool:
-        """Put one idle member to sleep; False where it is not awake or busy."""
+        """Put an idle member to sleep; False if it is busy or not awake."""
         slot = self._slots.get(key)
         if slot is None or slot.state != "idle":
             return False
-        await self._end(key, slot)
+        await self._evict(key, slot)
         return True
 
-    async def sweep(self) -> list[SessionId]:
-        """Put to sleep who was idle too long, and clear away who died; returns their sessions."""
+    async def evict_idle(self) -> list[SessionId]:
+        """Put members to sleep that were idle too long or died; return their sessions."""
         now = self._clock.monotonic()
-        gone = [
+        evicted = [
             (key, slot)
             for key, slot in self._slots.items()
             if slot.state == "idle" and (now - slot.used_at >= self._idle_seconds or not _is_alive(slot))
         ]
-        await asyncio.gather(*(self._end(key, slot) for key, slot in gone))
-        return [key for key, _ in gone]
+        await asyncio.gather(*(self._evict(key, slot) for key, slot in evicted))
+        return [key for key, _ in evicted]
 
     async def close(self) -> None:
-        """Turn away who waits, and put everybody to sleep; who is busy is cancelled by whoever asked."""
+        """Reject all waiters and put every member to sleep. Callers cancel the busy ones."""
         self._is_closed = True
-        while self._line:
-            waiter = self._line.popleft()
+        while self._waiters:
+            waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_exception(PoolFull("the pool is closing"))
         while self._slots:
             key, slot = next(iter(self._slots.items()))
             if slot.state in ("closing", "waking"):
-                await slot.left.wait()
+                await slot.released.wait()
             else:
-                await self._end(key, slot)
+                await self._evict(key, slot)
 
-    # -- inside
-
-    async def _take(self, key: SessionId) -> Slot:
-        """The session's own slot, or a place for it. INVARIANT: never more slots than the limit."""
-        may_go = not self._line and not self._called
+    async def _acquire(self, key: SessionId) -> Slot:
+        """Return the session's slot, or a new one. INVARIANT: there are never more slots than the limit."""
+        is_admitted = not self._waiters and not self._admitted
         while True:
             if self._is_closed:
                 raise PoolFull("the pool is closed")
@@ -113,48 +111,48 @@ class Pool:
                 slot.state = "busy"
                 return slot
             if slot is not None:
-                await slot.left.wait()
+                await slot.released.wait()
                 continue
-            if may_go and len(self._slots) < self._limit:
+            if is_admitted and len(self._slots) < self._limit:
                 slot = self._slots[key] = Slot(self._clock.monotonic())
                 return slot
-            victim = self._least_recently_used() if may_go else None
+            victim = self._least_recently_used() if is_admitted else None
             if victim is not None:
-                await self._end(*victim, is_calling=False)
+                await self._evict(*victim, admits_next=False)
             else:
-                await self._stand_in_line(is_front=may_go)
-                may_go = True
+                await self._wait_for_room(is_at_front=is_admitted)
+                is_admitted = True
 
-    async def _stand_in_line(self, *, is_front: bool) -> None:
-        """Wait until a member is done; who was called up and found its place taken goes back to the front."""
+    async def _wait_for_room(self, *, is_at_front: bool) -> None:
+        """Wait until a member is done. A waiter that was admitted but lost its slot returns to the front."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if is_front:
-            self._line.appendleft(waiter)
+        if is_at_front:
+            self._waiters.appendleft(waiter)
         else:
-            self._line.append(waiter)
+            self._waiters.append(waiter)
         try:
             async with asyncio.timeout(self._queue_seconds):
                 await waiter
-            self._called -= 1
+            self._admitted -= 1
         except TimeoutError:
-            self._pass_on(waiter)
+            self._leave_queue(waiter)
             raise PoolFull(
                 f"all {pluralize(self._limit, 'member')} are busy, and none was free within {pluralize(self._queue_seconds, 'second')}",
                 hint="ask again later, or raise max_processes in the roster",
             ) from None
         except asyncio.CancelledError:
-            self._pass_on(waiter)
+            self._leave_queue(waiter)
             raise
 
-    def _pass_on(self, waiter: asyncio.Future[None]) -> None:
-        """Leave the line; who was called up in the same moment calls the next."""
-        if waiter in self._line:
-            self._line.remove(waiter)
+    def _leave_queue(self, waiter: asyncio.Future[None]) -> None:
+        """Leave the queue. A waiter that was admitted at the same moment admits the next one."""
+        if waiter in self._waiters:
+            self._waiters.remove(waiter)
         elif waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-            self._called -= 1
-            self._call_next()
+            self._admitted -= 1
+            self._admit_next()
 
-    async def _awake(self, slot: Slot, wake: Wake) -> Member:
+    async def _ensure_awake(self, slot: Slot, wake: Wake) -> Member:
         if slot.member is not None and not slot.member.is_alive:
             dead, slot.member = slot.member, None
             await dead.close()
@@ -164,41 +162,41 @@ class Pool:
         slot.state = "busy"
         return slot.member
 
-    def _give_back(self, key: SessionId, slot: Slot) -> None:
+    def _release(self, key: SessionId, slot: Slot) -> None:
         slot.used_at = self._clock.monotonic()
         if slot.member is None:
             self._slots.pop(key, None)
         else:
             slot.state = "idle"
-        slot.left.set()
-        slot.left = asyncio.Event()
-        self._call_next()
+        slot.released.set()
+        slot.released = asyncio.Event()
+        self._admit_next()
 
-    def _call_next(self) -> None:
-        while self._line:
-            waiter = self._line.popleft()
+    def _admit_next(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-                self._called += 1
+                self._admitted += 1
                 return
 
     def _least_recently_used(self) -> tuple[SessionId, Slot] | None:
         idle = [(key, slot) for key, slot in self._slots.items() if slot.state == "idle"]
         return min(idle, key=lambda each: each[1].used_at) if idle else None
 
-    async def _end(self, key: SessionId, slot: Slot, *, is_calling: bool = True) -> None:
-        """Put a member to sleep. Its place is free only when it is gone, also where whoever waited for that gave up."""
+    async def _evict(self, key: SessionId, slot: Slot, *, admits_next: bool = True) -> None:
+        """Put a member to sleep. Its slot is free only once the member is closed, even if the caller is cancelled."""
         slot.state = "closing"
-        ending = asyncio.create_task(self._close_slot(key, slot))
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
+        closing = asyncio.create_task(self._close_slot(key, slot))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
         try:
-            await asyncio.shield(ending)
+            await asyncio.shield(closing)
         except asyncio.CancelledError:
-            ending.add_done_callback(lambda _: self._call_next())
+            closing.add_done_callback(lambda _: self._admit_next())
             raise
-        if is_calling:
-            self._call_next()
+        if admits_next:
+            self._admit_next()
 
     async def _close_slot(self, key: SessionId, slot: Slot) -> None:
         try:
@@ -206,7 +204,7 @@ class Pool:
                 await slot.member.close()
         finally:
             self._slots.pop(key, None)
-            slot.left.set()
+            slot.released.set()
 
 
 def _is_alive(slot: Slot) -> bool:

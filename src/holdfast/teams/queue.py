@@ -1,4 +1,4 @@
-"""The post office: letters that nobody waits for and word that was left. Both outlive the process that took them in."""
+"""The durable message queue: messages sent without waiting, and notices. Both survive a restart."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,16 +10,16 @@ from holdfast.store import Store
 from holdfast.teams.contract import TeamMessage, TeamReply
 from holdfast.teams.conversations import Conversations
 from holdfast.teams.dispatch import BackgroundTasks, Dispatcher
-from holdfast.teams.in_flight import InFlight, InFlightTable, MessageStatus, report
-from holdfast.teams.pair_log import Notices, PairLog, QueuedMessages, Sent, postboxes
+from holdfast.teams.in_flight import InFlight, InFlightTable, MessageStatus, status_of
+from holdfast.teams.pair_log import Notices, PairLog, QueuedMessages, SentMessage, pair_logs
 from holdfast.teams.pairs import Pair
 
-PASSING = frozenset(["session-held", "pool-full"])
-"""Why a letter was not delivered this time, and may be the next."""
+TRANSIENT_CODES = frozenset(["session-held", "pool-full"])
+"""Error codes after which a message stays queued for another attempt."""
 
 
 class MessageQueue:
-    """Takes letters in, has them delivered, and keeps their receipts."""
+    """Queues messages, has them delivered, and records their receipts."""
 
     def __init__(
         self,
@@ -28,73 +28,73 @@ class MessageQueue:
         folder: str,
         clock: Clock,
         conversations: Conversations,
-        delivery: Dispatcher,
-        flights: InFlightTable,
-        errands: BackgroundTasks,
+        dispatcher: Dispatcher,
+        in_flight_table: InFlightTable,
+        tasks: BackgroundTasks,
     ) -> None:
         self._store = store
         self._folder = folder
         self._clock = clock
         self._conversations = conversations
-        self._delivery = delivery
-        self._flights = flights
-        self._errands = errands
+        self._dispatcher = dispatcher
+        self._in_flight_table = in_flight_table
+        self._tasks = tasks
 
-    def mailbox(self, pair: Pair) -> Notices:
-        """Where word for a pair is left."""
-        return Notices(self._postbox(pair), clock=self._clock)
+    def notices(self, pair: Pair) -> Notices:
+        """The notices of a pair."""
+        return Notices(self._log(pair), clock=self._clock)
 
-    async def send(self, letter: TeamMessage, pair: Pair) -> MessageStatus:
-        """Take a letter in, durably, and have it delivered."""
-        await QueuedMessages(self._postbox(pair)).keep(letter)
-        return report(self._post(letter, pair))
+    async def send(self, message: TeamMessage, pair: Pair) -> MessageStatus:
+        """Queue a message durably and start its delivery."""
+        await QueuedMessages(self._log(pair)).add(message)
+        return status_of(self._start_delivery(message, pair))
 
-    async def take_up(self, teams: set[str]) -> int:
-        """Have those delivered that an earlier process left without a receipt; returns how many."""
+    async def resume_pending(self, teams: set[str]) -> int:
+        """Deliver the messages that an earlier process left without a receipt; return their number."""
         found = 0
-        for box in await postboxes(self._store, self._folder):
+        for log in await pair_logs(self._store, self._folder):
             try:
-                waiting = await QueuedMessages(box).waiting() if box.pair.receiver in teams else ()
+                waiting = await QueuedMessages(log).pending() if log.pair.receiver in teams else ()
             except JournalDamaged:
-                continue  # `Discovery` tells of it
-            for letter in waiting:
-                self._post(letter, box.pair)
+                continue  # `Reconciler` reports it
+            for message in waiting:
+                self._start_delivery(message, log.pair)
                 found += 1
         return found
 
     async def report(self, pair: Pair) -> list[MessageStatus]:
-        """What became of the letters of a pair: those nobody waits for, and those this process knows; oldest first."""
-        sent = await QueuedMessages(self._postbox(pair)).letters()
+        """The status of a pair's messages, oldest first: the queued ones, and all that this process accepted."""
+        sent = await QueuedMessages(self._log(pair)).sent()
         history = await self._conversations.history(pair) if sent else None
         known = {
-            each.letter.id: _report(each, pair, history.reply_to(each.letter) if history else None)
+            each.message.id: _recorded_status(each, pair, history.reply_to(each.message) if history else None)
             for each in sent
         }
-        return list((known | {each.message: each for each in self._flights.of(pair)}).values())
+        return list((known | {each.message: each for each in self._in_flight_table.statuses(pair)}).values())
 
-    def _post(self, letter: TeamMessage, pair: Pair) -> InFlight:
-        flight = self._flights.begin(letter, pair)
-        flight.task = self._errands.start(self._deliver(flight))
-        return flight
+    def _start_delivery(self, message: TeamMessage, pair: Pair) -> InFlight:
+        in_flight = self._in_flight_table.add(message, pair)
+        in_flight.task = self._tasks.start(self._deliver(in_flight))
+        return in_flight
 
-    async def _deliver(self, flight: InFlight) -> TeamReply:
-        outbox = QueuedMessages(self._postbox(flight.pair))
+    async def _deliver(self, in_flight: InFlight) -> TeamReply:
+        queued = QueuedMessages(self._log(in_flight.pair))
         try:
-            reply = await self._delivery.bring(flight, self.mailbox(flight.pair))
+            reply = await self._dispatcher.deliver(in_flight, self.notices(in_flight.pair))
         except asyncio.CancelledError:
-            if flight.is_called_off and flight.reply is not None:
-                await _wholly(outbox.settle(flight.letter.id, flight.reply.outcome))
+            if in_flight.is_cancelled_by_operator and in_flight.reply is not None:
+                await _shielded(queued.settle(in_flight.message.id, in_flight.reply.outcome))
             raise
-        if not (isinstance(reply.outcome, Error) and reply.outcome.code in PASSING):
-            await _wholly(outbox.settle(flight.letter.id, reply.outcome))
+        if not (isinstance(reply.outcome, Error) and reply.outcome.code in TRANSIENT_CODES):
+            await _shielded(queued.settle(in_flight.message.id, reply.outcome))
         return reply
 
-    def _postbox(self, pair: Pair) -> PairLog:
+    def _log(self, pair: Pair) -> PairLog:
         return PairLog(pair, store=self._store, folder=self._folder)
 
 
-async def _wholly(writing: Coroutine[Any, Any, None]) -> None:
-    """Have a receipt written, also where we are called back meanwhile."""
+async def _shielded(writing: Coroutine[Any, Any, None]) -> None:
+    """Finish a write even if this task is cancelled."""
     task = asyncio.ensure_future(writing)
     try:
         await asyncio.shield(task)
@@ -103,8 +103,8 @@ async def _wholly(writing: Coroutine[Any, Any, None]) -> None:
         raise
 
 
-def _report(sent: Sent, pair: Pair, answer: TeamReply | None) -> MessageStatus:
-    flight = InFlight(sent.letter, pair)
+def _recorded_status(sent: SentMessage, pair: Pair, answer: TeamReply | None) -> MessageStatus:
+    in_flight = InFlight(sent.message, pair)
     if sent.outcome is not None:
-        flight.end(answer or TeamReply(outcome=sent.outcome))
-    return report(flight)
+        in_flight.finish(answer or TeamReply(outcome=sent.outcome))
+    return status_of(in_flight)

@@ -1,4 +1,4 @@
-"""Figures of a company, counted from the journals: messages, tokens, time to an answer, and which pairs talk most."""
+"""Statistics computed from the journals: messages, tokens, cost and answer times of every pair."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,42 +9,44 @@ from holdfast.teams.history import HistoryTurn, PairHistory
 from holdfast.teams.pairs import Pair
 
 
-class PairFigures(Value):
-    """One pair. Times are of the answers that came; None where none did."""
+class PairStats(Value):
+    """One pair. Times count completed answers; None if there are none."""
 
     pair: str
     messages: int
     failed: int
     tokens: int
     cost_usd: Decimal | None
-    """None where a price is not known."""
+    """None if a price is unknown."""
     median_seconds: float | None
     slow_seconds: float | None
-    """Nineteen of twenty answers took no longer."""
+    """The 95th percentile of the answer times."""
     generations: int
     first_ms: int
     last_ms: int
 
 
 class TeamsStats(Value):
-    """All pairs together, and each, the busiest first."""
+    """The totals, and each pair with the busiest first."""
 
-    pairs: tuple[PairFigures, ...]
+    pairs: tuple[PairStats, ...]
     messages: int
     failed: int
     tokens: int
     cost_usd: Decimal | None
     messages_a_pair: float
     damaged: tuple[str, ...] = ()
-    """Pairs whose record cannot be read; they are not counted."""
+    """Pairs whose journal cannot be read; the totals leave them out."""
 
 
-def company_figures(
-    histories: Iterable[tuple[Pair, PairHistory]], *, damaged: Sequence[str] = ()
-) -> TeamsStats:
-    """The figures of these conversations."""
+def teams_stats(histories: Iterable[tuple[Pair, PairHistory]], *, damaged: Sequence[str] = ()) -> TeamsStats:
+    """Compute the statistics of these histories."""
     pairs = sorted(
-        (_of_pair(pair, history.turns, history.generation) for pair, history in histories if history.turns),
+        (
+            _pair_stats(pair, history.turns, history.generation)
+            for pair, history in histories
+            if history.turns
+        ),
         key=lambda each: (-each.messages, each.pair),
     )
     messages = sum(each.messages for each in pairs)
@@ -59,9 +61,9 @@ def company_figures(
     )
 
 
-def _of_pair(pair: Pair, turns: Sequence[HistoryTurn], generations: int) -> PairFigures:
+def _pair_stats(pair: Pair, turns: Sequence[HistoryTurn], generations: int) -> PairStats:
     times = sorted(turn.ended.wall_seconds for turn in turns if turn.ended is not None)
-    return PairFigures(
+    return PairStats(
         pair=str(pair),
         messages=len(turns),
         failed=sum(turn.ended is None or not is_success(turn.ended.outcome) for turn in turns),

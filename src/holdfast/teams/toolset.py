@@ -1,8 +1,8 @@
-"""Colleagues: with these tools a member that is one of our own sessions reaches other teams, in its own team's name.
+"""The `teams.*` tools: how a member that is a Holdfast session messages other teams, in its own team's name.
 
-They pass the gate like any other tool, so the member's policy says whether it may ask at all; who may ask whom is on the
-roster. A question carries the session in whose turn it came up, so it is counted and can never wait for itself. Its id follows
-from the call, so a call that is made again after a crash is the same question.
+They pass the gate like any other tool, so the member's policy decides whether it may ask at all; the roster decides who
+may ask whom. A message names the session whose turn sends it, which bounds its hops and prevents deadlocks. Its id is
+derived from the call, so a call repeated after a crash is the same message.
 """
 
 from typing import Protocol
@@ -21,8 +21,8 @@ MAX_SECONDS = 3600.0
 _NAMESPACE = UUID("6f3c2b7e-4d6a-5a0e-9a55-7d0c6a3b1c11")
 
 
-class AskDesk(Protocol):
-    """What the tools need of the switchboard."""
+class TeamMessenger(Protocol):
+    """The part of the broker that the tools use."""
 
     async def ask(
         self,
@@ -32,8 +32,8 @@ class AskDesk(Protocol):
         *,
         thread: str = "",
         seconds: float | None = None,
-        message: str | None = None,
-        within: SessionId | None = None,
+        message_id: str | None = None,
+        asking_session: SessionId | None = None,
     ) -> TeamReply:
         """Ask a team and wait for its answer."""
         ...
@@ -45,32 +45,36 @@ class AskDesk(Protocol):
         text: str,
         *,
         thread: str = "",
-        message: str | None = None,
-        within: SessionId | None = None,
+        message_id: str | None = None,
+        asking_session: SessionId | None = None,
     ) -> MessageStatus:
-        """Send a team a message and do not wait."""
+        """Send a team a message without waiting."""
         ...
 
     async def notify(
         self, sender: str, receiver: str, text: str, *, thread: str = "", ttl_days: float = 30.0
     ) -> Notice:
-        """Leave word for a team."""
+        """Queue a notice for a team."""
         ...
 
 
 class TeamsToolset:
-    """The other teams as a toolset of one session."""
+    """The tools of one session for reaching other teams."""
 
-    def __init__(self, desk: AskDesk, *, team: str, within: SessionId) -> None:
-        self._desk = desk
+    def __init__(self, messenger: TeamMessenger, *, team: str, asking_session: SessionId) -> None:
+        self._messenger = messenger
         self._team = team
-        self._within = within
+        self._within = asking_session
 
     def tools(self) -> tuple[Tool, ...]:
         return (
             _tool("ask", "Ask another team and wait for its answer.", question=_TEXT, seconds=_SECONDS),
             _tool("send", "Send another team a message without waiting.", message=_TEXT),
-            _tool("notify", "Leave word for another team; it goes with your next message.", message=_TEXT),
+            _tool(
+                "notify",
+                "Leave a notice for another team; it is delivered with your next message.",
+                message=_TEXT,
+            ),
         )
 
     async def perform(self, call: Call, *, is_staged: bool) -> Performed:
@@ -79,37 +83,37 @@ class TeamsToolset:
                 f"{call.operation} reaches another team and cannot be staged",
                 hint="let the policy allow, deny or escalate it",
             )
-        given = call.arguments
-        receiver, thread = str(given["team"]), str(given.get("thread") or "")
-        message = str(uuid5(_NAMESPACE, f"{self._within}/{call.id}"))
+        arguments = call.arguments
+        receiver, thread = str(arguments["team"]), str(arguments.get("thread") or "")
+        message_id = str(uuid5(_NAMESPACE, f"{self._within}/{call.id}"))
         try:
             match call.operation:
                 case "teams.ask":
-                    reply = await self._desk.ask(
+                    reply = await self._messenger.ask(
                         self._team,
                         receiver,
-                        str(given["question"]),
+                        str(arguments["question"]),
                         thread=thread,
-                        seconds=_seconds(given.get("seconds")),
-                        message=message,
-                        within=self._within,
+                        seconds=_seconds(arguments.get("seconds")),
+                        message_id=message_id,
+                        asking_session=self._within,
                     )
-                    return Performed(result=_plain(reply))
+                    return Performed(result=_to_json(reply))
                 case "teams.send":
-                    sent = await self._desk.send(
+                    sent = await self._messenger.send(
                         self._team,
                         receiver,
-                        str(given["message"]),
+                        str(arguments["message"]),
                         thread=thread,
-                        message=message,
-                        within=self._within,
+                        message_id=message_id,
+                        asking_session=self._within,
                     )
-                    return Performed(result=_plain(sent))
+                    return Performed(result=_to_json(sent))
                 case _:
-                    notice = await self._desk.notify(
-                        self._team, receiver, str(given["message"]), thread=thread
+                    notice = await self._messenger.notify(
+                        self._team, receiver, str(arguments["message"]), thread=thread
                     )
-                    return Performed(result=_plain(notice))
+                    return Performed(result=_to_json(notice))
         except HoldfastError as error:
             raise ToolFailed(str(error), hint=error.hint) from error
 
@@ -120,14 +124,14 @@ _SECONDS: JsonObject = {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_
 
 def _tool(verb: str, description: str, **own: Json) -> Tool:
     properties: JsonObject = {"team": _TEXT, **own, "thread": _TEXT}
-    needed: list[Json] = ["team", next(iter(own))]
+    required: list[Json] = ["team", next(iter(own))]
     return Tool(
         name=f"{GROUP}.{verb}",
         description=description,
         parameters={
             "type": "object",
             "properties": properties,
-            "required": needed,
+            "required": required,
             "additionalProperties": False,
         },
         roles={name: ArgumentRoles(default=("none",)) for name in properties},
@@ -139,10 +143,10 @@ def _seconds(value: Json) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MAX_SECONDS:
-        raise InvalidInput(f"seconds is a number above 0 and at most {MAX_SECONDS:g}")
+        raise InvalidInput(f"seconds must be a number above 0 and at most {MAX_SECONDS:g}")
     return float(value)
 
 
-def _plain(value: object) -> Json:
+def _to_json(value: object) -> Json:
     plain: Json = msgspec.to_builtins(value)
     return plain

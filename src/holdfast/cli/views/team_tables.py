@@ -1,4 +1,4 @@
-"""Teams for people: the roster, the pairs, what was said, and figures; as a table, or as JSON."""
+"""Tables of teams for people: the roster, the pairs, their messages and their statistics."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -7,16 +7,16 @@ from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console, visible
 from holdfast.core import Error, Outcome, Value, is_success, pluralize
 from holdfast.store import SessionSummary
-from holdfast.teams import Pair, PairFigures, PairHistory, Roster, TeamReply, TeamsStats
+from holdfast.teams import Pair, PairHistory, PairStats, Roster, TeamReply, TeamsStats
 
 _WORDS = 60
 _ID = 13
-"""So much of an id names a session, wherever one is asked for."""
-NOBODY = "nobody has asked anybody yet; holdfast teams ask TEAM QUESTION is the first"
+"""The length of a session id prefix that every command accepts."""
+NO_MESSAGES = "no messages yet; start with: holdfast teams ask TEAM QUESTION"
 
 
 class LogLine(Value):
-    """One message of a pair and what came of it."""
+    """One message of a pair and its answer."""
 
     pair: str
     at_ms: int
@@ -24,18 +24,18 @@ class LogLine(Value):
     text: str
     answer: str
     outcome: Outcome | None
-    """None while it is being answered, or where a crash cut it off."""
+    """None while it is being answered, or if a crash interrupted it."""
     seconds: float
     tokens: int
 
 
 def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
-    """What was said in a pair, oldest first."""
+    """The messages of a pair, oldest first."""
     return [
         LogLine(
             pair=str(pair),
             at_ms=turn.at_ms,
-            message=turn.message,
+            message=turn.message_id,
             text=turn.text,
             answer=turn.answer,
             outcome=turn.ended.outcome if turn.ended is not None else None,
@@ -47,16 +47,16 @@ def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
 
 
 def show_roster(roster: Roster, console: Console) -> None:
-    """Who is on it."""
+    """List the teams."""
     for team in roster.teams.values():
-        told = f"{team.name:<16} {team.member:<9} {team.project}  {visible(team.description)}"
-        console.tell(told.rstrip(), folds=True)
+        row = f"{team.name:<16} {team.member:<9} {team.project}  {visible(team.description)}"
+        console.tell(row.rstrip(), folds=True)
 
 
 def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
-    """Every pair that ever talked."""
+    """List every pair that has exchanged messages."""
     if not lines:
-        console.say(NOBODY)
+        console.say(NO_MESSAGES)
     for line in lines:
         rest = " (archived)" if line.lifecycle == "paused" else ""
         amounts = f"{pluralize(line.turns, 'message'):>13} {line.tokens:>9,} tokens"
@@ -64,7 +64,7 @@ def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
 
 
 def show_log(lines: Sequence[LogLine], console: Console) -> None:
-    """What was said, a message a line and its answer below it."""
+    """Print one message per line with its answer below."""
     for line in lines:
         at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         console.tell(f"{at}  {line.pair}  {_short(line.text)}", folds=True)
@@ -78,25 +78,23 @@ def show_log(lines: Sequence[LogLine], console: Console) -> None:
             )
 
 
-def show_figures(figures: TeamsStats, console: Console) -> None:
-    """The busiest pairs first, and all together at the end. A name comes last, where it has all the room it needs."""
-    for pair in figures.damaged:
-        console.say(f"note: the record of {pair} is damaged and not counted", "ask", folds=True)
+def show_stats(stats: TeamsStats, console: Console) -> None:
+    """Print the busiest pairs first and the totals last. The pair is the last column, because its width varies."""
+    for pair in stats.damaged:
+        console.say(f"note: the journal of {pair} is damaged and not counted", "ask", folds=True)
     console.print(
         f"{'messages':>8} {'failed':>6} {'tokens':>10} {'cost':>8} {'median s':>8} {'95 % s':>7}  pair"
     )
-    for each in figures.pairs:
+    for each in stats.pairs:
         console.print(
             f"{_amounts(each)} {_time(each.median_seconds):>8} {_time(each.slow_seconds):>7}  {each.pair}"
         )
-    pairs = pluralize(len(figures.pairs), "pair")
-    console.print(
-        f"{_amounts(figures)} {'':16}  {pairs}, {pluralize(figures.messages_a_pair, 'message')} each"
-    )
+    pairs = pluralize(len(stats.pairs), "pair")
+    console.print(f"{_amounts(stats)} {'':16}  {pairs}, {pluralize(stats.messages_a_pair, 'message')} each")
 
 
 def show_reply(reply: TeamReply, console: Console, *, is_json: bool) -> int:
-    """The answer to stdout, what else has to be known to stderr."""
+    """Print the answer to stdout and everything else to stderr."""
     if is_json:
         console.json(reply)
     else:
@@ -111,7 +109,7 @@ def show_reply(reply: TeamReply, console: Console, *, is_json: bool) -> int:
     return exit_codes.OK if is_success(reply.outcome) else exit_codes.ERROR
 
 
-def _amounts(each: PairFigures | TeamsStats) -> str:
+def _amounts(each: PairStats | TeamsStats) -> str:
     return f"{each.messages:>8} {each.failed:>6} {each.tokens:>10,} {_price(each.cost_usd):>8}"
 
 

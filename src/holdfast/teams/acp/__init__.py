@@ -1,1 +1,1 @@
-"""Any agent that speaks the Agent Client Protocol, as a member. The library loads when one is woken."""
+"""Members that are agents of the Agent Client Protocol (ACP). The library is imported when one is woken."""

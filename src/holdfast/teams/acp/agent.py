@@ -1,7 +1,7 @@
-"""Any agent that speaks the Agent Client Protocol: one process, one conversation, one message in flight.
+"""An agent of the Agent Client Protocol: one process, one conversation, one message in flight.
 
-The protocol lets an agent ask before a tool; whether it does is the agent's own affair. So its gate is `asks` and not
-`every-call`, a team has to accept that in the roster, and tools that were run unasked are told with the answer.
+The protocol lets an agent ask permission before a tool, but does not require it. Its gate is therefore `asks` and not
+`every-call`, the roster must accept that, and the reply lists the tools that ran without permission.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ from pydantic import ValidationError
 
 import holdfast.teams.members.agent_home as agent_home
 from holdfast.core import Error, Ok, Outcome, Usage, pluralize
-from holdfast.teams.acp.connection import AcpConnection, AgentUpdate
+from holdfast.teams.acp.connection import AcpConnection, TurnUpdates
 from holdfast.teams.acp.tools import GROUP
 from holdfast.teams.config.roster import Team
-from holdfast.teams.contract import Bound, Capabilities, OnCall, TeamMessage, TeamReply
+from holdfast.teams.contract import Capabilities, OnCall, OpenedConversation, TeamMessage, TeamReply
 from holdfast.teams.errors import MemberFailed, MemberLost
-from holdfast.teams.members.line_process import AGAIN
+from holdfast.teams.members.line_process import ASK_AGAIN
 from holdfast.teams.message_text import render_message
 
 COMPACT = "compact"
@@ -28,7 +28,7 @@ AUTHENTICATION_NEEDED = -32000
 
 
 class AcpAgent:
-    """Keeps a conversation with an agent behind the protocol."""
+    """Keeps a conversation with an ACP agent."""
 
     kind = GROUP
     capabilities = Capabilities(gate="asks", is_idempotent=False)
@@ -48,26 +48,26 @@ class AcpAgent:
         self._silence_seconds = silence_seconds
         self._teams_server = teams_server
         self._name = PurePath(team.program).name
-        self._talk: AcpConnection | None = None
+        self._connection: AcpConnection | None = None
         self._conversation = ""
         self._cost = Decimal(0)
 
     @property
     def is_alive(self) -> bool:
-        return self._talk is not None and self._talk.is_alive
+        return self._connection is not None and self._connection.is_alive
 
     @property
     def pid(self) -> int | None:
-        """Of the process that stands over the program."""
-        return self._talk.pid if self._talk is not None else None
+        """The process id of the supervisor above the program."""
+        return self._connection.pid if self._connection is not None else None
 
-    async def open(self, conversation: str | None) -> Bound:
+    async def open(self, conversation: str | None) -> OpenedConversation:
         await self.close()
-        agent_home.prepare(self._folder)
-        program = agent_home.program(
+        agent_home.create_folders(self._folder)
+        program = agent_home.find_program(
             self._team.program, self._environ, hint="install it, or correct program: in the roster"
         )
-        self._talk = await AcpConnection.begin(
+        self._connection = await AcpConnection.start(
             (program, *self._team.arguments),
             name=self._name,
             folder=self._team.project,
@@ -75,116 +75,130 @@ class AcpAgent:
             silence_seconds=self._silence_seconds,
         )
         try:
-            return await self._bind(self._talk, conversation)
+            return await self._bind(self._connection, conversation)
         except (MemberLost, RequestError, ValidationError) as error:
             await self.close()
-            is_unknown = isinstance(error, RequestError) and error.code == AUTHENTICATION_NEEDED
+            needs_login = isinstance(error, RequestError) and error.code == AUTHENTICATION_NEEDED
             raise MemberFailed(
-                f"{self._name} did not get ready: {_words(error)}",
-                hint="name the variable that holds its key in environment:" if is_unknown else None,
+                f"{self._name} did not start: {_error_text(error)}",
+                hint="name the variable that holds its key in environment:" if needs_login else None,
             ) from error
         except MemberFailed:
             await self.close()
             raise
 
-    async def ask(self, letter: TeamMessage, on_call: OnCall) -> TeamReply:
+    async def ask(self, message: TeamMessage, on_call: OnCall) -> TeamReply:
         try:
-            answer, heard = await self._living().turn(self._conversation, render_message(letter), on_call)
+            answer, updates = await self._running_connection().turn(
+                self._conversation, render_message(message), on_call
+            )
         except (RequestError, ValidationError) as error:
-            return TeamReply(outcome=Error(message=_words(error), code="agent-failed"))
-        text = "".join(heard.texts)
+            return TeamReply(outcome=Error(message=_error_text(error), code="agent-failed"))
+        text = "".join(updates.texts)
         outcome = _outcome(answer.stop_reason, text)
-        return TeamReply(outcome=outcome, text=text, usage=self._usage(answer.usage), notes=_unasked(heard))
+        return TeamReply(
+            outcome=outcome, text=text, usage=self._usage(answer.usage), notes=_unasked_note(updates)
+        )
 
     async def compact(self, *, above_tokens: int) -> bool:
-        talk = self._living()
-        if talk.used_tokens <= above_tokens or COMPACT not in talk.commands:
+        connection = self._running_connection()
+        if connection.used_tokens <= above_tokens or COMPACT not in connection.commands:
             return False
-        answer, _ = await talk.turn(self._conversation, f"/{COMPACT}", None)
+        answer, _ = await connection.turn(self._conversation, f"/{COMPACT}", None)
         return answer.stop_reason == "end_turn"
 
     async def close(self) -> None:
-        talk, self._talk = self._talk, None
-        if talk is not None:
-            await talk.end()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
 
-    # -- inside
-
-    async def _bind(self, talk: AcpConnection, conversation: str | None) -> Bound:
-        ready = await talk.initialize()
-        can = ready.agent_capabilities
+    async def _bind(self, connection: AcpConnection, conversation: str | None) -> OpenedConversation:
+        ready = await connection.initialize()
+        capabilities = ready.agent_capabilities
         version = f"{ready.agent_info.name} {ready.agent_info.version}" if ready.agent_info else ""
-        place = {"cwd": self._team.project, "mcp_servers": self._servers(can)}
-        kept = conversation or await self._latest(talk, can)
+        options = {"cwd": self._team.project, "mcp_servers": self._servers(capabilities)}
+        kept = conversation or await self._latest(connection, capabilities)
         reason = ""
-        if kept is not None and can is not None and can.load_session:
+        if kept is not None and capabilities is not None and capabilities.load_session:
             try:
-                loaded = await talk.soon(talk.agent.load_session(session_id=kept, **place), "session/load")
+                loaded = await connection.request(
+                    connection.agent.load_session(session_id=kept, **options), "session/load"
+                )
             except RequestError as error:
-                reason = f"{self._name} cannot take it up: {_words(error)}"
+                reason = f"{self._name} cannot resume it: {_error_text(error)}"
             else:
-                await self._choose_mode(talk, kept, loaded.modes if loaded is not None else None)
+                await self._choose_mode(connection, kept, loaded.modes if loaded is not None else None)
                 self._conversation = kept
-                return Bound(conversation=kept, is_new=False, version=version)
+                return OpenedConversation(conversation=kept, is_new=False, version=version)
         elif kept is not None:
-            reason = f"{self._name} does not take conversations up again"
-        begun = await talk.soon(talk.agent.new_session(**place), "session/new")
-        await self._choose_mode(talk, begun.session_id, begun.modes)
-        self._conversation, self._cost = begun.session_id, Decimal(0)
-        return Bound(conversation=begun.session_id, is_new=True, version=version, reason=reason)
+            reason = f"{self._name} does not support resuming conversations"
+        started = await connection.request(connection.agent.new_session(**options), "session/new")
+        await self._choose_mode(connection, started.session_id, started.modes)
+        self._conversation, self._cost = started.session_id, Decimal(0)
+        return OpenedConversation(
+            conversation=started.session_id, is_new=True, version=version, reason=reason
+        )
 
-    async def _latest(self, talk: AcpConnection, can: Any) -> str | None:
-        """The conversation that this pair's home holds, for a pair whose record was lost."""
-        sessions = can.session_capabilities if can is not None else None
-        if sessions is None or sessions.list is None or not can.load_session:
+    async def _latest(self, connection: AcpConnection, capabilities: Any) -> str | None:
+        """The latest conversation in this pair's agent home, for a pair whose journal was lost."""
+        sessions = capabilities.session_capabilities if capabilities is not None else None
+        if sessions is None or sessions.list is None or not capabilities.load_session:
             return None
-        listed = await talk.soon(talk.agent.list_sessions(cwd=self._team.project), "session/list")
+        listed = await connection.request(
+            connection.agent.list_sessions(cwd=self._team.project), "session/list"
+        )
         found = max(listed.sessions, key=lambda each: each.updated_at or "", default=None)
         return found.session_id if found is not None else None
 
-    async def _choose_mode(self, talk: AcpConnection, conversation: str, modes: Any) -> None:
-        """The mode decides what the agent asks about, so none is taken that nobody chose."""
+    async def _choose_mode(self, connection: AcpConnection, conversation: str, modes: Any) -> None:
+        """Set the mode. It decides what the agent asks about, so the roster must name it if the agent offers any."""
         offered = [mode.id for mode in modes.available_modes] if modes is not None else []
         if not self._team.mode and not offered:
             return
         if self._team.mode not in offered:
             raise MemberFailed(
-                f"{self._name} has the modes {', '.join(offered) or 'none'}; which one is {self._team.mode!r}?",
-                hint="choose the one in which it asks before its tools, with mode: in the roster",
+                f"{self._name} has the modes {', '.join(offered) or 'none'}, not {self._team.mode!r}",
+                hint="set mode: in the roster to the one in which it asks before its tools",
             )
-        await talk.soon(
-            talk.agent.set_session_mode(session_id=conversation, mode_id=self._team.mode), "session/set_mode"
+        await connection.request(
+            connection.agent.set_session_mode(session_id=conversation, mode_id=self._team.mode),
+            "session/set_mode",
         )
-        talk.mode = self._team.mode
+        connection.mode = self._team.mode
 
-    def _servers(self, can: Any) -> list[HttpMcpServer]:
-        """The teams' own server, for an agent that can reach it."""
+    def _servers(self, capabilities: Any) -> list[HttpMcpServer]:
+        """The teams server, if the agent can reach it."""
         given = self._teams_server
-        if given is None or can is None or can.mcp_capabilities is None or not can.mcp_capabilities.http:
+        if (
+            given is None
+            or capabilities is None
+            or capabilities.mcp_capabilities is None
+            or not capabilities.mcp_capabilities.http
+        ):
             return []
         headers = [HttpHeader(name=name, value=value) for name, value in given["headers"].items()]
         return [HttpMcpServer(type="http", name="teams", url=given["url"], headers=headers)]
 
-    def _usage(self, told: Any) -> Usage:
-        """What the turn took, as far as the agent tells; its price is a running total."""
-        cost = self._living().cost if self.is_alive else None
+    def _usage(self, reported: Any) -> Usage:
+        """The usage of the turn, as far as the agent reports it. Its cost is a running total."""
+        cost = self._running_connection().cost if self.is_alive else None
         price = None
         if cost is not None and cost.currency == "USD":
             total = Decimal(str(cost.amount))
             price, self._cost = max(Decimal(0), total - self._cost), total
-        if told is None:
+        if reported is None:
             return Usage(cost_usd=price)
         return Usage(
-            input_tokens=told.input_tokens,
-            output_tokens=told.output_tokens,
-            cached_tokens=min(told.cached_read_tokens or 0, told.input_tokens),
+            input_tokens=reported.input_tokens,
+            output_tokens=reported.output_tokens,
+            cached_tokens=min(reported.cached_read_tokens or 0, reported.input_tokens),
             cost_usd=price,
         )
 
-    def _living(self) -> AcpConnection:
-        if self._talk is None or not self._talk.is_alive:
-            raise MemberLost(f"{self._name} is not running", hint=AGAIN)
-        return self._talk
+    def _running_connection(self) -> AcpConnection:
+        if self._connection is None or not self._connection.is_alive:
+            raise MemberLost(f"{self._name} is not running", hint=ASK_AGAIN)
+        return self._connection
 
 
 def _outcome(stop_reason: str, text: str) -> Outcome:
@@ -195,14 +209,14 @@ def _outcome(stop_reason: str, text: str) -> Outcome:
     )
 
 
-def _unasked(heard: AgentUpdate) -> tuple[str, ...]:
-    calls = heard.unasked
+def _unasked_note(updates: TurnUpdates) -> tuple[str, ...]:
+    calls = updates.unasked
     if not calls:
         return ()
     named = "; ".join(f"{call.verb}: {call.title}"[:100] for call in calls[:5])
     return (f"the agent used {pluralize(len(calls), 'tool')} without asking ({named})",)
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     data = getattr(error, "data", None)
     return f"{error} ({data})"[:500] if data else str(error)[:500]

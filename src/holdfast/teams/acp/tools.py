@@ -1,8 +1,7 @@
-"""The tools of an agent over ACP as the gate sees them: one for each kind that the protocol knows.
+"""The tools of an ACP agent as the gate sees them: one for each tool kind of the protocol.
 
-What an agent calls its tools is its own; the protocol says what kind each is, and which files it is about. That is what a
-policy can judge: `acp.edit` with its paths, `acp.execute` with its command. A kind that has to name files and names none
-is refused for its arguments.
+Agents name their tools freely. The protocol adds the kind and the files, and that is what a policy can judge: `acp.edit`
+with its paths, `acp.execute` with its command. A call whose kind needs files and that names none has invalid arguments.
 """
 
 from collections.abc import Iterable
@@ -26,7 +25,7 @@ _PATH_ARGUMENTS = ("path", "file_path", "abs_path", "absolute_path", "filename",
 
 
 class AgentTools:
-    """Says yes to what the gate has let pass; the agent carries it out itself."""
+    """Performs nothing: the agent itself runs what the gate allows."""
 
     def tools(self) -> tuple[Tool, ...]:
         return tuple(_tool(kind) for kind in (*_PATHS, *_OTHERS))
@@ -41,7 +40,7 @@ class AgentTools:
 
 
 class AgentCall:
-    """A tool call of an agent, as far as it has told of it. `tool` is a ToolCall of the protocol's, or an update of one."""
+    """A tool call, assembled from what the agent has reported. `tool` is a ToolCall of the protocol or an update of one."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -49,26 +48,26 @@ class AgentCall:
         self.input: Any = None
         self.paths: list[str] = []
         self.is_asked = False
-        self.is_run = False
+        self.has_run = False
 
-    def learn(self, tool: Any) -> None:
-        """Take in what an update says; what it leaves out stays."""
+    def update(self, tool: Any) -> None:
+        """Merge an update; fields it leaves out keep their value."""
         self.title = tool.title or self.title
         self.kind = tool.kind or self.kind
         if tool.raw_input is not None:
             self.input = tool.raw_input
-        told = [location.path for location in tool.locations or ()]
-        told += [content.path for content in tool.content or () if content.type == "diff"]
-        self.paths = [*dict.fromkeys([*self.paths, *told])]
-        self.is_run = self.is_run or tool.status in ("completed", "failed")
+        reported = [location.path for location in tool.locations or ()]
+        reported += [content.path for content in tool.content or () if content.type == "diff"]
+        self.paths = [*dict.fromkeys([*self.paths, *reported])]
+        self.has_run = self.has_run or tool.status in ("completed", "failed")
 
     @property
     def verb(self) -> str:
-        """The tool within its group."""
+        """The tool's name within its group."""
         return self.kind if self.kind in _PATHS else self.kind if self.kind in _OTHERS else "other"
 
     def arguments(self, folder: str) -> JsonObject:
-        """What the gate is to judge and a person to see; `folder` is where a search without a place looks."""
+        """The arguments for the gate and for a person; `folder` is where a search without paths looks."""
         paths = [*dict.fromkeys([*self.paths, *_paths_in(self.input)])]
         if self.verb == "search" and not paths:
             paths = [folder]
@@ -103,7 +102,7 @@ def _tool(kind: str) -> Tool:
 
 
 def _paths_in(given: Any) -> Iterable[str]:
-    """Files that the raw input of a tool names under a name that is usual for it."""
+    """The files that the raw input names in one of the usual fields."""
     if not isinstance(given, dict):
         return ()
     return [given[name] for name in _PATH_ARGUMENTS if isinstance(given.get(name), str) and given[name]]

@@ -1,1 +1,1 @@
-"""The claude program as a member: its own line protocol, our gate in front of its tools."""
+"""Members that are claude processes: the program's line protocol, with our gate before its tools."""

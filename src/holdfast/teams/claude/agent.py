@@ -11,9 +11,9 @@ from holdfast.core import Error, Ok, Usage
 from holdfast.teams.claude import launch, protocol, transcripts
 from holdfast.teams.claude.connection import ClaudeConnection
 from holdfast.teams.config.roster import Team
-from holdfast.teams.contract import Bound, Capabilities, OnCall, TeamMessage, TeamReply
+from holdfast.teams.contract import Capabilities, OnCall, OpenedConversation, TeamMessage, TeamReply
 from holdfast.teams.errors import MemberFailed, MemberLost, MemberMissing
-from holdfast.teams.members.line_process import AGAIN
+from holdfast.teams.members.line_process import ASK_AGAIN
 from holdfast.teams.message_text import render_message
 
 READY_SECONDS = 60.0
@@ -22,7 +22,7 @@ GONE = "No conversation found"
 
 
 class ClaudeAgent:
-    """Keeps a conversation with the program's own line protocol."""
+    """Keeps a conversation over the program's line protocol."""
 
     kind = "claude"
     capabilities = Capabilities(gate="every-call", is_idempotent=True)
@@ -41,34 +41,34 @@ class ClaudeAgent:
         self._environ = environ
         self._silence_seconds = silence_seconds
         self._teams_server = teams_server
-        self._talk: ClaudeConnection | None = None
+        self._connection: ClaudeConnection | None = None
         self._conversation = ""
         self._cost: Decimal | None = None
-        """The running total of the conversation, None where it is not known."""
+        """The running total of the conversation; None if unknown."""
         self._has_history = False
-        self._at_most: int | None = None
-        """No more tokens than these are in the conversation: what the last turn's calls took together."""
+        self._max_tokens: int | None = None
+        """An upper bound for the tokens in the conversation: what all calls of the last turn used; None if unknown."""
 
     @property
     def is_alive(self) -> bool:
-        return self._talk is not None and self._talk.is_alive
+        return self._connection is not None and self._connection.is_alive
 
     @property
     def pid(self) -> int | None:
-        """Of the process that stands over the program."""
-        return self._talk.pid if self._talk is not None else None
+        """The process id of the supervisor above the program."""
+        return self._connection.pid if self._connection is not None else None
 
-    async def open(self, conversation: str | None) -> Bound:
-        program = launch.program_of(self._team, self._environ)
-        launch.prepare(self._folder)
+    async def open(self, conversation: str | None) -> OpenedConversation:
+        program = launch.find_program(self._team, self._environ)
+        launch.create_folders(self._folder)
         kept = conversation or transcripts.newest(self._folder, self._team.project)
-        reason = transcripts.trouble_with(self._folder, kept, self._team.project) if kept else ""
+        reason = transcripts.resume_problem(self._folder, kept, self._team.project) if kept else ""
         if kept is not None and not reason:
             try:
                 version = await self._start(program, "--resume", kept)
                 self._conversation = kept
                 await self._learn_history()
-                return Bound(conversation=kept, is_new=False, version=version)
+                return OpenedConversation(conversation=kept, is_new=False, version=version)
             except MemberFailed as error:
                 if GONE not in str(error):
                     raise
@@ -76,57 +76,55 @@ class ClaudeAgent:
         fresh = str(uuid4())
         version = await self._start(program, "--session-id", fresh)
         self._conversation, self._cost, self._has_history = fresh, Decimal(0), False
-        return Bound(conversation=fresh, is_new=True, version=version, reason=reason)
+        return OpenedConversation(conversation=fresh, is_new=True, version=version, reason=reason)
 
-    async def ask(self, letter: TeamMessage, on_call: OnCall) -> TeamReply:
-        result = await self._living().turn(
-            letter.id, protocol.letter(letter.id, render_message(letter)), on_call
+    async def ask(self, message: TeamMessage, on_call: OnCall) -> TeamReply:
+        result = await self._running_connection().turn(
+            message.id, protocol.user_message(message.id, render_message(message)), on_call
         )
         if result is None:
-            return self._answered_before(letter)
+            return self._answered_before(message)
         usage = protocol.usage_of(result, cost_before=self._cost)
         self._cost, self._has_history = protocol.total_cost(result), True
-        self._at_most = usage.input_tokens + usage.output_tokens if usage.input_tokens else None
+        self._max_tokens = usage.input_tokens + usage.output_tokens if usage.input_tokens else None
         return TeamReply(outcome=protocol.outcome_of(result), text=protocol.text_of(result), usage=usage)
 
     async def compact(self, *, above_tokens: int) -> bool:
-        if not self._has_history or (self._at_most is not None and self._at_most <= above_tokens):
+        if not self._has_history or (self._max_tokens is not None and self._max_tokens <= above_tokens):
             return False
-        usage = await self._living().request("get_context_usage", seconds=CONTROL_SECONDS)
+        usage = await self._running_connection().request("get_context_usage", seconds=CONTROL_SECONDS)
         tokens = usage.get("totalTokens")
         if not isinstance(tokens, int) or tokens <= above_tokens:
             return False
         id = str(uuid4())
-        result = await self._living().turn(id, protocol.own_command(id, "/compact"))
+        result = await self._running_connection().turn(id, protocol.slash_command(id, "/compact"))
         return result is not None and not result.get("is_error")
 
     async def close(self) -> None:
-        talk, self._talk = self._talk, None
-        if talk is not None:
-            await talk.end()
-
-    # -- inside
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
 
     async def _learn_history(self) -> None:
-        """What a conversation that was taken up has cost so far."""
-        self._cost = protocol.told_cost(
-            await self._living().request("get_session_cost", seconds=CONTROL_SECONDS)
+        """Read what a resumed conversation has cost so far."""
+        self._cost = protocol.reported_cost(
+            await self._running_connection().request("get_session_cost", seconds=CONTROL_SECONDS)
         )
-        self._has_history, self._at_most = True, None
+        self._has_history, self._max_tokens = True, None
 
     async def _start(self, program: str, *conversation: str) -> str:
         await self.close()
-        talk = self._talk = await ClaudeConnection.begin(
+        connection = self._connection = await ClaudeConnection.start(
             launch.command(self._team, program=program, conversation=conversation, servers=self._servers()),
             folder=self._team.project,
             environment=launch.environment(self._team, folder=self._folder, environ=self._environ),
             silence_seconds=self._silence_seconds,
         )
         try:
-            ready = await talk.request("initialize", seconds=READY_SECONDS)
+            ready = await connection.request("initialize", seconds=READY_SECONDS)
         except MemberLost as error:
             await self.close()
-            raise MemberFailed(f"claude did not get ready: {talk.last_error or error}") from error
+            raise MemberFailed(f"claude did not start: {connection.last_error or error}") from error
         if ready.get("hook_on_failure_supported") is not True:
             await self.close()
             raise MemberMissing(
@@ -136,7 +134,7 @@ class ClaudeAgent:
         return str(ready.get("version") or ready.get("claude_code_version") or "")
 
     def _servers(self) -> Path | None:
-        """The file that tells the program of the teams' own server; its token is nobody else's to read."""
+        """Write the file that configures the teams server for the program. It holds a token, so only this user may read it."""
         if self._teams_server is None:
             return None
         path = self._folder / "servers.json"
@@ -144,9 +142,9 @@ class ClaudeAgent:
         path.write_bytes(msgspec.json.encode({"mcpServers": {"teams": self._teams_server}}))
         return path
 
-    def _answered_before(self, letter: TeamMessage) -> TeamReply:
-        text = transcripts.answer_to(self._folder, self._conversation, letter.id)
-        notes = ("this letter was answered before a crash; this is the answer it got then",)
+    def _answered_before(self, message: TeamMessage) -> TeamReply:
+        text = transcripts.answer_to(self._folder, self._conversation, message.id)
+        notes = ("this message was answered before a crash; this is the answer from then",)
         if text is None:
             lost = Error(
                 message="this message was answered before a crash, and the answer is not in the transcript",
@@ -156,7 +154,7 @@ class ClaudeAgent:
             return TeamReply(outcome=lost, notes=notes)
         return TeamReply(outcome=Ok(value=text), text=text, usage=Usage(), notes=notes)
 
-    def _living(self) -> ClaudeConnection:
-        if self._talk is None or not self._talk.is_alive:
-            raise MemberLost("claude is not running", hint=AGAIN)
-        return self._talk
+    def _running_connection(self) -> ClaudeConnection:
+        if self._connection is None or not self._connection.is_alive:
+            raise MemberLost("claude is not running", hint=ASK_AGAIN)
+        return self._connection

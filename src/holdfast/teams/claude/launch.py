@@ -1,7 +1,7 @@
-"""How the program is started: what it may load, what it sees of our environment, and where its own files lie.
+"""How the program is launched: what it may load, which environment it sees, and where its own files are.
 
-Each pair has a folder of its own for the program's configuration, so no two of them share a memory or can write to each
-other. Nothing that lies in a project is loaded: its hooks and servers would run unasked.
+Each pair has its own configuration folder, so no two pairs share memory or can write to each other. Nothing in the
+project is loaded, because its hooks and servers would run without the gate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,9 @@ import holdfast.teams.members.agent_home as agent_home
 from holdfast.teams.config.roster import Team
 
 RETENTION_DAYS = 3650
-"""The program deletes transcripts by itself after 30 days unless told otherwise."""
+"""By default the program deletes transcripts after 30 days."""
 TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "Write")
-"""Nothing that starts a turn by itself, writes to other sessions or outlives its turn."""
+"""No tool that starts a turn by itself, writes to other sessions or outlives its turn."""
 NEVER = ("SendMessage", "ListAgents")
 MAX_RETRIES = 2
 _SETTINGS = msgspec.json.encode(
@@ -33,9 +33,9 @@ _QUIET = {
 }
 
 
-def program_of(team: Team, environ: Mapping[str, str]) -> str:
-    """The program of a team. Raises MemberMissing."""
-    return agent_home.program(
+def find_program(team: Team, environ: Mapping[str, str]) -> str:
+    """The path of a team's program. Raises MemberMissing."""
+    return agent_home.find_program(
         team.program or "claude",
         environ,
         hint="install it with: pip install claude-agent-sdk, or name it in the roster with program:",
@@ -45,7 +45,7 @@ def program_of(team: Team, environ: Mapping[str, str]) -> str:
 def command(
     team: Team, *, program: str, conversation: Sequence[str], servers: Path | None
 ) -> tuple[str, ...]:
-    """The command line; `conversation` are the flags that say which one."""
+    """The command line; `conversation` holds the flags that choose the conversation."""
     flags = [
         *("--print", "--verbose"),
         *("--input-format", "stream-json"),
@@ -66,11 +66,11 @@ def command(
 
 
 def environment(team: Team, *, folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment: ours is not inherited, only what the roster names."""
+    """The program's whole environment. It inherits only what the roster names or sets."""
     own = agent_home.environment(team, folder=folder, environ=environ)
     return own | {"CLAUDE_CONFIG_DIR": str(folder / "config"), **_QUIET}
 
 
-def prepare(folder: Path) -> None:
-    """Make the folders of a pair, for nobody else's eyes."""
-    agent_home.prepare(folder, "config")
+def create_folders(folder: Path) -> None:
+    """Create the folders of a pair, readable only by this user."""
+    agent_home.create_folders(folder, "config")

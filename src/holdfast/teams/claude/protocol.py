@@ -1,4 +1,4 @@
-"""The program's lines: what is said to it, and what is read out of what it says. Pure."""
+"""The lines of the program's protocol: builders for what we send, readers for what it sends. No I/O."""
 
 import re
 from decimal import Decimal
@@ -8,12 +8,12 @@ from holdfast.core import Error, Json, JsonObject, Ok, Outcome, Refused, Returne
 
 GATE = "gate"
 HOOK_SECONDS = 3600
-"""How long the program waits for our verdict on a tool; after that the tool is blocked."""
+"""How long the program waits for our decision on a tool; after that it blocks the tool."""
 _COST = re.compile(r"Total cost:\s+\$(\d+(?:\.\d+)?)")
 
 
 def initialize(request: str) -> JsonObject:
-    """The first line: every tool comes before our gate, and whatever goes wrong there blocks it."""
+    """The first line: registers our gate as a hook for every tool. A failing hook blocks the tool."""
     hook: JsonObject = {
         "matcher": None,
         "hookCallbackIds": [GATE],
@@ -24,27 +24,27 @@ def initialize(request: str) -> JsonObject:
 
 
 def control(request: str, body: JsonObject) -> JsonObject:
-    """A request about the conversation rather than in it."""
+    """A control request, which is not part of the conversation."""
     return {"type": "control_request", "request_id": request, "request": body}
 
 
-def letter(message: str, text: str) -> JsonObject:
-    """A message. Composed by a program: no path in it is read, no command in it is obeyed."""
+def user_message(message_id: str, text: str) -> JsonObject:
+    """A message. `client_composed` keeps the program from reading paths or running commands in it."""
     return {
         "type": "user",
         "message": {"role": "user", "content": [{"type": "text", "text": text}]},
-        "uuid": message,
+        "uuid": message_id,
         "client_composed": True,
     }
 
 
-def own_command(message: str, text: str) -> JsonObject:
-    """A command of our own, such as `/compact`."""
-    return {"type": "user", "message": {"role": "user", "content": text}, "uuid": message}
+def slash_command(message_id: str, text: str) -> JsonObject:
+    """A command for the program itself, such as `/compact`."""
+    return {"type": "user", "message": {"role": "user", "content": text}, "uuid": message_id}
 
 
 def response(request: Json, body: JsonObject) -> JsonObject:
-    """Our answer to a question of the program."""
+    """Our response to a request of the program."""
     return {
         "type": "control_response",
         "response": {"subtype": "success", "request_id": request, "response": body},
@@ -52,15 +52,15 @@ def response(request: Json, body: JsonObject) -> JsonObject:
 
 
 def refusal(request: Json, reason: str) -> JsonObject:
-    """We cannot answer; with `onFailure: block` that is a no."""
+    """An error response; with `onFailure: block` it denies the tool."""
     return {
         "type": "control_response",
         "response": {"subtype": "error", "request_id": request, "error": reason},
     }
 
 
-def verdict(answer: Returned | Refused) -> JsonObject:
-    """The gate's answer in the words of a hook."""
+def hook_decision(answer: Returned | Refused) -> JsonObject:
+    """The gate's answer as the output of a hook."""
     is_allowed = isinstance(answer, Returned)
     reason = "allowed by policy" if isinstance(answer, Returned) else f"{answer.reason} (rule {answer.rule})"
     return {
@@ -72,34 +72,34 @@ def verdict(answer: Returned | Refused) -> JsonObject:
     }
 
 
-def belongs_to(result: JsonObject, message: str) -> bool:
-    """Whether a result ends the turn of this message; results may come unasked."""
+def belongs_to(result: JsonObject, message_id: str) -> bool:
+    """Whether a result ends the turn of this message; the program may send others."""
     many = result.get("user_message_uuids")
-    return result.get("user_message_uuid") == message or (isinstance(many, list) and message in many)
+    return result.get("user_message_uuid") == message_id or (isinstance(many, list) and message_id in many)
 
 
 def outcome_of(result: JsonObject) -> Outcome:
-    """How the turn ended. A provider's failure is called a success by its subtype, so only `is_error` counts."""
+    """The outcome of a turn. The subtype reports a provider's failure as success, so `is_error` decides."""
     text = result.get("result")
     if not result.get("is_error") and result.get("subtype") == "success":
         return Ok(value=text if isinstance(text, str) else "")
     errors = result.get("errors")
-    said = "; ".join(str(each) for each in errors) if isinstance(errors, list) and errors else text
+    reason = "; ".join(str(each) for each in errors) if isinstance(errors, list) and errors else text
     status = result.get("api_error_status")
     code = (
         f"api-{status}" if status else str(result.get("terminal_reason") or result.get("subtype") or "error")
     )
-    return Error(message=str(said or "the program gave no reason")[:2000], code=code.replace("_", "-"))
+    return Error(message=str(reason or "the program gave no reason")[:2000], code=code.replace("_", "-"))
 
 
 def text_of(result: JsonObject) -> str:
-    """The words of the answer; none where it failed."""
+    """The text of the answer; empty if the turn failed."""
     text = result.get("result")
     return text if isinstance(text, str) and not result.get("is_error") else ""
 
 
 def usage_of(result: JsonObject, *, cost_before: Decimal | None) -> Usage:
-    """What the turn took. The program's price is a running total, so what was there before is taken off."""
+    """The usage of a turn. The program reports a running total of cost, so the total before is subtracted."""
     usage: Any = result.get("usage")
     counted = usage if isinstance(usage, dict) else {}
     cached = _count(counted.get("cache_read_input_tokens"))
@@ -115,14 +115,14 @@ def usage_of(result: JsonObject, *, cost_before: Decimal | None) -> Usage:
 
 
 def total_cost(result: JsonObject) -> Decimal | None:
-    """The running total of the conversation; None where it is not told."""
+    """The running total of the conversation; None if the result has none."""
     total = result.get("total_cost_usd")
     return Decimal(str(total)) if isinstance(total, int | float) and not isinstance(total, bool) else None
 
 
-def told_cost(told: JsonObject) -> Decimal | None:
-    """The same total of a conversation that was taken up, which the program tells in words only."""
-    found = _COST.search(str(told.get("text", "")))
+def reported_cost(reported: JsonObject) -> Decimal | None:
+    """The running total of a resumed conversation, which the program reports only as text."""
+    found = _COST.search(str(reported.get("text", "")))
     return Decimal(found[1]) if found else None
 
 

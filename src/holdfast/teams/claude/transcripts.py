@@ -1,4 +1,4 @@
-"""Where the program keeps a conversation. Found by looking, never by computing its folder's name from the project's."""
+"""The program's transcripts. They are found by searching; the folder's name is never derived from the project's."""
 
 import os
 from pathlib import Path
@@ -10,68 +10,68 @@ MAX_BYTES = 256 << 20
 
 
 def find(folder: Path, conversation: str) -> Path | None:
-    """The transcript of a conversation; None where there is none that holds anything."""
+    """The transcript of a conversation; None if it is missing or empty."""
     for path in (folder / "config" / "projects").glob(f"*/{conversation}.jsonl"):
         if path.is_file() and path.stat().st_size > 0:
             return path
     return None
 
 
-def trouble_with(folder: Path, conversation: str, project: str) -> str:
-    """Why a conversation cannot be taken up in a project; empty where it can."""
+def resume_problem(folder: Path, conversation: str, project: str) -> str:
+    """Why a conversation cannot be resumed in a project; empty if it can."""
     path = find(folder, conversation)
     if path is None:
-        return "its transcript is not there"
-    place = _place(path)
-    if place is None:
+        return "its transcript is missing"
+    recorded = _recorded_folder(path)
+    if recorded is None:
         return "its transcript cannot be read"
-    return "" if place == os.path.realpath(project) else "its transcript belongs to another folder"
+    return "" if recorded == os.path.realpath(project) else "its transcript belongs to another folder"
 
 
 def newest(folder: Path, project: str) -> str | None:
-    """The conversation that a pair's folder holds, for a pair whose record was lost; None where it holds none."""
+    """The latest conversation in an agent home, for a pair whose journal was lost; None if there is none."""
     found = [
         path
         for path in (folder / "config" / "projects").glob("*/*.jsonl")
-        if _is_uuid(path.stem) and not trouble_with(folder, path.stem, project)
+        if _is_uuid(path.stem) and not resume_problem(folder, path.stem, project)
     ]
     return max(found, key=lambda path: path.stat().st_mtime_ns).stem if found else None
 
 
-def answer_to(folder: Path, conversation: str, message: str) -> str | None:
-    """What the program answered to a message that it has completed; None where that cannot be told."""
+def answer_to(folder: Path, conversation: str, message_id: str) -> str | None:
+    """The program's answer to a message that it completed; None if the transcript does not have it."""
     path = find(folder, conversation)
     if path is None or path.stat().st_size > MAX_BYTES:
         return None
-    said: list[str] | None = None
+    texts: list[str] | None = None
     for line in path.read_bytes().splitlines():
         try:
             row = msgspec.json.decode(line)
         except msgspec.DecodeError:
-            continue  # a torn or foreign line; the program skips it too
+            continue  # a truncated or unknown line; the program skips it too
         if not isinstance(row, dict) or row.get("isSidechain"):
             continue
         if row.get("type") == "user" and not _is_tool_result(row):
-            if said is not None and row.get("uuid") != message:
+            if texts is not None and row.get("uuid") != message_id:
                 break
-            if row.get("uuid") == message:
-                said = []
-        elif row.get("type") == "assistant" and said is not None:
-            said = _texts(row) or said
-    return "\n".join(said) if said else None
+            if row.get("uuid") == message_id:
+                texts = []
+        elif row.get("type") == "assistant" and texts is not None:
+            texts = _texts(row) or texts
+    return "\n".join(texts) if texts else None
 
 
-def _place(path: Path) -> str | None:
-    """The folder that a transcript was written in. The name of its own folder does not tell: two projects may share it."""
+def _recorded_folder(path: Path) -> str | None:
+    """The project folder that a transcript records. Its own folder's name is ambiguous: two projects may share it."""
     with path.open("rb") as lines:
         for line in lines:
             try:
                 row = msgspec.json.decode(line)
             except msgspec.DecodeError:
                 continue
-            place = row.get("cwd") if isinstance(row, dict) else None
-            if isinstance(place, str):
-                return os.path.realpath(place)
+            recorded = row.get("cwd") if isinstance(row, dict) else None
+            if isinstance(recorded, str):
+                return os.path.realpath(recorded)
     return None
 
 

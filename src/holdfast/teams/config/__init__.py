@@ -1,1 +1,1 @@
-"""The teams file: roster, parsing and edits."""
+"""The teams file `teams.yaml`: the roster, its parser and its editor."""

@@ -1,57 +1,59 @@
-"""Changes to a roster's text: one team more or less, and every other line, comments included, as it was.
+"""Edits to the text of a roster: add or remove one team and keep every other line, comments included.
 
-What comes out is read again before it is given back, so an edit never makes a roster that cannot be read, nor one that
-differs in anything else.
+The result is parsed before it is returned, so an edit never produces an invalid roster or changes anything else.
 """
 
 import msgspec
-import yaml
 
 from holdfast.core import JsonObject
 from holdfast.core.errors import InvalidConfig, InvalidInput
-from holdfast.teams.config.parse import read_roster
+from holdfast.teams.config.parse import parse_roster
 from holdfast.teams.config.roster import Roster
-from holdfast.teams.config.yaml_nodes import Spot, read_document
+from holdfast.teams.config.yaml_nodes import ConfigNode, read_document
 
-BY_HAND = "edit the file by hand, then: holdfast teams check"
+EDIT_BY_HAND = "edit the file by hand, then: holdfast teams check"
 
 
 def with_team(text: str, name: str, fields: JsonObject, *, source: str) -> str:
-    """The text with one team more. Raises InvalidInput, InvalidConfig."""
-    before = read_roster(text, source=source)
+    """The text with a team added. Raises InvalidInput, InvalidConfig."""
+    before = parse_roster(text, source=source)
     if name in before.teams:
-        raise InvalidInput(f"there is a team {name!r} already", hint=BY_HAND)
+        raise InvalidInput(f"the roster already has a team {name!r}", hint=EDIT_BY_HAND)
     teams = read_document(text, source).fields()["teams"][1]
-    known = {} if teams.is_nothing() else teams.fields()
+    known = {} if teams.is_null() else teams.fields()
     if teams.is_flow and (known or source.endswith(".json")):
-        edited = _added_in_flow(text, teams, known, name, fields)
+        edited = _insert_in_flow(text, teams, known, name, fields)
     else:
-        edited = _added_in_block(text, teams, known, name, fields)
+        edited = _insert_in_block(text, teams, known, name, fields)
     return _checked(edited, before, source=source, added=name)
 
 
 def without_team(text: str, name: str, *, source: str) -> str:
-    """The text with one team less. Raises UnknownTeam, InvalidConfig."""
-    before = read_roster(text, source=source)
+    """The text with a team removed. Raises UnknownTeam, InvalidConfig."""
+    before = parse_roster(text, source=source)
     before.team(name)
     teams = read_document(text, source).fields()["teams"][1]
     known = teams.fields()
     names = list(known)
-    place = names.index(name)
+    index = names.index(name)
     key, value = known[name]
     if not teams.is_flow:
-        following = known[names[place + 1]][0].span[0] if place + 1 < len(names) else value.span[1]
+        following = known[names[index + 1]][0].span[0] if index + 1 < len(names) else value.span[1]
         begin, end = _line_start(text, key.span[0]), _content_end(text, following)
-    elif place + 1 < len(names):
-        begin, end = key.span[0], known[names[place + 1]][0].span[0]
+    elif index + 1 < len(names):
+        begin, end = key.span[0], known[names[index + 1]][0].span[0]
     else:
-        begin = known[names[place - 1]][1].span[1] if place else key.span[0]
+        begin = known[names[index - 1]][1].span[1] if index else key.span[0]
         end = value.span[1]
     return _checked(text[:begin] + text[end:], before, source=source, removed=name)
 
 
-def _added_in_flow(
-    text: str, teams: Spot, known: dict[str, tuple[Spot, Spot]], name: str, fields: JsonObject
+def _insert_in_flow(
+    text: str,
+    teams: ConfigNode,
+    known: dict[str, tuple[ConfigNode, ConfigNode]],
+    name: str,
+    fields: JsonObject,
 ) -> str:
     entry = f"{_json(name)}: {_json(fields)}"
     if not known:
@@ -61,12 +63,16 @@ def _added_in_flow(
     return f"{text[:last]}, {entry}{text[last:]}"
 
 
-def _added_in_block(
-    text: str, teams: Spot, known: dict[str, tuple[Spot, Spot]], name: str, fields: JsonObject
+def _insert_in_block(
+    text: str,
+    teams: ConfigNode,
+    known: dict[str, tuple[ConfigNode, ConfigNode]],
+    name: str,
+    fields: JsonObject,
 ) -> str:
     first = next(iter(known.values()))[0].span[0] if known else 0
     indent = " " * (first - _line_start(text, first)) if known else "  "
-    # A scalar of JSON is one of YAML too, so no text can be mistaken for something else.
+    # Every JSON scalar is also a YAML scalar, so no text is read as another type.
     lines = [
         f"{indent}{_json(name)}:",
         *(f"{indent}  {key}: {_json(value)}" for key, value in fields.items()),
@@ -80,10 +86,10 @@ def _added_in_block(
     return f"{text[:begin].rstrip()}{rest[0]}\n{entry}{rest[2]}"
 
 
-def _content_end(text: str, place: int) -> int:
-    """Where the last line before a place ends that is neither empty nor a comment."""
-    start = _line_start(text, place)
-    end = start if not text[start:place].strip() else len(text[:place].rstrip(" "))
+def _content_end(text: str, index: int) -> int:
+    """The end of the last line before `index` that is neither empty nor a comment."""
+    start = _line_start(text, index)
+    end = start if not text[start:index].strip() else len(text[:index].rstrip(" "))
     while end > 0:
         line_start = _line_start(text, end - 1)
         line = text[line_start:end].strip()
@@ -93,17 +99,12 @@ def _content_end(text: str, place: int) -> int:
     return end
 
 
-def _line_start(text: str, place: int) -> int:
-    return text.rfind("\n", 0, place) + 1
+def _line_start(text: str, index: int) -> int:
+    return text.rfind("\n", 0, index) + 1
 
 
 def _newline(text: str) -> str:
     return "" if not text or text.endswith("\n") else "\n"
-
-
-def _key(name: str) -> str:
-    """The name, quoted where YAML would take it for something else than text."""
-    return name if yaml.safe_load(name) == name else _json(name)
 
 
 def _json(value: object) -> str:
@@ -111,10 +112,10 @@ def _json(value: object) -> str:
 
 
 def _checked(edited: str, before: Roster, *, source: str, added: str = "", removed: str = "") -> str:
-    """The edited text, where it is a roster that differs in this one team and nothing else."""
-    after = read_roster(edited, source=source)
+    """The edited text, if it differs from the roster before in exactly this one team. Raises InvalidConfig."""
+    after = parse_roster(edited, source=source)
     kept = {name: team for name, team in before.teams.items() if name != removed}
     others = {name: team for name, team in after.teams.items() if name != added}
     if kept != others or after.settings != before.settings or (added and added not in after.teams):
-        raise InvalidConfig(f"{source}: is written in a way that cannot be edited here", hint=BY_HAND)
+        raise InvalidConfig(f"{source}: its layout cannot be edited automatically", hint=EDIT_BY_HAND)
     return edited

@@ -1,4 +1,4 @@
-"""From a file to a roster and back, loading what parses it only then: YAML is slow to load, and most programs need no roster."""
+"""Loads and edits a roster file. The parser is imported on use: YAML is slow to import, and most commands need no roster."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,29 +9,29 @@ from holdfast.teams.config.roster import Roster
 
 
 def load_roster(path: Path, *, open_policy: Callable[[str], object] | None = None) -> Roster:
-    """The roster in a file; with `open_policy`, every team's policy is opened too. Raises InvalidConfig, naming line and column."""
+    """Load a roster; with `open_policy`, check that every team's policy opens. Raises InvalidConfig with line and column."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InvalidConfig(
-            f"{path}: there is no such file", hint="make one with: holdfast teams init"
+            f"{path}: there is no such file", hint="create one with: holdfast teams init"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"{path}: cannot be read: {error}") from None
-    from holdfast.teams.config.parse import read_roster
+    from holdfast.teams.config.parse import parse_roster
 
-    return read_roster(text, source=str(path), open_policy=open_policy)
+    return parse_roster(text, source=str(path), open_policy=open_policy)
 
 
 def with_team(text: str, name: str, fields: JsonObject, *, source: str) -> str:
-    """The text of a roster with one team more; nothing else of it changes. Raises InvalidInput, InvalidConfig."""
+    """The text of a roster with a team added and nothing else changed. Raises InvalidInput, InvalidConfig."""
     from holdfast.teams.config.edit import with_team as edited
 
     return edited(text, name, fields, source=source)
 
 
 def without_team(text: str, name: str, *, source: str) -> str:
-    """The text of a roster with one team less. Raises UnknownTeam, InvalidConfig."""
+    """The text of a roster with a team removed. Raises UnknownTeam, InvalidConfig."""
     from holdfast.teams.config.edit import without_team as edited
 
     return edited(text, name, source=source)

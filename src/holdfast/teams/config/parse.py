@@ -1,7 +1,7 @@
-"""From teams.yaml, or the older teams.json, to a roster. Whatever cannot be meant is refused in its place.
+"""Parses `teams.yaml`, or the legacy `teams.json`, into a roster. Every error names its line and column.
 
-teams.json comes from another program: its times are milliseconds in camelCase, and `skipPermissions` is refused where it
-is true, because here nothing runs without being judged.
+`teams.json` is another program's format: its times are milliseconds in camelCase. `skipPermissions: true` is an error,
+because Holdfast runs nothing without a decision of the policy.
 """
 
 import os
@@ -13,19 +13,19 @@ from typing import Any, get_args
 
 from holdfast.core import DIMENSIONS, Limits
 from holdfast.core.errors import HoldfastError, InvalidConfig, InvalidInput
-from holdfast.teams.config.roster import Gating, MemberKind, Roster, Team, TeamsSettings
-from holdfast.teams.config.yaml_nodes import Spot, read_document
-from holdfast.teams.pairs import OUTSIDE, RESERVED, check_name
+from holdfast.teams.config.roster import GateMode, MemberKind, Roster, Team, TeamsSettings
+from holdfast.teams.config.yaml_nodes import ConfigNode, read_document
+from holdfast.teams.pairs import EXTERNAL_SENDER, RESERVED, check_name
 
 YEAR_SECONDS = 31_536_000.0
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-Read = Callable[[Spot], object]
+Reader = Callable[[ConfigNode], object]
 
 
-def read_roster(text: str, *, source: str, open_policy: Callable[[str], object] | None = None) -> Roster:
-    """The roster in a text; where `open_policy` is given, no policy that it cannot open."""
+def parse_roster(text: str, *, source: str, open_policy: Callable[[str], object] | None = None) -> Roster:
+    """Parse a roster; with `open_policy`, check that every team's policy opens. Raises InvalidConfig."""
     fields = read_document(text, source).fields()
     _refuse_unknown(fields, ("settings", "teams"), "the roster")
     if "teams" not in fields:
@@ -33,33 +33,33 @@ def read_roster(text: str, *, source: str, open_policy: Callable[[str], object] 
     settings = fields.get("settings")
     teams: dict[str, Team] = {}
     named = fields["teams"][1]
-    for name, (key, spot) in ({} if named.is_nothing() else named.fields()).items():
-        teams[_team_name(name, key)] = _read_team(name, key, spot)
-    for name, (key, spot) in ({} if named.is_nothing() else named.fields()).items():
-        _check_askers(spot, teams, name)
+    for name, (key, node) in ({} if named.is_null() else named.fields()).items():
+        teams[_team_name(name, key)] = _read_team(name, key, node)
+    for name, (key, node) in ({} if named.is_null() else named.fields()).items():
+        _check_askers(node, teams, name)
         if open_policy is not None:
-            _check_policy(spot.fields().get("policy", (key, key))[1], teams[name].policy, open_policy)
+            _check_policy(node.fields().get("policy", (key, key))[1], teams[name].policy, open_policy)
     return Roster(settings=_read_settings(settings[1]) if settings else TeamsSettings(), teams=teams)
 
 
-def _read_settings(spot: Spot) -> TeamsSettings:
-    fields = spot.fields()
-    _refuse_unknown(fields, (*_SETTINGS, *_OLD_SETTINGS), "settings")
+def _read_settings(node: ConfigNode) -> TeamsSettings:
+    fields = node.fields()
+    _refuse_unknown(fields, (*_SETTINGS, *_LEGACY_SETTINGS), "settings")
     found: dict[str, Any] = {}
     for name, (key, value) in fields.items():
-        ours, read = _OLD_SETTINGS.get(name) or (name, _SETTINGS[name])
+        ours, read = _LEGACY_SETTINGS.get(name) or (name, _SETTINGS[name])
         if ours in found:
-            key.fail(f"{name!r} says the same as another field")
+            key.fail(f"{name!r} sets the same value as another field")
         found[ours] = read(value)
     return TeamsSettings(**found)
 
 
-def _read_team(name: str, key: Spot, spot: Spot) -> Team:
-    fields = spot.fields()
+def _read_team(name: str, key: ConfigNode, node: ConfigNode) -> Team:
+    fields = node.fields()
     _refuse_unknown(fields, (*_TEAM, "path", "skipPermissions"), f"team {name!r}")
-    if "skipPermissions" in fields and fields["skipPermissions"][1].truth():
+    if "skipPermissions" in fields and fields["skipPermissions"][1].boolean():
         fields["skipPermissions"][1].fail(
-            "nothing runs here without being judged",
+            "nothing runs here without a decision of the policy",
             hint="leave it out, and give the team a policy that allows what it needs",
         )
     where = fields.get("project") or fields.get("path")
@@ -74,7 +74,7 @@ def _read_team(name: str, key: Spot, spot: Spot) -> Team:
     return team
 
 
-def _check_agent(team: Team, key: Spot, fields: dict[str, tuple[Spot, Spot]]) -> None:
+def _check_agent(team: Team, key: ConfigNode, fields: dict[str, tuple[ConfigNode, ConfigNode]]) -> None:
     if not team.program:
         key.fail(
             f"team {team.name!r} has no field 'program'",
@@ -88,146 +88,153 @@ def _check_agent(team: Team, key: Spot, fields: dict[str, tuple[Spot, Spot]]) ->
         )
 
 
-def _team_name(name: str, key: Spot) -> str:
+def _team_name(name: str, key: ConfigNode) -> str:
     try:
         check_name(name)
     except InvalidInput as error:
         key.fail(str(error), hint=error.hint)
     if name in RESERVED:
-        key.fail(
-            f"{name!r} is not the name of a team", hint=f"these have a meaning: {', '.join(sorted(RESERVED))}"
-        )
+        key.fail(f"{name!r} is a reserved name", hint=f"reserved names: {', '.join(sorted(RESERVED))}")
     return name
 
 
-def _check_askers(spot: Spot, teams: dict[str, Team], name: str) -> None:
+def _check_askers(node: ConfigNode, teams: dict[str, Team], name: str) -> None:
     for asker in teams[name].asked_by or ():
-        if asker != OUTSIDE and asker not in teams:
-            spot.fields()["asked_by"][1].fail(f"there is no team {asker!r}")
+        if asker != EXTERNAL_SENDER and asker not in teams:
+            node.fields()["asked_by"][1].fail(f"there is no team {asker!r}")
 
 
-def _check_policy(spot: Spot, name: str, open_policy: Callable[[str], object]) -> None:
+def _check_policy(node: ConfigNode, name: str, open_policy: Callable[[str], object]) -> None:
     try:
         open_policy(name)
     except HoldfastError as error:
-        spot.fail(str(error), hint=error.hint)
+        node.fail(str(error), hint=error.hint)
 
 
-def _project(spot: Spot) -> str:
-    text = spot.text()
+def _project(node: ConfigNode) -> str:
+    text = node.text()
     if not os.path.isabs(text):
-        spot.fail(f"{text!r} is not an absolute path")
+        node.fail(f"{text!r} is not an absolute path")
     if ".." in Path(text).parts or "\0" in text:
-        spot.fail(f"{text!r}: a project's path has no '..'")
+        node.fail(f"{text!r}: a project's path must not contain '..'")
     if not os.path.isdir(text):
-        spot.fail(f"{text!r} is no folder", hint="the path has to be there, in exactly this spelling")
+        node.fail(f"{text!r} is not a folder", hint="the folder must exist, in exactly this spelling")
     if not os.access(text, os.R_OK | os.X_OK):
-        spot.fail(f"{text!r} cannot be read")
+        node.fail(f"{text!r} cannot be read")
     return text
 
 
-def _limits(spot: Spot) -> Limits:
-    fields = spot.fields()
+def _limits(node: ConfigNode) -> Limits:
+    fields = node.fields()
     _refuse_unknown(fields, DIMENSIONS, "a budget")
     found: dict[str, Any] = {}
     for name, (_, value) in fields.items():
         number = value.number(0, 1e15)
         is_whole = name not in ("cost_usd", "wall_seconds")
         found[name] = (
-            value.whole(0, 10**15) if is_whole else Decimal(str(number)) if name == "cost_usd" else number
+            value.integer(0, 10**15) if is_whole else Decimal(str(number)) if name == "cost_usd" else number
         )
     return Limits(**found)
 
 
-def _kind(spot: Spot) -> str:
-    text = spot.text()
+def _kind(node: ConfigNode) -> str:
+    text = node.text()
     kinds = get_args(MemberKind)
     return (
         text
         if text in kinds
-        else spot.fail(f"{text!r} is no kind of member; expected one of {', '.join(kinds)}")
+        else node.fail(f"{text!r} is not a kind of member; expected one of {', '.join(kinds)}")
     )
 
 
-def _gating(spot: Spot) -> str:
-    text = spot.text()
-    kinds = get_args(Gating)
-    return text if text in kinds else spot.fail(f"{text!r} is no gate; expected one of {', '.join(kinds)}")
-
-
-def _color(spot: Spot) -> str:
-    text = spot.text()
+def _gate_mode(node: ConfigNode) -> str:
+    text = node.text()
+    kinds = get_args(GateMode)
     return (
-        text if _COLOR.fullmatch(text) else spot.fail(f"{text!r} is no colour; expected one like '#E91E63'")
+        text
+        if text in kinds
+        else node.fail(f"{text!r} is not a gate mode; expected one of {', '.join(kinds)}")
     )
 
 
-def _variables(spot: Spot) -> tuple[str, ...]:
-    names = spot.texts()
+def _color(node: ConfigNode) -> str:
+    text = node.text()
+    return (
+        text
+        if _COLOR.fullmatch(text)
+        else node.fail(f"{text!r} is not a colour; expected one like '#E91E63'")
+    )
+
+
+def _variables(node: ConfigNode) -> tuple[str, ...]:
+    names = node.texts()
     for name in names:
         if not _VARIABLE.fullmatch(name):
-            spot.fail(
-                f"{name!r} is no name of a variable", hint="name it here, and set it in the environment"
+            node.fail(
+                f"{name!r} is not a variable name",
+                hint="write only the name here, and set the value in the environment",
             )
     return names
 
 
-def _set_variables(spot: Spot) -> dict[str, str]:
+def _set_variables(node: ConfigNode) -> dict[str, str]:
     found: dict[str, str] = {}
-    for name, (key, value) in spot.fields().items():
+    for name, (key, value) in node.fields().items():
         if not _VARIABLE.fullmatch(name):
-            key.fail(f"{name!r} is no name of a variable")
+            key.fail(f"{name!r} is not a variable name")
         found[name] = value.text()
     return found
 
 
-def _seconds(spot: Spot) -> float:
-    return float(spot.number(0.001, YEAR_SECONDS))
+def _seconds(node: ConfigNode) -> float:
+    return float(node.number(0.001, YEAR_SECONDS))
 
 
-def _milliseconds(spot: Spot) -> float:
-    return spot.number(1, YEAR_SECONDS * 1000) / 1000
+def _milliseconds(node: ConfigNode) -> float:
+    return node.number(1, YEAR_SECONDS * 1000) / 1000
 
 
-def _refuse_unknown(fields: dict[str, tuple[Spot, Spot]], known: tuple[str, ...], what: str) -> None:
+def _refuse_unknown(
+    fields: dict[str, tuple[ConfigNode, ConfigNode]], known: tuple[str, ...], what: str
+) -> None:
     for name, (key, _) in fields.items():
         if name not in known:
             key.fail(f"{what} has no field {name!r}; expected one of {', '.join(known)}")
 
 
-_SETTINGS: dict[str, Read] = {
-    "max_processes": lambda spot: spot.whole(1, 1000),
+_SETTINGS: dict[str, Reader] = {
+    "max_processes": lambda node: node.integer(1, 1000),
     "idle_seconds": _seconds,
     "health_seconds": _seconds,
     "queue_seconds": _seconds,
     "turn_seconds": _seconds,
     "silence_seconds": _seconds,
     "approval_seconds": _seconds,
-    "awake_at_start": lambda spot: spot.whole(0, 1000),
-    "max_hops": lambda spot: spot.whole(1, 100),
-    "compact_tokens": lambda spot: spot.whole(1000, 10**9),
-    "archive_days": lambda spot: spot.whole(1, 36_500),
+    "awake_at_start": lambda node: node.integer(0, 1000),
+    "max_hops": lambda node: node.integer(1, 100),
+    "compact_tokens": lambda node: node.integer(1000, 10**9),
+    "archive_days": lambda node: node.integer(1, 36_500),
     "budget": _limits,
 }
-_OLD_SETTINGS: dict[str, tuple[str, Read]] = {
+_LEGACY_SETTINGS: dict[str, tuple[str, Reader]] = {
     "idleTimeout": ("idle_seconds", _milliseconds),
     "maxProcesses": ("max_processes", _SETTINGS["max_processes"]),
     "healthCheckInterval": ("health_seconds", _milliseconds),
 }
-_TEAM: dict[str, Read] = {
+_TEAM: dict[str, Reader] = {
     "project": _project,
-    "description": lambda spot: spot.text(),
+    "description": lambda node: node.text(),
     "member": _kind,
-    "policy": lambda spot: spot.text(),
-    "model": lambda spot: spot.text(),
-    "program": lambda spot: spot.text(),
-    "arguments": lambda spot: spot.texts(),
-    "tools": lambda spot: spot.texts(),
+    "policy": lambda node: node.text(),
+    "model": lambda node: node.text(),
+    "program": lambda node: node.text(),
+    "arguments": lambda node: node.texts(),
+    "tools": lambda node: node.texts(),
     "environment": _variables,
     "variables": _set_variables,
-    "mode": lambda spot: spot.text(),
-    "gate": _gating,
+    "mode": lambda node: node.text(),
+    "gate": _gate_mode,
     "color": _color,
     "budget": _limits,
-    "asked_by": lambda spot: spot.texts(),
+    "asked_by": lambda node: node.texts(),
 }

@@ -1,4 +1,4 @@
-"""The roster: which teams there are, what they may do, and who may ask whom. Frozen; `reading` parses it."""
+"""The roster: which teams exist, what they may do, and who may ask whom. Immutable; `parse.py` creates it."""
 
 from typing import Literal
 
@@ -6,69 +6,69 @@ import msgspec
 
 from holdfast.core import Limits, Value
 from holdfast.teams.errors import AskRefused, UnknownTeam
-from holdfast.teams.pairs import OUTSIDE, Pair, check_thread
+from holdfast.teams.pairs import EXTERNAL_SENDER, Pair, check_thread
 
 MemberKind = Literal["holdfast", "claude", "acp", "scripted"]
-Gating = Literal["every-call", "asks"]
+GateMode = Literal["every-call", "asks"]
 
 
 class Team(Value):
-    """One team: a folder, and who answers for it."""
+    """One team: a project folder and the kind of member that answers for it."""
 
     name: str
     project: str
     description: str = ""
     member: MemberKind = "holdfast"
     policy: str = "project"
-    """Judges what the member wants to do, whoever asked it to."""
+    """Judges what the member wants to do, regardless of who sent the message."""
     model: str = ""
     program: str = ""
-    """The program of a foreign member; empty looks for the usual one."""
+    """The program of an external member; empty for the default program."""
     arguments: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
-    """The built-in tools that a foreign member is given; none means the usual ones."""
+    """The built-in tools that an external member gets; empty for the default ones."""
     environment: tuple[str, ...] = ()
-    """Names of variables that the program is handed; it sees no others of ours."""
+    """Names of environment variables passed to the program; it inherits no others."""
     variables: dict[str, str] = msgspec.field(default_factory=dict)
-    """Variables that are set for the program; what is secret is named in `environment` instead."""
+    """Variables set for the program. Secrets belong in `environment`."""
     mode: str = ""
-    """The mode of an agent over ACP: what it asks about."""
-    gate: Gating = "every-call"
-    """Which of its tools a member has to ask us about; `asks` accepts that it chooses them itself."""
+    """The mode of an ACP agent, which decides what it asks permission for."""
+    gate: GateMode = "every-call"
+    """Which tool calls a member must submit to our gate; `asks` accepts that it chooses them itself."""
     color: str = ""
     budget: Limits = Limits()
-    """Of each session of the team."""
+    """The limits of each session of the team."""
     asked_by: tuple[str, ...] | None = None
-    """Who may ask it; None is everybody."""
+    """Who may ask it; None for every sender."""
 
 
 class TeamsSettings(Value):
-    """What holds for all teams."""
+    """Settings of all teams."""
 
     max_processes: int = 10
     idle_seconds: float = 300.0
     health_seconds: float = 30.0
     queue_seconds: float = 60.0
-    """How long a message waits for a free member before it is told that there is none."""
+    """How long a message waits for a free member before it fails."""
     turn_seconds: float = 3600.0
     """The longest a turn may take, whatever the caller allows."""
     silence_seconds: float = 600.0
-    """How long a member may say nothing before it counts as lost."""
+    """How long a member may send nothing before it counts as lost."""
     approval_seconds: float = 300.0
-    """How long a person has to answer what a member may not do by itself; after that it is a no."""
+    """How long a person has to approve a member's call; after that it is denied."""
     awake_at_start: int = 0
-    """So many of the busiest pairs have their members woken when the teams are first served."""
+    """How many members, those of the busiest pairs, are woken when serving starts."""
     max_hops: int = 8
     compact_tokens: int = 150_000
-    """A conversation that fills more of its window is summarised before the next message."""
+    """A conversation that uses more tokens is summarised before the next message."""
     archive_days: int = 90
-    """A conversation unused for so long is archived; the next message takes it up again."""
+    """A conversation unused for this long is archived; the next message reopens it."""
     budget: Limits = Limits()
-    """Of all teams together."""
+    """The limits of all teams together."""
 
 
 class Roster(Value):
-    """Every team and what holds for all of them."""
+    """Every team, and the settings of all of them."""
 
     settings: TeamsSettings = TeamsSettings()
     teams: dict[str, Team] = msgspec.field(default_factory=dict)
@@ -81,9 +81,9 @@ class Roster(Value):
         return self.teams[name]
 
     def pair(self, sender: str, receiver: str, thread: str = "") -> Pair:
-        """The pair of these, where the sender may ask the receiver. Raises UnknownTeam, AskRefused."""
+        """The pair of these teams, if the sender may ask the receiver. Raises UnknownTeam, AskRefused."""
         team = self.team(receiver)
-        if sender != OUTSIDE:
+        if sender != EXTERNAL_SENDER:
             self.team(sender)
         if team.asked_by is not None and sender not in team.asked_by:
             raise AskRefused(

@@ -1,4 +1,4 @@
-"""YAML and JSON with places: every error names line and column, and what was expected there."""
+"""YAML and JSON nodes with positions: every error names its line and column, and what was expected there."""
 
 import json
 from typing import NoReturn
@@ -13,73 +13,73 @@ MAX_CHARACTERS = 1 << 20
 _SCALARS = yaml.SafeLoader("")
 
 
-class Spot:
-    """One value of a document, in its place."""
+class ConfigNode:
+    """One value of a document and its position."""
 
     def __init__(self, raw: yaml.Node, source: str) -> None:
         self._raw = raw
         self._source = source
 
     def fail(self, message: str, *, hint: str | None = None) -> NoReturn:
-        """Say what is wrong here."""
+        """Raise InvalidConfig for this value."""
         mark = self._raw.start_mark
         raise InvalidConfig(f"{self._source}:{mark.line + 1}:{mark.column + 1}: {message}", hint=hint)
 
     @property
     def span(self) -> tuple[int, int]:
-        """Where it begins and ends, in characters of the text; what is written in blocks may end with what follows it."""
+        """Its start and end in characters of the text. A block value may end where the next one starts."""
         return self._raw.start_mark.index, self._raw.end_mark.index
 
     @property
     def is_flow(self) -> bool:
-        """Whether it is written between brackets, as all of JSON is."""
+        """Whether it is written in brackets, as all of JSON is."""
         return isinstance(self._raw, yaml.CollectionNode) and bool(self._raw.flow_style)
 
-    def fields(self) -> dict[str, tuple["Spot", "Spot"]]:
-        """The fields of a mapping: name to key and value."""
+    def fields(self) -> dict[str, tuple["ConfigNode", "ConfigNode"]]:
+        """The fields of a mapping, by name: key and value."""
         if not isinstance(self._raw, yaml.MappingNode):
             self.fail("expected a mapping")
-        found: dict[str, tuple[Spot, Spot]] = {}
+        found: dict[str, tuple[ConfigNode, ConfigNode]] = {}
         for raw_key, raw_value in self._raw.value:
-            key = Spot(raw_key, self._source)
+            key = ConfigNode(raw_key, self._source)
             name = key.text()
             if name in found:
-                key.fail(f"{name!r} stands here a second time")
-            found[name] = key, Spot(raw_value, self._source)
+                key.fail(f"{name!r} appears a second time")
+            found[name] = key, ConfigNode(raw_value, self._source)
         return found
 
     def texts(self) -> tuple[str, ...]:
-        """A list of texts."""
+        """The value as a list of strings."""
         if not isinstance(self._raw, yaml.SequenceNode):
             self.fail("expected a list")
-        return tuple(Spot(raw, self._source).text() for raw in self._raw.value)
+        return tuple(ConfigNode(raw, self._source).text() for raw in self._raw.value)
 
     def text(self) -> str:
-        """The text that stands here."""
+        """The value as a string."""
         value = self._scalar()
         return (
             value if isinstance(value, str) else self.fail("expected text", hint="quote it to make it text")
         )
 
-    def truth(self) -> bool:
-        """The truth value that stands here."""
+    def boolean(self) -> bool:
+        """The value as a boolean."""
         value = self._scalar()
         return value if isinstance(value, bool) else self.fail("expected true or false")
 
     def number(self, low: float, high: float) -> float:
-        """The number that stands here."""
+        """The value as a number within these bounds."""
         value = self._scalar()
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
             self.fail(f"expected a number from {low:g} to {high:g}")
         return value
 
-    def whole(self, low: int, high: int) -> int:
-        """The whole number that stands here."""
+    def integer(self, low: int, high: int) -> int:
+        """The value as an integer within these bounds."""
         value = self.number(low, high)
         return value if isinstance(value, int) else self.fail("expected a whole number")
 
-    def is_nothing(self) -> bool:
-        """Whether null stands here."""
+    def is_null(self) -> bool:
+        """Whether the value is null."""
         return isinstance(self._raw, yaml.ScalarNode) and self._scalar() is None
 
     def _scalar(self) -> Json:
@@ -92,14 +92,14 @@ class Spot:
         return value if value is None or isinstance(value, str | bool | int | float) else str(self._raw.value)
 
 
-def read_document(text: str, source: str) -> Spot:
-    """The document in a text; JSON where the name says so. Raises InvalidConfig."""
+def read_document(text: str, source: str) -> ConfigNode:
+    """Parse a document, as JSON if the name ends in .json. Raises InvalidConfig."""
     if source.endswith(".json"):
         _check_json(text, source)
-        # JSON may be indented with tabs, YAML may not; no string holds a raw one.
+        # JSON may be indented with tabs, YAML may not. A JSON string holds no raw tab.
         text = text.replace("\t", " ")
     try:
-        return Spot(parse_plain_yaml(text, max_characters=MAX_CHARACTERS), source)
+        return ConfigNode(parse_plain_yaml(text, max_characters=MAX_CHARACTERS), source)
     except YamlError as error:
         place = f":{error.line}:{error.column}" if error.line else ""
         raise InvalidConfig(f"{source}{place}: {error.problem}", hint="see: holdfast teams init") from None
@@ -109,6 +109,8 @@ def _check_json(text: str, source: str) -> None:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        raise InvalidConfig(f"{source}:{error.lineno}:{error.colno}: is no JSON: {error.msg}") from None
+        raise InvalidConfig(
+            f"{source}:{error.lineno}:{error.colno}: is not valid JSON: {error.msg}"
+        ) from None
     except RecursionError:
         raise InvalidConfig(f"{source}: is nested too deeply") from None

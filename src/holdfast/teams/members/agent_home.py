@@ -1,4 +1,4 @@
-"""The quarters of a foreign member: a home of its own for each pair, and an environment that is not ours."""
+"""The agent home: each pair's own home folder and environment for its external program."""
 
 import os
 import shutil
@@ -13,8 +13,8 @@ from holdfast.teams.pairs import Pair
 _OWNER = "pair"
 
 
-def program(wanted: str, environ: Mapping[str, str], *, hint: str) -> str:
-    """Where a program is. Raises MemberMissing."""
+def find_program(wanted: str, environ: Mapping[str, str], *, hint: str) -> str:
+    """The path of a program. Raises MemberMissing."""
     found = shutil.which(wanted, path=environ.get("PATH", os.defpath))
     if found is None:
         raise MemberMissing(f"the program {wanted!r} is not installed", hint=hint)
@@ -22,7 +22,7 @@ def program(wanted: str, environ: Mapping[str, str], *, hint: str) -> str:
 
 
 def environment(team: Team, *, folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment: ours is not inherited, only what the roster names or sets."""
+    """The program's whole environment. It inherits only what the roster names or sets."""
     named = {name: environ[name] for name in team.environment if name in environ}
     return {
         **team.variables,
@@ -34,29 +34,29 @@ def environment(team: Team, *, folder: Path, environ: Mapping[str, str]) -> dict
     }
 
 
-def prepare(folder: Path, *others: str) -> None:
-    """Make the folders of a pair, for nobody else's eyes."""
+def create_folders(folder: Path, *others: str) -> None:
+    """Create the folders of a pair, readable only by this user."""
     for each in (folder, *(folder / name for name in ("home", "tmp", *others))):
         private_folder(each)
 
 
-def claim(folder: Path, pair: Pair) -> None:
-    """Note whose quarters these are, so that they are known also where our record is lost."""
+def record_owner(folder: Path, pair: Pair) -> None:
+    """Record which pair owns an agent home, so that it is known even if our journal is lost."""
     private_folder(folder)
     replace_private(folder / _OWNER, f"{pair}\n".encode())
 
 
-def whose(folder: Path) -> Pair | None:
-    """The pair that quarters belong to; None where that cannot be told."""
+def read_owner(folder: Path) -> Pair | None:
+    """The pair that owns an agent home; None if that cannot be read."""
     try:
-        return Pair.read((folder / _OWNER).read_text(encoding="utf-8").strip())
+        return Pair.parse((folder / _OWNER).read_text(encoding="utf-8").strip())
     except (OSError, UnicodeDecodeError):
         return None
 
 
-def quarters_of(company: Path) -> list[Path]:
-    """The quarters of every pair of a company, by name."""
+def agent_homes(team_broker: Path) -> list[Path]:
+    """The agent homes of all pairs, sorted by name."""
     try:
-        return sorted(path for path in (company / "pairs").iterdir() if path.is_dir())
+        return sorted(path for path in (team_broker / "pairs").iterdir() if path.is_dir())
     except FileNotFoundError:
         return []

@@ -1,4 +1,4 @@
-"""A member made of a foreign agent: our journal before and after each letter, our gate in front of each of its tools."""
+"""A member that wraps an external agent: journals every message and reply, and puts our gate before each of its tools."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,11 +32,11 @@ from holdfast.teams.errors import MemberFailed
 from holdfast.teams.history import HistoryTurn, PairHistory
 
 OUR_TOOLS = "mcp__teams__"
-"""How an agent names the tools of the teams' own server; who may ask whom is judged there."""
+"""The prefix of the teams server's tools in an agent. The server itself decides who may ask whom."""
 
 
 class ExternalMember:
-    """A foreign agent with a record and a boundary."""
+    """An external agent with our journal and our gate."""
 
     def __init__(
         self,
@@ -55,38 +55,38 @@ class ExternalMember:
         self._folder = folder
         self._on_close = on_close
         self._history = PairHistory(journal)
-        self._news: list[str] = []
+        self._pending_notes: list[str] = []
         self._calls = 0
         self._is_closed = False
 
     async def open(self) -> None:
-        """Take the conversation up, or begin it; failing to is tried twice. Raises MemberFailed, MemberMissing."""
-        before = self._history.bound
+        """Resume or create the conversation, with one retry. Raises MemberFailed, MemberMissing."""
+        before = self._history.attached
         try:
-            bound = await self._agent.open(before.conversation if before else None)
+            attached = await self._agent.open(before.conversation if before else None)
         except MemberFailed:
-            bound = await self._agent.open(before.conversation if before else None)
-        if before is not None and before.conversation == bound.conversation and not bound.is_new:
+            attached = await self._agent.open(before.conversation if before else None)
+        if before is not None and before.conversation == attached.conversation and not attached.is_new:
             return
-        is_loss = before is not None and bound.is_new and self._history.turns_since_bound > 0
+        is_loss = before is not None and attached.is_new and self._history.turns_since_attached > 0
         generation = self._history.generation + (1 if is_loss else 0)
         if is_loss:
-            self._news.append(
-                f"its memory of earlier messages is lost ({bound.reason or 'unknown reason'}); "
+            self._pending_notes.append(
+                f"its memory of earlier messages is lost ({attached.reason or 'unknown reason'}); "
                 f"this is generation {generation} of the conversation"
             )
-        elif before is None and not bound.is_new:
-            self._news.append(
+        elif before is None and not attached.is_new:
+            self._pending_notes.append(
                 "our record of this conversation was lost; the conversation itself was found again"
             )
         await self._journal.append(
             MemberAttached(
                 kind=self._agent.kind,
-                conversation=bound.conversation,
+                conversation=attached.conversation,
                 generation=generation,
                 folder=self._folder,
-                version=bound.version,
-                reason=bound.reason,
+                version=attached.version,
+                reason=attached.reason,
             )
         )
 
@@ -94,14 +94,14 @@ class ExternalMember:
     def is_alive(self) -> bool:
         return self._agent.is_alive and not self._is_closed
 
-    async def ask(self, letter: TeamMessage) -> TeamReply:
-        recorded = self._history.reply_to(letter)
+    async def ask(self, message: TeamMessage) -> TeamReply:
+        recorded = self._history.reply_to(message)
         if recorded is not None:
             return recorded
-        cut_off = self._history.cut_off
-        if cut_off is not None:
-            is_same = cut_off.message == letter.id
-            settled = await self._settle(cut_off, letter if is_same else None)
+        interrupted = self._history.interrupted
+        if interrupted is not None:
+            is_same = interrupted.message_id == message.id
+            settled = await self._end_interrupted(interrupted, message if is_same else None)
             if is_same:
                 return settled
         try:
@@ -110,18 +110,18 @@ class ExternalMember:
             return TeamReply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
         turn = len(self._history.turns) + 1
         posted = MessagePosted(
-            turn=turn, text=letter.text, principal=letter.principal, transport="teams", message=letter.id
+            turn=turn, text=message.text, principal=message.principal, transport="teams", message=message.id
         )
         try:
             await self._journal.append(posted)
         finally:
             self._gate.budget.release(held)
-        return await self._take_turn(turn, letter)
+        return await self._run_turn(turn, message)
 
     async def compact(self, *, above_tokens: int) -> bool:
         if not await self._agent.compact(above_tokens=above_tokens):
             return False
-        text = f"the conversation filled more than {above_tokens} tokens and was summarised"
+        text = f"the conversation used more than {above_tokens} tokens and was summarised"
         await self._journal.append(Noted(code="compacted", text=text))
         return True
 
@@ -130,26 +130,26 @@ class ExternalMember:
             self._is_closed = True
             await self._on_close()
 
-    async def _settle(self, cut_off: HistoryTurn, letter: TeamMessage | None) -> TeamReply:
-        """End a turn that a crash cut off: asked again where that is harmless, else left as unknown."""
-        if not self._agent.capabilities.is_idempotent or not cut_off.message:
+    async def _end_interrupted(self, interrupted: HistoryTurn, message: TeamMessage | None) -> TeamReply:
+        """End a turn that a crash interrupted: repeat it if that is harmless, or record its outcome as unknown."""
+        if not self._agent.capabilities.is_idempotent or not interrupted.message_id:
             unknown = Error(
                 message="the process died during this message; whether it was answered is not known",
                 code="unknown",
                 hint="ask again under another id",
             )
-            await self._journal.append(TurnEnded(turn=cut_off.turn, outcome=unknown))
+            await self._journal.append(TurnEnded(turn=interrupted.turn, outcome=unknown))
             return TeamReply(outcome=unknown)
-        again = letter or TeamMessage(
-            id=cut_off.message,
-            text=cut_off.text,
-            sender=cut_off.principal.removeprefix("team:"),
-            principal=cut_off.principal,
+        again = message or TeamMessage(
+            id=interrupted.message_id,
+            text=interrupted.text,
+            sender=interrupted.principal.removeprefix("team:"),
+            principal=interrupted.principal,
         )
-        return await self._take_turn(cut_off.turn, again)
+        return await self._run_turn(interrupted.turn, again)
 
-    async def _take_turn(self, turn: int, letter: TeamMessage) -> TeamReply:
-        begun = self._clock.monotonic()
+    async def _run_turn(self, turn: int, message: TeamMessage) -> TeamReply:
+        started = self._clock.monotonic()
         self._calls = 0
 
         async def on_call(tool: str, arguments: JsonObject) -> Returned | Refused:
@@ -157,42 +157,42 @@ class ExternalMember:
 
         try:
             async with time_limit(self._gate.budget):
-                reply = await self._agent.ask(letter, on_call)
+                reply = await self._agent.ask(message, on_call)
         except asyncio.CancelledError:
             ended = TurnEnded(
-                turn=turn, outcome=Nonconverged(reason="cancelled"), wall_seconds=self._since(begun)
+                turn=turn, outcome=Nonconverged(reason="cancelled"), wall_seconds=self._since(started)
             )
             await asyncio.shield(self._journal.append(ended))
             raise
         except HoldfastError as error:
             reply = TeamReply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
         except Exception as error:
-            # The turn has to end here, or the next letter would be told that the process died.
+            # The turn must end here, or the next message would report that the process died.
             await self._journal.append(trace_of(error))
             reply = TeamReply(outcome=ended_by(error, None))
-        said = ModelReplied(
+        replied = ModelReplied(
             turn=turn,
             step=1,
             model=self._agent.kind,
             message=ModelMessage(parts=(TextPart(text=reply.text),)),
             usage=reply.usage,
         )
-        ended = TurnEnded(turn=turn, outcome=reply.outcome, wall_seconds=self._since(begun))
+        ended = TurnEnded(turn=turn, outcome=reply.outcome, wall_seconds=self._since(started))
         if reply.text or reply.usage != Usage():
-            await self._journal.append(said, ended)
+            await self._journal.append(replied, ended)
         else:
             await self._journal.append(ended)
-        news, self._news = tuple(self._news), []
+        notes, self._pending_notes = tuple(self._pending_notes), []
         return TeamReply(
             outcome=reply.outcome,
             text=reply.text,
             usage=reply.usage,
             generation=self._history.generation,
-            notes=(*news, *reply.notes),
+            notes=(*notes, *reply.notes),
         )
 
     async def _judge(self, turn: int, tool: str, arguments: JsonObject) -> Returned | Refused:
-        """Put a call of the agent before the gate, and before a person where the policy wants one."""
+        """Submit a call of the agent to the gate, and wait for a person if the policy asks for one."""
         if tool in UNJUDGED_TOOLS or tool.startswith(OUR_TOOLS):
             return Returned()
         self._calls += 1
@@ -211,10 +211,10 @@ class ExternalMember:
             return Refused(reason=answer.reason, rule=answer.error)
         return answer
 
-    def _since(self, begun: float) -> float:
-        return round(self._clock.monotonic() - begun, 3)
+    def _since(self, started: float) -> float:
+        return round(self._clock.monotonic() - started, 3)
 
 
-def answered(text: str, usage: Usage) -> TeamReply:
-    """A turn that went well."""
+def ok_reply(text: str, usage: Usage) -> TeamReply:
+    """The reply of a successful turn."""
     return TeamReply(outcome=Ok(value=text), text=text, usage=usage)

@@ -1,4 +1,4 @@
-"""The staff: from a pair to the member that answers in it. Which program that is stands on the roster."""
+"""The member factory: wakes the member of a pair. The roster says which kind of member that is."""
 
 import asyncio
 import shutil
@@ -21,23 +21,23 @@ from holdfast.teams.members.external_member import ExternalMember
 from holdfast.teams.members.scripted import ScriptedProgram
 from holdfast.teams.members.session_member import SessionMember
 from holdfast.teams.pairs import Pair
-from holdfast.teams.server.auth import Introduction
+from holdfast.teams.server.auth import IssuedToken
 from holdfast.world import WorldPaths
 
 if TYPE_CHECKING:
     from holdfast.teams.acp.agent import AcpAgent
 
 OpenSession = Callable[[SessionId, Team, Sequence[Toolset]], Awaitable[Session]]
-"""Takes up one of our own sessions with these tools besides its own; it is there already. Handed in, for only the
-composition root builds sessions."""
-Introduce = Callable[[Pair, SessionId], Introduction | None]
-"""How the foreign member of a session reaches the teams' server in its turn; None for not at all."""
-Equip = Callable[[Pair, SessionId], Sequence[Toolset]]
-"""The tools with which a member that is one of our own sessions reaches its colleagues."""
+"""Opens an existing Holdfast session with these additional tools. The composition root passes it in, because only that
+root builds sessions."""
+IssueToken = Callable[[Pair, SessionId], IssuedToken | None]
+"""Issues the token with which a session's external member reaches the teams server; None for no access."""
+ExtraTools = Callable[[Pair, SessionId], Sequence[Toolset]]
+"""The additional tools of a member that is a Holdfast session, for reaching other teams."""
 
 
 class LaunchOptions(TypedDict):
-    """Where a foreign program is put, and what it is told of the others."""
+    """How to launch an external program: its folder, its environment, and its access to the teams server."""
 
     team: Team
     folder: Path
@@ -71,32 +71,32 @@ class MemberFactory:
         self._open_session = open_session
         self._environ = environ
         self._scripted = scripted or ScriptedProgram()
-        self.introduce: Introduce = lambda _pair, _session: None
-        self.equip: Equip = lambda _pair, _session: ()
+        self.issue_token: IssueToken = lambda _pair, _session: None
+        self.extra_tools: ExtraTools = lambda _pair, _session: ()
 
     def policy_digest(self, team: Team) -> str:
-        """Names the policy that a team goes by. Raises InvalidPolicy."""
+        """The digest of a team's policy. Raises InvalidPolicy."""
         return self._open_policy(team.policy).digest
 
     async def wake(self, pair: Pair, session: SessionId, *, tree: TreeBudget) -> Member:
-        """The member for a pair whose session is there. Raises MemberFailed, MemberMissing, SessionHeld."""
+        """The member of a pair whose session exists. Raises MemberFailed, MemberMissing, SessionHeld."""
         team = self._roster.team(pair.receiver)
         if team.member == "holdfast":
-            opened = await self._open_session(session, team, self.equip(pair, session))
+            opened = await self._open_session(session, team, self.extra_tools(pair, session))
             opened.budget.join(tree)
             return SessionMember(opened)
         async with AsyncExitStack() as stack:
             journal = await self._store.open(session)
             stack.push_async_callback(journal.release)
-            agent_home.claim(self._quarters(session), pair)
-            agent = self._agent(team, self._introduced(pair, session, stack), session)
+            agent_home.record_owner(self._agent_home(session), pair)
+            agent = self._agent(team, self._server_entry(pair, session, stack), session)
             _check_gate(team, agent)
             stack.push_async_callback(agent.close)
             gate = self._gate(journal, team, tree)
-            rendezvous = ApprovalFiles(self._home.escalations(session), gate=gate, journal=journal)
+            approvals = ApprovalFiles(self._home.escalations(session), gate=gate, journal=journal)
             self._home.prepare_session(session)
-            await rendezvous.open()
-            stack.push_async_callback(rendezvous.close)
+            await approvals.open()
+            stack.push_async_callback(approvals.close)
             member = ExternalMember(
                 journal=journal,
                 gate=gate,
@@ -110,22 +110,24 @@ class MemberFactory:
             stack.pop_all()
         return member
 
-    async def copy_quarters(self, session: SessionId, branch: SessionId) -> None:
-        """Give the member of another session what the program of this one has kept; it has to be asleep."""
-        kept, fresh = self._quarters(session), self._quarters(branch)
+    async def copy_agent_home(self, session: SessionId, branch: SessionId) -> None:
+        """Copy one session's agent home to another session. Its member must be asleep."""
+        kept, fresh = self._agent_home(session), self._agent_home(branch)
         if kept.is_dir():
-            await asyncio.to_thread(shutil.copytree, kept, fresh, symlinks=True, ignore=_passing)
+            await asyncio.to_thread(shutil.copytree, kept, fresh, symlinks=True, ignore=_ignored)
         self._scripted.copy_home(session, branch)
 
-    def _quarters(self, session: SessionId) -> Path:
+    def _agent_home(self, session: SessionId) -> Path:
         return self._folder / "pairs" / session
 
-    def _introduced(self, pair: Pair, session: SessionId, stack: AsyncExitStack) -> Mapping[str, Any] | None:
-        introduction = self.introduce(pair, session)
-        if introduction is None:
+    def _server_entry(
+        self, pair: Pair, session: SessionId, stack: AsyncExitStack
+    ) -> Mapping[str, Any] | None:
+        issued = self.issue_token(pair, session)
+        if issued is None:
             return None
-        stack.callback(introduction.withdraw)
-        return introduction.entry
+        stack.callback(issued.revoke)
+        return issued.server_entry
 
     def _gate(self, journal: Journal, team: Team, tree: TreeBudget) -> Gate:
         return Gate(
@@ -150,28 +152,30 @@ class MemberFactory:
             case "claude":
                 from holdfast.teams.claude.agent import ClaudeAgent
 
-                return ClaudeAgent(**self._station(team, server, session))
+                return ClaudeAgent(**self._launch_options(team, server, session))
             case "acp":
-                return _acp_agent()(**self._station(team, server, session))
+                return _acp_agent()(**self._launch_options(team, server, session))
             case "scripted":
                 return self._scripted.agent(session)
             case "holdfast":
-                raise AssertionError("own sessions are opened above")
+                raise AssertionError("Holdfast sessions are opened above")
             case _:
                 assert_never(team.member)
 
-    def _station(self, team: Team, server: Mapping[str, Any] | None, session: SessionId) -> LaunchOptions:
+    def _launch_options(
+        self, team: Team, server: Mapping[str, Any] | None, session: SessionId
+    ) -> LaunchOptions:
         return {
             "team": team,
-            "folder": self._quarters(session),
+            "folder": self._agent_home(session),
             "environ": self._environ,
             "silence_seconds": self._roster.settings.silence_seconds,
             "teams_server": server,
         }
 
 
-def _passing(folder: str, names: list[str]) -> list[str]:
-    """What is not worth copying: what the program left for the moment, and our own word to it."""
+def _ignored(folder: str, names: list[str]) -> list[str]:
+    """What not to copy: temporary files, and the files we write at launch."""
     return [name for name in names if name in ("tmp", "servers.json", "pair")]
 
 
@@ -187,9 +191,9 @@ def _acp_agent() -> "type[AcpAgent]":
 
 
 def _check_gate(team: Team, agent: Agent) -> None:
-    """A team whose every call is to be judged gets no member that chooses what to ask about."""
+    """Refuse a member that chooses what to ask about, if its team wants every call judged."""
     if team.gate == "every-call" and agent.capabilities.gate != "every-call":
         raise MemberMissing(
-            f"a member of kind {agent.kind} does not ask about every tool, and {team.name} wants that",
-            hint="write gate: asks in the roster to accept it",
+            f"a member of kind {agent.kind} does not submit every tool call, but {team.name} requires it",
+            hint="write gate: asks in the roster to accept that",
         )

@@ -1,9 +1,7 @@
-"""A foreign member's process: a ward that speaks JSON, one object a line.
+"""An external member's process that speaks one JSON object per line, and the timeout for its silence.
 
-A line that is no JSON object is counted and left out. One that begins as an object and is none was a message, and somebody may wait
-for it for ever; so the program is cut off there, as it is at a line without an end.
-
-Patience with a program: it is waited for as long as it lives and says anything at all, or waits for us.
+A line that is not JSON is counted and skipped. A line that starts like an object but does not parse was a message that
+a caller may wait for, so the process is terminated; so is one that sends an endless line.
 """
 
 import asyncio
@@ -20,18 +18,20 @@ from holdfast.teams.errors import MemberFailed, MemberLost
 
 MAX_LINE_BYTES = 32 << 20
 CLOSE_SECONDS = 1.0
+ASK_AGAIN = "ask again: the conversation is resumed"
+_Result = TypeVar("_Result")
 
 
 class LineProcess:
     """A running program."""
 
-    def __init__(self, ward: SupervisedProcess, on_line: Callable[[JsonObject], None]) -> None:
-        self._ward = ward
+    def __init__(self, process: SupervisedProcess, on_line: Callable[[JsonObject], None]) -> None:
+        self._process = process
         self._on_line = on_line
         self._reading = asyncio.create_task(self._read())
-        self._ending: asyncio.Task[None] | None = None
-        self.strays = 0
-        """Lines that were no JSON object."""
+        self._stopping: asyncio.Task[None] | None = None
+        self.skipped_lines = 0
+        """How many lines were not a JSON object."""
 
     @classmethod
     async def start(
@@ -42,70 +42,70 @@ class LineProcess:
         environment: Mapping[str, str],
         on_line: Callable[[JsonObject], None],
     ) -> "LineProcess":
-        """Start a program; every line goes to `on_line`. Raises MemberFailed."""
+        """Start a program and pass its lines to `on_line`. Raises MemberFailed."""
         try:
-            ward = await SupervisedProcess.start(
+            process = await SupervisedProcess.start(
                 command, folder=Path(folder).resolve(), environment=environment
             )
         except (OSError, ValueError) as error:
             raise MemberFailed(f"{command[0]}: cannot be started: {error}") from error
-        return cls(ward, on_line)
+        return cls(process, on_line)
 
     @property
     def ended(self) -> asyncio.Event:
-        """Set when it says no more, whoever ended it."""
-        return self._ward.ended
+        """Set when the program has ended or was terminated."""
+        return self._process.ended
 
     @property
     def is_running(self) -> bool:
-        """Whether it can still be spoken to."""
-        return self._ward.is_running
+        """Whether it can take input."""
+        return self._process.is_running
 
     @property
     def pid(self) -> int:
-        """Of the warden; the program is its child."""
-        return self._ward.pid
+        """The process id of the supervisor; the program is its child."""
+        return self._process.pid
 
     @property
-    def ending(self) -> str:
-        """How it ended, for a person."""
-        return self._ward.ending
+    def exit_description(self) -> str:
+        """How the program ended, for a person."""
+        return self._process.ending
 
     async def write(self, line: object) -> None:
-        """Say one line. Raises MemberLost."""
+        """Write one line. Raises MemberLost."""
         try:
-            await self._ward.write(msgspec.json.encode(line))
+            await self._process.write(msgspec.json.encode(line))
         except (ConnectionError, RuntimeError) as error:
-            raise MemberLost(f"the program {self.ending}") from error
+            raise MemberLost(f"the program {self.exit_description}") from error
 
-    async def stop(self, *, is_hurried: bool = False) -> None:
-        """Close its input, give it a moment, then have the warden end it and all it started. Idempotent."""
-        await self._ward.stop(grace_seconds=0 if is_hurried else CLOSE_SECONDS)
+    async def stop(self, *, is_immediate: bool = False) -> None:
+        """Close its input, wait briefly, then have the supervisor end it with every process it started. Idempotent."""
+        await self._process.stop(grace_seconds=0 if is_immediate else CLOSE_SECONDS)
         self._reading.cancel()
         await asyncio.gather(self._reading, return_exceptions=True)
-        if self._ending is not None:
-            await asyncio.gather(self._ending, return_exceptions=True)
+        if self._stopping is not None:
+            await asyncio.gather(self._stopping, return_exceptions=True)
 
-    def cut_off(self, trouble: str) -> None:
-        """End the program and all it started; `trouble` says why. What it says from here on is not heard."""
-        self._ward.trouble = self._ward.trouble or trouble
-        self._ward.ended.set()
-        if self._ending is None:
-            self._ending = asyncio.create_task(self._ward.stop(grace_seconds=0))
+    def terminate(self, reason: str) -> None:
+        """End the program and every process it started, and ignore its further output. `reason` says why."""
+        self._process.trouble = self._process.trouble or reason
+        self._process.ended.set()
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._process.stop(grace_seconds=0))
 
-    async def finished(self) -> None:
-        """Wait until it has said everything and is gone."""
-        await self._ward.finished()
+    async def wait(self) -> None:
+        """Wait until its output is read and the program has ended."""
+        await self._process.finished()
 
     async def _read(self) -> None:
-        async for line in self._ward.lines(most_bytes=MAX_LINE_BYTES):
-            if not self._ward.trouble:
-                self._take(line)
-        if self._ward.trouble:
-            self.cut_off(self._ward.trouble)
-        await self._ward.drain()
+        async for line in self._process.lines(most_bytes=MAX_LINE_BYTES):
+            if not self._process.trouble:
+                self._parse(line)
+        if self._process.trouble:
+            self.terminate(self._process.trouble)
+        await self._process.drain()
 
-    def _take(self, line: bytes) -> None:
+    def _parse(self, line: bytes) -> None:
         try:
             value = msgspec.json.decode(line)
         except msgspec.DecodeError:
@@ -113,66 +113,62 @@ class LineProcess:
         if isinstance(value, dict):
             self._on_line(value)
             return
-        self.strays += 1
+        self.skipped_lines += 1
         if line.lstrip().startswith(b"{"):
-            self.cut_off("sent a broken message and was cut off")
-
-
-_Result = TypeVar("_Result")
-AGAIN = "ask again: it takes its conversation up anew"
+            self.terminate("sent a broken message and was cut off")
 
 
 class SilenceTimeout:
-    """Watches one program."""
+    """Bounds how long a program may be silent. Time in which it waits for us does not count."""
 
     def __init__(self, program: LineProcess, *, name: str, silence_seconds: float) -> None:
         self._program = program
         self._name = name
         self._silence_seconds = silence_seconds
-        self._heard = asyncio.Event()
+        self._activity = asyncio.Event()
         self._waits_for_us = 0
 
-    def hear(self) -> None:
-        """It said something."""
-        self._heard.set()
+    def reset(self) -> None:
+        """Restart the timeout, because the program sent something."""
+        self._activity.set()
 
     @contextlib.contextmanager
-    def considering(self) -> Iterator[None]:
-        """It has asked us something: while the block runs its silence is ours."""
+    def paused(self) -> Iterator[None]:
+        """Suspend the timeout while the block runs, because the program waits for our answer."""
         self._waits_for_us += 1
         try:
             yield
         finally:
             self._waits_for_us -= 1
-            self._heard.set()
+            self._activity.set()
 
-    async def until(self, waiting: "asyncio.Future[_Result]") -> _Result:
-        """Wait for something from it. Raises MemberLost where it ended, or was ended for its silence."""
+    async def wait_for(self, waiting: "asyncio.Future[_Result]") -> _Result:
+        """Wait for a result of the program. Raises MemberLost if it ended, or was stopped for its silence."""
         ended = asyncio.ensure_future(self._program.ended.wait())
         try:
             while True:
-                self._heard.clear()
-                heard = asyncio.ensure_future(self._heard.wait())
-                patience = None if self._waits_for_us else self._silence_seconds
-                watched: set[asyncio.Future[Any]] = {waiting, ended, heard}
-                await asyncio.wait(watched, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-                is_silent = not heard.done()
-                heard.cancel()
+                self._activity.clear()
+                activity = asyncio.ensure_future(self._activity.wait())
+                timeout = None if self._waits_for_us else self._silence_seconds
+                watched: set[asyncio.Future[Any]] = {waiting, ended, activity}
+                await asyncio.wait(watched, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+                is_silent = not activity.done()
+                activity.cancel()
                 if waiting.done():
                     return waiting.result()
                 if ended.done():
-                    raise await self.lost()
+                    raise await self.lost_error()
                 if is_silent and not self._waits_for_us:
-                    await self._program.stop(is_hurried=True)
+                    await self._program.stop(is_immediate=True)
                     raise MemberLost(
-                        f"{self._name} said nothing for {pluralize(self._silence_seconds, 'second')} and was ended",
-                        hint=AGAIN,
+                        f"{self._name} said nothing for {pluralize(self._silence_seconds, 'second')} and was stopped",
+                        hint=ASK_AGAIN,
                     )
         finally:
             ended.cancel()
 
-    async def within(self, waiting: "asyncio.Future[_Result]", seconds: float, what: str) -> _Result:
-        """Wait for something that has to come soon. Raises MemberLost."""
+    async def wait_at_most(self, waiting: "asyncio.Future[_Result]", seconds: float, what: str) -> _Result:
+        """Wait for a result within a fixed time. Raises MemberLost."""
         ended = asyncio.ensure_future(self._program.ended.wait())
         try:
             watched: set[asyncio.Future[Any]] = {waiting, ended}
@@ -180,14 +176,14 @@ class SilenceTimeout:
             if waiting.done():
                 return waiting.result()
             if ended.done():
-                raise await self.lost()
+                raise await self.lost_error()
             raise MemberLost(
-                f"{self._name} gave no answer to {what} within {pluralize(seconds, 'second')}", hint=AGAIN
+                f"{self._name} did not answer {what} within {pluralize(seconds, 'second')}", hint=ASK_AGAIN
             )
         finally:
             ended.cancel()
 
-    async def lost(self) -> MemberLost:
-        """The error that tells how it ended."""
-        await self._program.finished()
-        return MemberLost(f"{self._name} {self._program.ending}", hint=AGAIN)
+    async def lost_error(self) -> MemberLost:
+        """The error that says how the program ended."""
+        await self._program.wait()
+        return MemberLost(f"{self._name} {self._program.exit_description}", hint=ASK_AGAIN)

@@ -1,7 +1,7 @@
-"""An agent that says what it was told to say: the twin of every foreign program, in this process and for nothing.
+"""A scripted agent: the in-process fake of every external program.
 
-Its conversations lie in a dictionary that stands for the program's own disk, so it forgets nothing when it is closed. They
-are kept by home, as the quarters of other programs are.
+A dictionary stands in for the program's disk, so a conversation survives closing the agent. Conversations are kept by
+home, as those of real programs are.
 """
 
 import asyncio
@@ -10,41 +10,41 @@ from decimal import Decimal
 from uuid import uuid4
 
 from holdfast.core import Usage, encode, pluralize
-from holdfast.teams.contract import Bound, Capabilities, OnCall, TeamMessage, TeamReply
+from holdfast.teams.contract import Capabilities, OnCall, OpenedConversation, TeamMessage, TeamReply
 from holdfast.teams.errors import MemberLost
-from holdfast.teams.members.external_member import answered
+from holdfast.teams.members.external_member import ok_reply
 
-Answer = Callable[[TeamMessage, Sequence[str], OnCall], Awaitable[str]]
-"""What to say to a letter, given every text of the conversation so far, this one included."""
+AnswerFunction = Callable[[TeamMessage, Sequence[str], OnCall], Awaitable[str]]
+"""Answers a message, given every text of the conversation so far, including this one."""
 
 
-async def echo(letter: TeamMessage, heard: Sequence[str], on_call: OnCall) -> str:
-    """`recall` gets everything ever heard; anything else comes back with its number."""
-    if letter.text == "recall":
-        return f"recall: {encode(list(heard[:-1])).decode()}"
-    return f"echo[{len(heard)}]: {letter.text}"
+async def echo(message: TeamMessage, received: Sequence[str], on_call: OnCall) -> str:
+    """Answer `recall` with every earlier text, and anything else with a numbered echo."""
+    if message.text == "recall":
+        return f"recall: {encode(list(received[:-1])).decode()}"
+    return f"echo[{len(received)}]: {message.text}"
 
 
 class ScriptedProgram:
-    """The program as it is installed: what it answers, and the conversations on its disk."""
+    """The installed program: how it answers, and the conversations on its disk."""
 
-    def __init__(self, answer: Answer = echo, *, kind: str = "scripted") -> None:
+    def __init__(self, answer: AnswerFunction = echo, *, kind: str = "scripted") -> None:
         self.answer = answer
         self.kind = kind
         self.conversations: dict[str, list[str]] = {}
         self.running: set[ScriptedAgent] = set()
-        self.most_running = 0
+        self.max_running = 0
 
     def agent(self, home: str = "") -> "ScriptedAgent":
-        """One process of it, not yet started; it finds the conversations of its own home alone."""
+        """A process that is not started yet. It finds only the conversations of its own home."""
         return ScriptedAgent(self, home)
 
     def copy_home(self, home: str, branch: str) -> None:
-        """What it keeps under one home, under another as well."""
-        for key, heard in list(self.conversations.items()):
+        """Copy the conversations of one home to another."""
+        for key, received in list(self.conversations.items()):
             owner, _, conversation = key.partition("/")
             if owner == home:
-                self.conversations[f"{branch}/{conversation}"] = list(heard)
+                self.conversations[f"{branch}/{conversation}"] = list(received)
 
 
 class ScriptedAgent:
@@ -65,42 +65,42 @@ class ScriptedAgent:
     def capabilities(self) -> Capabilities:
         return Capabilities(gate="every-call", is_idempotent=False)
 
-    async def open(self, conversation: str | None) -> Bound:
+    async def open(self, conversation: str | None) -> OpenedConversation:
         is_known = conversation is not None and f"{self._home}/{conversation}" in self._program.conversations
-        bound = conversation if conversation and is_known else str(uuid4())
-        self._key = f"{self._home}/{bound}"
+        attached = conversation if conversation and is_known else str(uuid4())
+        self._key = f"{self._home}/{attached}"
         self._program.conversations.setdefault(self._key, [])
         self._program.running.add(self)
-        self._program.most_running = max(self._program.most_running, len(self._program.running))
+        self._program.max_running = max(self._program.max_running, len(self._program.running))
         self.is_alive = True
-        reason = "" if is_known or conversation is None else "its transcript is not there"
-        return Bound(conversation=bound, is_new=not is_known, version="1", reason=reason)
+        reason = "" if is_known or conversation is None else "its transcript is missing"
+        return OpenedConversation(conversation=attached, is_new=not is_known, version="1", reason=reason)
 
-    async def ask(self, letter: TeamMessage, on_call: OnCall) -> TeamReply:
-        heard = self._program.conversations[self._key]
-        heard.extend([*letter.notices, letter.text])
-        answering = asyncio.ensure_future(self._program.answer(letter, tuple(heard), on_call))
+    async def ask(self, message: TeamMessage, on_call: OnCall) -> TeamReply:
+        received = self._program.conversations[self._key]
+        received.extend([*message.notices, message.text])
+        answering = asyncio.ensure_future(self._program.answer(message, tuple(received), on_call))
         dying = asyncio.ensure_future(self._died.wait())
         try:
             await asyncio.wait({answering, dying}, return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():
-                raise MemberLost("the scripted agent ended in the middle of a message")
+                raise MemberLost("the scripted agent ended during a message")
             text = answering.result()
         finally:
             for task in (answering, dying):
                 task.cancel()
             await asyncio.gather(answering, dying, return_exceptions=True)
-        tokens = Usage(input_tokens=len(letter.text), output_tokens=len(text), cost_usd=Decimal(0))
-        return answered(text, tokens)
+        tokens = Usage(input_tokens=len(message.text), output_tokens=len(text), cost_usd=Decimal(0))
+        return ok_reply(text, tokens)
 
     async def compact(self, *, above_tokens: int) -> bool:
-        heard = self._program.conversations[self._key]
-        if sum(map(len, heard)) <= above_tokens:
+        received = self._program.conversations[self._key]
+        if sum(map(len, received)) <= above_tokens:
             return False
-        heard[:] = [f"summary of {pluralize(len(heard), 'message')}"]
+        received[:] = [f"summary of {pluralize(len(received), 'message')}"]
         return True
 
-    def die(self) -> None:
+    def crash(self) -> None:
         """End as a killed process does."""
         self.is_alive = False
         self._died.set()

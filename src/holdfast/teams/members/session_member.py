@@ -1,4 +1,4 @@
-"""A member that is one of our own sessions."""
+"""A member that is a Holdfast session."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from holdfast.teams.message_text import render_message
 
 
 class SessionMember:
-    """Answers with a session's turns: same journal, same gate, same policy as for a person."""
+    """Answers with a session's turns: the same journal, gate and policy as for a person."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._history = PairHistory(_Tape(session))
+        self._history = PairHistory(_SessionEvents(session))
         self._context_tokens = 0
         self._is_closed = False
         session.follow(self._count)
@@ -26,22 +26,22 @@ class SessionMember:
     def is_alive(self) -> bool:
         return not self._is_closed
 
-    async def ask(self, letter: TeamMessage) -> TeamReply:
-        recorded = self._history.reply_to(letter)
+    async def ask(self, message: TeamMessage) -> TeamReply:
+        recorded = self._history.reply_to(message)
         if recorded is not None:
             return recorded
-        cut_off = self._history.cut_off
+        interrupted = self._history.interrupted
         try:
-            if cut_off is not None:
+            if interrupted is not None:
                 outcome = await self._session.advance()
-                if cut_off.message == letter.id and outcome is not None:
-                    return self._reply(letter) or TeamReply(outcome=outcome)
+                if interrupted.message_id == message.id and outcome is not None:
+                    return self._reply(message) or TeamReply(outcome=outcome)
             outcome = await self._session.send(
-                render_message(letter), principal=letter.principal, transport="teams", message=letter.id
+                render_message(message), principal=message.principal, transport="teams", message=message.id
             )
         except HoldfastError as error:
             return TeamReply(outcome=Error(message=str(error), code=error.code, hint=error.hint))
-        return self._reply(letter) or TeamReply(outcome=outcome)
+        return self._reply(message) or TeamReply(outcome=outcome)
 
     async def compact(self, *, above_tokens: int) -> bool:
         if self._context_tokens <= above_tokens or len(self._history.turns) < 4:
@@ -54,8 +54,8 @@ class SessionMember:
             self._is_closed = True
             await self._session.close()
 
-    def _reply(self, letter: TeamMessage) -> TeamReply | None:
-        reply = self._history.reply_to(letter)
+    def _reply(self, message: TeamMessage) -> TeamReply | None:
+        reply = self._history.reply_to(message)
         return (
             TeamReply(outcome=reply.outcome, text=reply.text, usage=reply.usage)
             if reply is not None
@@ -63,15 +63,15 @@ class SessionMember:
         )
 
     def _count(self, entry: RecordedEvent) -> None:
-        """How full the model's window was when it was last asked."""
+        """Track how many tokens of the model's context the last reply used."""
         if isinstance(entry.event, ModelReplied):
             self._context_tokens = entry.event.usage.input_tokens + entry.event.usage.output_tokens
         elif isinstance(entry.event, HistoryCompacted):
             self._context_tokens = 0
 
 
-class _Tape:
-    """What a session has recorded, as a fold wants it."""
+class _SessionEvents:
+    """A session's events as the source of a projection."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -79,5 +79,5 @@ class _Tape:
         session.follow(self.recorded.append)
 
     def follow(self, follower: Projection[Any], /) -> None:
-        """Hand on everything so far and to come."""
+        """Pass on every event, past and future."""
         self._session.follow(follower)

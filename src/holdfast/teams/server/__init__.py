@@ -1,1 +1,1 @@
-"""The MCP server that teams use to ask each other."""
+"""The MCP server through which agents and other clients message teams."""

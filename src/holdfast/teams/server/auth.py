@@ -1,50 +1,50 @@
-"""Who asks: known by a token that we handed out, never by what it says of itself."""
+"""Callers of the teams server, identified by the tokens we issue and never by what they claim."""
 
 import secrets
 from collections.abc import Callable
 
 from holdfast.core import JsonObject, SessionId, Value, digest_bytes
-from holdfast.teams.pairs import OUTSIDE
+from holdfast.teams.pairs import EXTERNAL_SENDER
 
 
 class Caller(Value):
-    """A team, or somebody outside; `within` is the session in whose turn it asks, where it is a member of ours."""
+    """A team or an external client. `asking_session` is set for a member: the session whose turn makes the request."""
 
-    team: str = OUTSIDE
+    team: str = EXTERNAL_SENDER
     is_operator: bool = False
-    within: SessionId | None = None
+    asking_session: SessionId | None = None
 
 
 class Callers:
-    """Tokens and whom they stand for. Only their digests are kept, so looking one up tells nothing by its time."""
+    """Issued tokens and their callers. Only digests are stored, so the time of a lookup reveals nothing."""
 
     def __init__(self) -> None:
         self._callers: dict[str, Caller] = {}
 
-    def admit(self, caller: Caller, token: str = "") -> str:
-        """A token for a caller, a fresh one where none is given."""
+    def add(self, caller: Caller, token: str = "") -> str:
+        """Register a caller and return its token, a new one if none is given."""
         token = token or secrets.token_urlsafe(32)
         self._callers[digest_bytes(token.encode())] = caller
         return token
 
-    def known(self, token: str) -> Caller | None:
-        """Whom a token stands for; None for nobody."""
+    def find(self, token: str) -> Caller | None:
+        """The caller of a token; None if the token is unknown."""
         return self._callers.get(digest_bytes(token.encode()))
 
-    def dismiss(self, token: str) -> None:
-        """A token that stands for nobody from here on."""
+    def revoke(self, token: str) -> None:
+        """Make a token invalid."""
         self._callers.pop(digest_bytes(token.encode()), None)
 
-    def introduce(self, url: str, caller: Caller) -> "Introduction":
-        """How a member reaches the desk, for as long as it is awake."""
-        token = self.admit(caller)
+    def issue_token(self, url: str, caller: Caller) -> "IssuedToken":
+        """Issue the token with which a member reaches the server while it is awake."""
+        token = self.add(caller)
         entry: JsonObject = {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
-        return Introduction(entry, lambda: self.dismiss(token))
+        return IssuedToken(entry, lambda: self.revoke(token))
 
 
-class Introduction:
-    """The entry for a member's configuration that tells it of the desk; its token ends with the member."""
+class IssuedToken:
+    """The server's entry for a member's MCP configuration, and how to revoke its token."""
 
-    def __init__(self, entry: JsonObject, withdraw: Callable[[], None]) -> None:
-        self.entry = entry
-        self.withdraw = withdraw
+    def __init__(self, entry: JsonObject, revoke: Callable[[], None]) -> None:
+        self.server_entry = entry
+        self.revoke = revoke

@@ -1,4 +1,4 @@
-"""The guard of the HTTP desk: a request without a known token goes no further."""
+"""Bearer-token authentication of the HTTP server."""
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -9,15 +9,15 @@ from holdfast.teams.errors import AskRefused
 from holdfast.teams.server.auth import Caller, Callers
 
 
-class TokenGuard:
-    """Turns away every HTTP request whose header carries no token of ours."""
+class TokenMiddleware:
+    """ASGI middleware that rejects every HTTP request without a token we issued."""
 
     def __init__(self, app: ASGIApp, callers: Callers) -> None:
         self._app = app
         self._callers = callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _known(Request(scope), self._callers) is None:
+        if scope["type"] == "http" and _caller(Request(scope), self._callers) is None:
             refusal = PlainTextResponse("a token is needed\n", 401, {"WWW-Authenticate": "Bearer"})
             await refusal(scope, receive, send)
             return
@@ -25,13 +25,13 @@ class TokenGuard:
 
 
 def caller_of(request: object, callers: Callers) -> Caller:
-    """Who made this very request: it is looked at again, so a session of the protocol passes to nobody else."""
-    caller = _known(request, callers) if isinstance(request, Request) else None
+    """The caller of a request. Every request is checked, so an MCP session never passes to another caller."""
+    caller = _caller(request, callers) if isinstance(request, Request) else None
     if caller is None:
-        raise AskRefused("this request carries no token of ours")
+        raise AskRefused("this request carries no valid token")
     return caller
 
 
-def _known(request: Request, callers: Callers) -> Caller | None:
+def _caller(request: Request, callers: Callers) -> Caller | None:
     token = bearer_token(request.headers.get("authorization", ""))
-    return callers.known(token) if token is not None else None
+    return callers.find(token) if token is not None else None

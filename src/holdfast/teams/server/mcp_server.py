@@ -1,6 +1,6 @@
-"""The desk: the switchboard as tools of the Model Context Protocol. Operators see more of them than teams do.
+"""The broker as tools of the Model Context Protocol. Operators get more of them than teams.
 
-`from` is whoever the token was given to. A `fromTeam` in the arguments is only checked against it.
+The token identifies the sender. A `fromTeam` argument must match it, except for operators.
 """
 
 from collections.abc import Callable
@@ -16,58 +16,58 @@ from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.teams.broker import Broker
 from holdfast.teams.errors import AskRefused
 from holdfast.teams.server.auth import Caller
-from holdfast.teams.server.tools import SERVICES, Service, ToolRequest
+from holdfast.teams.server.tools import TOOLS, ServerTool, ToolRequest
 
 
 class TeamsMcpServer:
-    """The protocol server of one switchboard; `identify` says who makes a request."""
+    """The MCP server of one broker; `identify` returns the caller of a request."""
 
-    def __init__(self, board: Broker, identify: Callable[[Context], Caller]) -> None:
-        self._board = board
+    def __init__(self, broker: Broker, identify: Callable[[Context], Caller]) -> None:
+        self._broker = broker
         self._identify = identify
         self.server: Server[Any] = Server(
             "holdfast-teams", on_list_tools=self._list_tools, on_call_tool=self._call_tool
         )
-        # What passes here is the teams' own and goes to no exporter of traces.
+        # Team messages are private: the SDK's tracing middleware must not export them.
         self.server.middleware[:] = []
 
     async def _list_tools(
         self, context: Context, params: mcp_types.PaginatedRequestParams | None
     ) -> mcp_types.ListToolsResult:
-        return mcp_types.ListToolsResult(tools=list(map(_tool, _offered(self._identify(context)))))
+        return mcp_types.ListToolsResult(tools=list(map(_tool, _tools_for(self._identify(context)))))
 
     async def _call_tool(
         self, context: Context, params: mcp_types.CallToolRequestParams
     ) -> mcp_types.CallToolResult:
         caller = self._identify(context)
         try:
-            for service in _offered(caller):
-                if service.name == params.name:
-                    return _result(await self._serve(service, caller, params.arguments or {}))
+            for tool in _tools_for(caller):
+                if tool.name == params.name:
+                    return _result(await self._serve(tool, caller, params.arguments or {}))
             raise InvalidInput(f"there is no tool {params.name!r} for {caller.team}")
         except HoldfastError as error:
             return _result({"error": str(error), "code": error.code, "hint": error.hint}, is_error=True)
 
-    async def _serve(self, service: Service, caller: Caller, arguments: JsonObject) -> Json:
-        service.check(arguments)
+    async def _serve(self, tool: ServerTool, caller: Caller, arguments: JsonObject) -> Json:
+        tool.check(arguments)
         declared = arguments.get("fromTeam") or caller.team
         if declared != caller.team and not caller.is_operator:
-            raise AskRefused(f"this token is that of {caller.team}, not of {declared}")
-        return await service.run(ToolRequest(self._board, caller, str(declared), arguments))
+            raise AskRefused(f"this token belongs to {caller.team}, not to {declared}")
+        return await tool.run(ToolRequest(self._broker, caller, str(declared), arguments))
 
 
-def _offered(caller: Caller) -> list[Service]:
-    return [service for service in SERVICES if caller.is_operator or not service.is_ours]
+def _tools_for(caller: Caller) -> list[ServerTool]:
+    return [tool for tool in TOOLS if caller.is_operator or not tool.is_operator_only]
 
 
-def _tool(service: Service) -> mcp_types.Tool:
+def _tool(tool: ServerTool) -> mcp_types.Tool:
     schema: JsonObject = {
         "type": "object",
-        "properties": service.parameters,
-        "required": list(service.needed),
+        "properties": tool.parameters,
+        "required": list(tool.required),
         "additionalProperties": False,
     }
-    return mcp_types.Tool(name=service.name, description=service.description, input_schema=schema)
+    return mcp_types.Tool(name=tool.name, description=tool.description, input_schema=schema)
 
 
 def _result(value: Json, *, is_error: bool = False) -> mcp_types.CallToolResult:

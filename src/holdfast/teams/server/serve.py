@@ -1,4 +1,4 @@
-"""Serving the desk: over standard input to whoever started us, over HTTP on loopback to whoever has a token."""
+"""Serves the teams server over stdio to one client, or over HTTP on loopback to clients with a token."""
 
 import contextlib
 import socket
@@ -12,23 +12,23 @@ from holdfast.teams.server.auth import Caller, Callers
 HOST = "127.0.0.1"
 
 
-async def serve_stdio(board: Broker, caller: Caller) -> None:
-    """Serve one client, whose identity is what the person configured, until it closes our input."""
+async def serve_stdio(broker: Broker, caller: Caller) -> None:
+    """Serve one client until it closes our input. Its identity comes from the configuration."""
     from holdfast.teams.server.mcp_server import TeamsMcpServer
 
-    await serve_over_stdio(TeamsMcpServer(board, lambda _: caller).server)
+    await serve_over_stdio(TeamsMcpServer(broker, lambda _: caller).server)
 
 
 @contextlib.asynccontextmanager
-async def serving_http(board: Broker, callers: Callers, *, port: int = 0) -> AsyncIterator[str]:
-    """Serve on loopback while the block runs; yields the address. No request passes without a token of ours."""
+async def serving_http(broker: Broker, callers: Callers, *, port: int = 0) -> AsyncIterator[str]:
+    """Serve on loopback while the block runs, and yield the URL. Every request needs a token we issued."""
     import uvicorn
 
-    from holdfast.teams.server.http_auth import TokenGuard, caller_of
+    from holdfast.teams.server.http_auth import TokenMiddleware, caller_of
     from holdfast.teams.server.mcp_server import TeamsMcpServer
 
-    desk = TeamsMcpServer(board, lambda context: caller_of(context.request, callers))
-    app = TokenGuard(desk.server.streamable_http_app(host=HOST, stateless_http=True), callers)
+    messenger = TeamsMcpServer(broker, lambda context: caller_of(context.request, callers))
+    app = TokenMiddleware(messenger.server.streamable_http_app(host=HOST, stateless_http=True), callers)
     listener = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on"))
     with socket.create_server((HOST, port)) as listening:
         serving = create_task(listener.serve([listening]))

@@ -1,4 +1,4 @@
-"""The real goose program, an agent of other people's that speaks ACP, from npm in a cache of its own."""
+"""The real goose program, a third-party ACP agent, installed from npm into our test cache."""
 
 import platform
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.installed_programs import NotInstalled, cache_folder, skip_loudly
 from tests.support.provider_stub import StubServer
-from tests.teams.companies import roster
+from tests.teams.team_broker import roster
 
 from holdfast.teams import Roster
 
@@ -20,14 +20,14 @@ PROGRAM = CACHE / "node_modules" / PACKAGE / "bin" / "goose"
 
 
 def goose_program() -> str:
-    """The program; a test that needs it is skipped, loudly, where it is not installed."""
+    """The path of the program. Skips the test, with a warning, if it is not installed."""
     if not PROGRAM.exists():
         skip_loudly(f"{PACKAGE}@{VERSION}")
     return str(PROGRAM)
 
 
 def install() -> None:
-    """Have npm fetch it, once. Raises NotInstalled."""
+    """Install it with npm, once. Raises NotInstalled."""
     if PROGRAM.exists():
         return
     if not shutil.which("npm"):
@@ -44,8 +44,8 @@ def install() -> None:
         raise NotInstalled(f"npm install failed: {done.stderr.strip().splitlines()[-1:]}")
 
 
-def of_goose(project: Path, stub: StubServer, settings: Mapping[str, Any] | None = None) -> Roster:
-    """Teams whose members are goose, asking before every tool and talking to the stub alone."""
+def goose_roster(project: Path, stub: StubServer, settings: Mapping[str, Any] | None = None) -> Roster:
+    """Teams whose members are goose, which asks before every tool and uses only the stub as provider."""
     project.mkdir(exist_ok=True)
     return roster(
         "alpha",

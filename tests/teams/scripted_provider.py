@@ -1,10 +1,10 @@
-"""What the stub of the Messages API says to the real program: what a letter tells it to say.
+"""How the stub of the Messages API answers the real programs: a message says what to reply.
 
-recall            every letter of the conversation so far
-use TOOL {...}    a tool call; then what came of it
-hang              begins to speak and never ends
+recall            every message of the conversation so far
+use TOOL {...}    a tool call, then its result
+hang              starts to answer and never ends
 fail 500          an error of the provider
-anything else     echo[n] of it, where n counts the letters
+anything else     echo[n] of it, where n counts the messages
 """
 
 import re
@@ -17,7 +17,9 @@ from holdfast.core import JsonObject, ModelMessage, Part, TextPart, ThinkingPart
 from holdfast.models import Reply
 
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.S)
-_LETTER = re.compile(r"\[(?P<mark>[0-9a-f]{8})(?: left earlier[^\n]*)?\n(?P<text>.*?)\n(?P=mark)\]", re.S)
+_MESSAGE = re.compile(
+    r"\[(?P<mark>[0-9a-f]{8})(?: notice sent earlier[^\n]*)?\n(?P<text>.*?)\n(?P=mark)\]", re.S
+)
 USAGE = Usage(input_tokens=1000, output_tokens=10)
 
 
@@ -26,14 +28,14 @@ def respond(body: JsonObject) -> Reply | Fault:
     result = _tool_result(messages[-1])
     if result is not None:
         return _say(f"tool said: {result}")
-    if not letters_in(messages[-1]):
+    if not messages_in(messages[-1]):
         return _say("summary of everything so far")
-    letters = [text for message in messages if message["role"] == "user" for text in letters_in(message)]
-    text = letters[-1]
+    messages = [text for message in messages if message["role"] == "user" for text in messages_in(message)]
+    text = messages[-1]
     verb, _, rest = text.partition(" ")
     match verb:
         case "recall":
-            return _say(f"recall: {encode(letters[:-1]).decode()}")
+            return _say(f"recall: {encode(messages[:-1]).decode()}")
         case "use":
             tool, _, arguments = rest.partition(" ")
             call = ToolCallPart(
@@ -47,19 +49,19 @@ def respond(body: JsonObject) -> Reply | Fault:
         case "think":
             return _say(f"thought: {rest}", ThinkingPart(text="hm"))
         case _:
-            return _say(f"echo[{len(letters)}]: {text}")
+            return _say(f"echo[{len(messages)}]: {text}")
 
 
 def _listed(body: JsonObject) -> Any:
     return body["messages"]
 
 
-def letters_in(message: Any) -> list[str]:
-    """The letters in one message of the conversation."""
+def messages_in(message: Any) -> list[str]:
+    """The team messages in one message of the conversation."""
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     text = "\n".join(block["text"] for block in blocks if block["type"] == "text")
-    return [found["text"] for found in _LETTER.finditer(_REMINDER.sub("", text))]
+    return [found["text"] for found in _MESSAGE.finditer(_REMINDER.sub("", text))]
 
 
 def _tool_result(message: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""A whole company in memory: real store, real gate, real switchboard, and members that say what they were told to."""
+"""A broker in memory: real store, gate and dispatch, with scripted members."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -15,12 +15,12 @@ from holdfast.policy import FixedPolicy, LexicalPaths
 from holdfast.session import Session, SessionParts, Settings, build_session
 from holdfast.store import Home, MemoryStore, Store
 from holdfast.teams import Broker, MemberFactory, Roster, ScriptedProgram, Team, TeamsSettings
-from holdfast.teams.members.factory import Introduce
+from holdfast.teams.members.factory import IssueToken
 from holdfast.world import MemoryWorld, StagedWorld
 
 
 def roster(*names: str, project: str, settings: Mapping[str, Any] | None = None, **team: Any) -> Roster:
-    """A roster of teams that differ in nothing but their names."""
+    """A roster of teams that differ only in their names."""
     return Roster(
         settings=TeamsSettings(**(settings or {})),
         teams={
@@ -30,21 +30,21 @@ def roster(*names: str, project: str, settings: Mapping[str, Any] | None = None,
 
 
 @asynccontextmanager
-async def company(
+async def team_broker(
     tmp_path: Path,
-    on: Roster,
+    team_roster: Roster,
     *,
     program: ScriptedProgram | None = None,
     store: Store | None = None,
     clock: Clock | None = None,
     verdicts: Mapping[str, Verdict] | None = None,
     environ: Mapping[str, str] | None = None,
-    introduce: Introduce | None = None,
+    issue_token: IssueToken | None = None,
     home: Path | None = None,
     hanging: asyncio.Event | None = None,
     model: Callable[[Prompt], ModelReply] | None = None,
 ) -> AsyncIterator[Broker]:
-    """A switchboard over these parts; hand in the store and the program to keep them across two of them."""
+    """Open a broker over these parts. Pass the store and the program to keep them across two brokers."""
     clock = clock or FakeClock()
     kept = store or MemoryStore(clock=clock)
     policy = FixedPolicy(default="allow", verdicts=verdicts or {})
@@ -58,7 +58,7 @@ async def company(
                 staged=StagedWorld(MemoryWorld()),
                 paths=LexicalPaths(),
                 policy=policy,
-                model=Parrot(hanging or asyncio.Event(), model or echo_model),
+                model=EchoModel(hanging or asyncio.Event(), model or echo_model),
                 guest=engine.guest(),
                 settings=Settings(),
                 clock=clock,
@@ -66,8 +66,8 @@ async def company(
             )
         )
 
-    staff = MemberFactory(
-        roster=on,
+    factory = MemberFactory(
+        roster=team_roster,
         folder=tmp_path / "teams",
         home=Home(home or tmp_path / "home"),
         store=kept,
@@ -77,44 +77,44 @@ async def company(
         environ=environ or {},
         scripted=program,
     )
-    if introduce is not None:
-        staff.introduce = introduce
-    board = Broker(roster=on, folder=tmp_path / "teams", store=kept, staff=staff, clock=clock)
-    async with board:
-        yield board
+    if issue_token is not None:
+        factory.issue_token = issue_token
+    broker = Broker(roster=team_roster, folder=tmp_path / "teams", store=kept, factory=factory, clock=clock)
+    async with broker:
+        yield broker
     await engine.close()
     if store is None:
         await kept.close()
 
 
-class Parrot(ScriptedModel):
-    """The model of our own members; `hang` has it say nothing more."""
+class EchoModel(ScriptedModel):
+    """The model of Holdfast members; `hang` makes it never answer."""
 
     def __init__(self, hanging: asyncio.Event, reply: Callable[[Prompt], ModelReply]) -> None:
         super().__init__([reply] * 100)
         self._hanging = hanging
 
     async def ask(self, prompt: Prompt, on_text: OnText) -> ModelReply:
-        if letters_to(prompt)[-1] == "hang":
+        if messages_to(prompt)[-1] == "hang":
             self._hanging.set()
             await asyncio.get_running_loop().create_future()
         return await super().ask(prompt, on_text)
 
 
-def letters_to(prompt: Prompt) -> list[str]:
-    """The letters of a conversation so far."""
-    return [_letter(each.text) for each in prompt.messages if isinstance(each, UserMessage)]
+def messages_to(prompt: Prompt) -> list[str]:
+    """The messages of a conversation so far."""
+    return [_message(each.text) for each in prompt.messages if isinstance(each, UserMessage)]
 
 
 def echo_model(prompt: Prompt) -> ModelReply:
     """The same echo and recall as the scripted program's."""
-    letters = letters_to(prompt)
-    if letters[-1] == "recall":
-        return say(f"recall: {encode(letters[:-1]).decode()}")
-    return say(f"echo[{len(letters)}]: {letters[-1]}")
+    messages = messages_to(prompt)
+    if messages[-1] == "recall":
+        return say(f"recall: {encode(messages[:-1]).decode()}")
+    return say(f"echo[{len(messages)}]: {messages[-1]}")
 
 
-def _letter(text: str) -> str:
-    """The words between the marks."""
+def _message(text: str) -> str:
+    """The text between the marks."""
     *_, last = text.split("[")
     return last.split("\n", 1)[1].rsplit("\n", 1)[0] if "\n" in last else text

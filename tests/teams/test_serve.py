@@ -1,4 +1,4 @@
-"""`holdfast teams serve` as other programs run it: a process, over stdio and over HTTP, with the official client."""
+"""`holdfast teams serve` as other programs run it: a process, over stdio and HTTP, with the official client."""
 
 import asyncio
 import json
@@ -22,8 +22,8 @@ TEAMS_TOOLS = {"teams_ask", "teams_send_message", "teams_notify", "teams_report"
 OPERATORS_TOOLS = {"teams_status", "teams_threads", "teams_wake", "teams_sleep", "teams_cancel", "teams_fork"}
 
 
-class Place:
-    """A home with a roster of two teams whose members are scripted."""
+class ServerHome:
+    """A data directory with a roster of two teams with scripted members."""
 
     def __init__(self, root: Path) -> None:
         self.home = root / "home"
@@ -38,7 +38,7 @@ class Place:
         return ["-m", "holdfast", "teams", "serve", *words]
 
     def over_stdio(self, *words: str) -> Client:
-        """The official client, which starts us."""
+        """The official client, which starts the server."""
         return Client(
             stdio_client(
                 StdioServerParameters(command=sys.executable, args=self.command(*words), env=self.environment)
@@ -47,7 +47,7 @@ class Place:
 
     @asynccontextmanager
     async def over_http(self) -> AsyncIterator[tuple[str, dict[str, str]]]:
-        """We as a process; yields our address and a token for each."""
+        """Run the server as a process; yield its URL and a token for each caller."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *self.command("--http", "0"),
@@ -59,25 +59,25 @@ class Place:
             lines = bytearray()
             while not lines.rstrip().endswith(b"}\n}") and not lines.rstrip().endswith(b"}}"):
                 lines += await process.stdout.readline()
-            told = json.loads(lines)
-            yield told["url"], told["tokens"]
+            answer = json.loads(lines)
+            yield answer["url"], answer["tokens"]
         finally:
             process.send_signal(signal.SIGTERM)
             await process.communicate()
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def server_home(tmp_path: Path) -> ServerHome:
+    return ServerHome(tmp_path)
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> Any:
     result = await client.call_tool(tool, arguments)
     content = result.content[0]
     assert isinstance(content, mcp_types.TextContent)
-    told = json.loads(content.text)
-    assert result.structured_content == (told if isinstance(told, dict) else {"result": told})
-    return told
+    answer = json.loads(content.text)
+    assert result.structured_content == (answer if isinstance(answer, dict) else {"result": answer})
+    return answer
 
 
 @asynccontextmanager
@@ -87,8 +87,8 @@ async def connected(url: str, token: str) -> AsyncIterator[Client]:
         yield client
 
 
-async def test_over_stdio_a_client_asks_as_whom_it_was_configured(place: Place) -> None:
-    async with place.over_stdio("--from", "a") as client:
+async def test_a_stdio_client_asks_as_its_configured_sender(server_home: ServerHome) -> None:
+    async with server_home.over_stdio("--from", "a") as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == TEAMS_TOOLS
         answered = await call(client, "teams_ask", team="b", question="hi")
         forged = await call(client, "teams_ask", team="b", question="hi", fromTeam="external")
@@ -104,13 +104,13 @@ async def test_over_stdio_a_client_asks_as_whom_it_was_configured(place: Place) 
     assert wrong["code"] == "invalid-input"
 
 
-async def test_over_stdio_it_can_be_interrupted_while_its_client_is_silent(place: Place) -> None:
+async def test_a_stdio_server_can_be_interrupted_while_its_client_is_silent(server_home: ServerHome) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *place.command(),
+        *server_home.command(),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env=place.environment,
+        env=server_home.environment,
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -127,8 +127,8 @@ async def test_over_stdio_it_can_be_interrupted_while_its_client_is_silent(place
             await process.wait()
 
 
-async def test_over_stdio_an_operator_has_every_tool(place: Place) -> None:
-    async with place.over_stdio("--operator") as client:
+async def test_a_stdio_operator_has_every_tool(server_home: ServerHome) -> None:
+    async with server_home.over_stdio("--operator") as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == TEAMS_TOOLS | OPERATORS_TOOLS
         assert await call(client, "teams_wake", team="b", fromTeam="a") == {"awake": True, "reply": None}
         await call(client, "teams_ask", team="b", question="hi", fromTeam="a")
@@ -146,8 +146,10 @@ async def test_over_stdio_an_operator_has_every_tool(place: Place) -> None:
         assert await call(client, "teams_cancel", team="b", fromTeam="a") == {"cancelled": False}
 
 
-async def test_over_http_who_asks_is_known_by_its_token_and_nobody_else_is_heard(place: Place) -> None:
-    async with place.over_http() as (url, tokens):
+async def test_an_http_caller_is_identified_by_its_token_and_others_are_rejected(
+    server_home: ServerHome,
+) -> None:
+    async with server_home.over_http() as (url, tokens):
         assert set(tokens) == {"a", "b", "external", "operator"}
         async with connected(url, tokens["a"]) as client:
             assert {tool.name for tool in (await client.list_tools()).tools} == TEAMS_TOOLS
@@ -173,18 +175,18 @@ async def test_over_http_who_asks_is_known_by_its_token_and_nobody_else_is_heard
     assert (line["pair"], line["messages"]) == ("a -> b", 2)
 
 
-async def test_what_was_sent_before_a_kill_is_delivered_by_the_next_server(place: Place) -> None:
+async def test_a_message_sent_before_a_kill_is_delivered_by_the_next_server(server_home: ServerHome) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-c", _SEND),
-        env=place.environment,
+        env=server_home.environment,
         cwd=Path(__file__).parents[2],
         stdout=asyncio.subprocess.PIPE,
     )
     output, _ = await process.communicate()
     assert process.returncode == -signal.SIGKILL
     message = output.decode().strip()
-    async with place.over_stdio("--from", "a") as client, asyncio.timeout(50):
+    async with server_home.over_stdio("--from", "a") as client, asyncio.timeout(50):
         while True:
             (sent,) = (await call(client, "teams_report", team="b"))["messages"]
             if sent["state"] not in ("queued", "working"):
@@ -196,16 +198,16 @@ async def test_what_was_sent_before_a_kill_is_delivered_by_the_next_server(place
 _SEND = """
 import asyncio, os, signal
 from pathlib import Path
-from holdfast.cli.open_teams import opened_board
+from holdfast.cli.open_teams import open_broker
 from holdfast.store import Home
 from holdfast.teams import load_roster
 
 async def main():
     home = Home.default()
     file = home.root / "teams.yaml"
-    async with opened_board(load_roster(file), file, home) as (board, _):
-        async with board._delivery.alone(board.key(board.roster.pair("a", "b"))):
-            sent = await board.send("a", "b", "kelp")
+    async with open_broker(load_roster(file), file, home) as (broker, _):
+        async with broker._dispatcher.session_lock(broker.session_id(broker.roster.pair("a", "b"))):
+            sent = await broker.send("a", "b", "kelp")
             print(sent.message, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
 

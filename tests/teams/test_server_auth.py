@@ -1,4 +1,4 @@
-"""The desk over HTTP: who asks is known by its token, and sees only what is its own. Case L9."""
+"""The teams server over HTTP: a token identifies the caller, who sees only its own messages. Case L9."""
 
 import json
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.teams.companies import company, roster
+from tests.teams.team_broker import roster, team_broker
 
 from holdfast.core.errors import InvalidInput
 from holdfast.teams import Caller, Callers, serving_http
-from holdfast.teams.server.tools import SERVICES, timeout_of
+from holdfast.teams.server.tools import TOOLS, timeout_of
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
@@ -30,13 +30,13 @@ async def call(url: str, token: str, tool: str, **arguments: Any) -> Any:
     return json.loads(result["content"][0]["text"])
 
 
-async def test_a_team_is_who_its_token_says_and_an_operator_sees_more(tmp_path: Path) -> None:
+async def test_a_token_identifies_its_team_and_an_operator_has_more_tools(tmp_path: Path) -> None:
     callers = Callers()
-    alpha = callers.admit(Caller(team="alpha"))
-    boss = callers.admit(Caller(is_operator=True))
+    alpha = callers.add(Caller(team="alpha"))
+    boss = callers.add(Caller(is_operator=True))
     async with (
-        company(tmp_path, roster("alpha", "beta", "gamma", project=str(tmp_path))) as board,
-        serving_http(board, callers) as url,
+        team_broker(tmp_path, roster("alpha", "beta", "gamma", project=str(tmp_path))) as broker,
+        serving_http(broker, callers) as url,
     ):
         assert await rpc(url, "wrong", "tools/list", {}) == 401
         shown = {tool["name"] for tool in (await rpc(url, alpha, "tools/list", {}))["tools"]}
@@ -58,27 +58,25 @@ async def test_a_team_is_who_its_token_says_and_an_operator_sees_more(tmp_path: 
 @pytest.mark.parametrize(
     ("tool", "name", "value", "words"),
     [
-        ("teams_send_message", "waitForResponse", "false", "waitForResponse is true or false"),
-        ("teams_send_message", "messageId", 5, "messageId is a text"),
+        ("teams_send_message", "waitForResponse", "false", "waitForResponse must be true or false"),
+        ("teams_send_message", "messageId", 5, "messageId must be a string"),
         ("teams_send_message", "to", "beta", "no argument 'to'"),
-        ("teams_sleep", "force", "true", "force is true or false"),
-        ("teams_ask", "question", ["hi"], "question is a text"),
+        ("teams_sleep", "force", "true", "force must be true or false"),
+        ("teams_ask", "question", ["hi"], "question must be a string"),
     ],
 )
-def test_an_argument_of_another_type_is_refused_and_not_guessed_at(
-    tool: str, name: str, value: Any, words: str
-) -> None:
-    (service,) = [each for each in SERVICES if each.name == tool]
+def test_an_argument_of_the_wrong_type_is_refused(tool: str, name: str, value: Any, words: str) -> None:
+    (service,) = [each for each in TOOLS if each.name == tool]
     with pytest.raises(InvalidInput, match=words):
-        service.check(dict.fromkeys(service.needed, "beta") | {name: value})
+        service.check(dict.fromkeys(service.required, "beta") | {name: value})
 
 
 @pytest.mark.parametrize("value", [-2, 3_600_001, "5", 1.5, True, None])
-def test_l9_a_timeout_that_is_none_is_refused(value: Any) -> None:
+def test_l9_an_invalid_timeout_is_refused(value: Any) -> None:
     with pytest.raises(InvalidInput):
         timeout_of(value)
 
 
 @pytest.mark.parametrize("value", [-1, 0, 1, 3_600_000])
-def test_l9_a_timeout_may_be(value: int) -> None:
+def test_l9_a_valid_timeout_is_accepted(value: int) -> None:
     assert timeout_of(value) == value

