@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.cli.approvals.text import exact_call, what_happens
-from holdfast.cli.views.narrator import describe
+from holdfast.cli.approvals.text import describe_effect, exact_call
+from holdfast.cli.views.narrator import describe_call
 from holdfast.core import Call, Decision, Escalation, EscalationId, UrlTarget, call_id
 
 
@@ -36,7 +36,7 @@ def test_what_a_call_reaches_cannot_pass_for_a_line_of_ours() -> None:
         expires_ms=1,
         targets=(UrlTarget(role="fetch-url", argument="url", given=given),),
     )
-    assert what_happens(escalation) == f"The agent wants to fetch {given.replace(chr(10), '<U+000A>')}"
+    assert describe_effect(escalation) == f"The agent wants to fetch {given.replace(chr(10), '<U+000A>')}"
 
 
 def test_a_call_in_one_line_is_one_line_and_writes_nothing_of_its_own_to_the_terminal() -> None:
@@ -45,6 +45,6 @@ def test_a_call_in_one_line_is_one_line_and_writes_nothing_of_its_own_to_the_ter
         operation="world.read\x1b]0;owned\x07\n  allow   fake",
         arguments={"pa\x1b[31mth\n": "x\x1b[2J\ny"},
     )
-    told = describe(call)
+    told = describe_call(call)
     assert told.splitlines() == [told]
     assert "\x1b" not in told

@@ -15,7 +15,7 @@ def test_news_and_tables_write_nothing_to_the_terminal_but_words() -> None:
     out, err = io.StringIO(), io.StringIO()
     console = Console(out, err)
     console.say(HOSTILE, "bad", folds=True)
-    console.tell(HOSTILE, folds=True)
+    console.show(HOSTILE, folds=True)
     assert (err.getvalue(), out.getvalue()) == (SHOWN, SHOWN)
 
 

@@ -12,7 +12,7 @@ from tests.cli.commands import Run, run
 from tests.cli.terminals import terminal
 
 from holdfast.cli import exit_codes
-from holdfast.cli.doctor.home import TOO_LITTLE_BYTES
+from holdfast.cli.doctor.home import CRITICAL_DISK_BYTES
 from holdfast.cli.doctor.versions import check_versions
 from holdfast.guests import Engines
 from holdfast.store import Home
@@ -106,7 +106,7 @@ def test_a_broken_configuration_or_policy_is_bad(run: Run, tmp_path: Path) -> No
 
 def test_a_full_disk_is_bad(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     class Full:
-        free = TOO_LITTLE_BYTES - 1
+        free = CRITICAL_DISK_BYTES - 1
 
     monkeypatch.setattr("shutil.disk_usage", lambda _: Full())
     assert findings(run)["disk"]["state"] == "bad"

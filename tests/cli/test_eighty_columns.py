@@ -8,7 +8,7 @@ from tests.cli.terminals import DELETE, prepared, terminal
 from tests.cli.test_task import holdfast
 
 from holdfast.cli.command_list import COMMANDS
-from holdfast.cli.help_pages import actions, load
+from holdfast.cli.help_pages import actions, load_command
 
 _REDRAWN = re.compile(r"[^\n]*\x1b\[K|\x1b\[[0-9;]*m")
 
@@ -21,7 +21,7 @@ def shown(*words: str, home: Path) -> list[str]:
 
 
 @pytest.fixture
-def waiting(tmp_path: Path) -> Path:
+def pending_characters(tmp_path: Path) -> Path:
     """A home in which a call of the session `books` waits."""
     words = prepared(tmp_path, DELETE, "It stays.")
     assert holdfast("-n", "books", *words, "clean up", home=tmp_path).returncode == 5
@@ -76,7 +76,7 @@ def test_sentences_are_folded_between_words(command: tuple[str, ...], waiting: P
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_manual_begins_with_examples_and_fits(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    parser = load(command).parser
+    parser = load_command(command).parser
     for page in (parser, *actions(parser).values()):
         text = page.format_help()
         assert [line for line in text.splitlines() if len(line) > 80] == []

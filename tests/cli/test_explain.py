@@ -12,7 +12,7 @@ from tests.cli.commands import Run, run
 
 import holdfast
 from holdfast.cli import exit_codes
-from holdfast.cli.error_help import explanations
+from holdfast.cli.error_help import load_error_help
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import RunStatus
 
@@ -42,12 +42,12 @@ def test_every_code_that_can_occur_is_explained() -> None:
             import_module(module.name)
     runs = {f"guest-{status}" for status in get_args(RunStatus) if status != "ok"}
     ours = {kind.code for kind in error_classes() if kind.__module__.startswith("holdfast.")}
-    assert ours | runs | set(outcome_codes()) <= explanations().keys()
+    assert ours | runs | set(outcome_codes()) <= load_error_help().keys()
 
 
-@pytest.mark.parametrize("code", explanations())
+@pytest.mark.parametrize("code", load_error_help())
 def test_an_explanation_says_what_happened_why_and_what_to_do(code: str) -> None:
-    explanation = explanations()[code]
+    explanation = load_error_help()[code]
     for text in (explanation.what, explanation.why, explanation.todo):
         assert text.endswith(".")
         assert len(text) > 10

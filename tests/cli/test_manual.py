@@ -9,13 +9,13 @@ import pytest
 from tests.cli.commands import Run, run
 
 from holdfast.cli.command_list import COMMANDS
-from holdfast.cli.help_pages import ManualParser, actions, load
+from holdfast.cli.help_pages import HelpParser, actions, load_command
 
 __all__ = ["run"]
 
 
-def pages(command: str) -> Iterator[tuple[str, ManualParser]]:
-    parser = load(command).parser
+def pages(command: str) -> Iterator[tuple[str, HelpParser]]:
+    parser = load_command(command).parser
     yield f"holdfast {command}", parser
     for name, below in actions(parser).items():
         yield f"holdfast {command} {name}", below
@@ -42,7 +42,7 @@ def typed(example: str) -> list[str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_example_can_be_typed_as_it_stands(command: str) -> None:
-    parser = load(command).parser
+    parser = load_command(command).parser
     for example in parser.examples:
         first, *words = typed(example)
         assert first == command
@@ -62,7 +62,7 @@ def test_every_argument_and_option_is_explained(command: str) -> None:
 
 def test_the_first_page_lists_every_option_of_a_session_and_every_command(run: Run) -> None:
     done = run("--help")
-    for action in load("session").parser._actions:
+    for action in load_command("session").parser._actions:
         for option in action.option_strings:
             assert option in done.out, f"{option} is missing"
     for command, what in COMMANDS.items():

@@ -9,7 +9,7 @@ from tests.cli.commands import Run, run
 from tests.cli.terminals import at_terminal
 
 import holdfast.cli.commands.verify as verify
-from holdfast.cli.log_file import MOST_BYTES, MOST_RECORD_BYTES, logged
+from holdfast.cli.log_file import MAX_BYTES, MAX_RECORD_BYTES, log_to_file
 
 __all__ = ["run"]
 
@@ -53,7 +53,7 @@ def test_it_is_private_whatever_the_umask_and_knows_no_secret(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-worth")
-    with logged() as log:
+    with log_to_file() as log:
         log.warning("the header was %r", "a-key-of-worth")
     assert "the header was '[redacted]'" in (tmp_path / LOG).read_text()
     assert (tmp_path / LOG).stat().st_mode & 0o777 == 0o600
@@ -67,24 +67,24 @@ def test_it_knows_no_key_whose_variable_the_configuration_names(
     home = (tmp_path / LOG).parent.parent
     home.mkdir(parents=True, exist_ok=True)
     (home / "config.toml").write_text('[asking]\nkey_variable = "COMPANY_KEY"\n')
-    with logged() as log:
+    with log_to_file() as log:
         log.warning("the header was %r", "a-key-of-worth")
     assert "the header was '[redacted]'" in (tmp_path / LOG).read_text()
 
 
 def test_it_never_grows_past_its_bound(run: Run, tmp_path: Path) -> None:
-    with logged() as log:
+    with log_to_file() as log:
         log.warning("first")
-        for _ in range(3 * MOST_BYTES // MOST_RECORD_BYTES):
-            log.warning("x" * 2 * MOST_RECORD_BYTES)
+        for _ in range(3 * MAX_BYTES // MAX_RECORD_BYTES):
+            log.warning("x" * 2 * MAX_RECORD_BYTES)
     kept = sorted((tmp_path / LOG).parent.iterdir())
     assert [path.name for path in kept] == ["holdfast.log", "holdfast.log.1"]
-    assert all(path.stat().st_size <= MOST_BYTES for path in kept)
+    assert all(path.stat().st_size <= MAX_BYTES for path in kept)
     assert "first" not in "".join(path.read_text() for path in kept)
 
 
 def test_a_log_that_cannot_be_written_stops_nobody(run: Run, tmp_path: Path) -> None:
     (tmp_path / "holdfast").write_text("not a folder")
-    with logged() as log:
+    with log_to_file() as log:
         log.warning("lost")
     assert not [each for each in logging.getLogger().handlers if type(each).__name__ == "ProgramLog"]

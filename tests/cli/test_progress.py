@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.cli.terminals import at_terminal, prepared, runs, terminal
 from tests.cli.test_task import holdfast, script
 
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 
 SLOW = runs("total = 0\nfor each in range(12_000_000):\n    total += each\ntotal")
 """A second or more of work in the sandbox."""
@@ -65,7 +65,7 @@ def test_the_thread_ends_with_the_block() -> None:
     try:
         with open(writing, "w", closefd=False) as stream:
             before = threading.active_count()
-            with contextlib.suppress(ValueError), Progress(lambda: "works", stream=stream):
+            with contextlib.suppress(ValueError), ProgressIndicator(lambda: "works", stream=stream):
                 during = threading.active_count()
                 raise ValueError("on purpose")
             assert (during, threading.active_count()) == (before + 1, before)

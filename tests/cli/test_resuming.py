@@ -27,23 +27,23 @@ def choices(count: int) -> list[Choice]:
 def test_every_typed_word_narrows_and_erasing_widens() -> None:
     selection = Selection([*choices(3), Choice(key="x", line="x", words="other")])
     selection.type("äpfel WORD1")
-    assert [one.key for one in selection.fitting] == ["k1"]
+    assert [one.key for one in selection.matches] == ["k1"]
     selection.clear()
     selection.type("zz")
-    assert (selection.marked, selection.shown) == (None, [])
+    assert (selection.selected, selection.shown) == (None, [])
     selection.move(1)
     selection.erase()
     selection.erase()
-    assert len(selection.fitting) == 4
+    assert len(selection.matches) == 4
 
 
 def test_the_marked_one_stays_on_the_screen_and_the_ends_hold() -> None:
     selection = Selection(choices(30), rows=5)
     for steps, place in ((-1, 0), (7, 7), (100, 29), (-3, 26), (-100, 0)):
         selection.move(steps)
-        assert selection.marked is not None
-        assert selection.marked.key == f"k{place}"
-        assert selection.marked in selection.shown
+        assert selection.selected is not None
+        assert selection.selected.key == f"k{place}"
+        assert selection.selected in selection.shown
         assert len(selection.shown) == 5
 
 

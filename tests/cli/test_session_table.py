@@ -8,7 +8,7 @@ from tests.cli.terminals import terminal
 from tests.cli.test_task import holdfast, script
 
 from holdfast.cli.terminal.wrap import cell_width, clip, ellipsize, fold, pad, wrap
-from holdfast.cli.views.session_table import row, sentence, span
+from holdfast.cli.views.session_table import format_age, row, sentence
 from holdfast.core import SessionId
 from holdfast.store import SessionSummary
 
@@ -126,7 +126,7 @@ def test_nothing_in_a_session_can_break_out_of_its_line(width: int | None, lines
 
 def test_an_age_fits_below_its_heading() -> None:
     day = 24 * 60 * 60 * 1000
-    assert [span(age) for age in (-day, 59_000, day - 1, 364 * day, 3650 * day)] == [
+    assert [format_age(age) for age in (-day, 59_000, day - 1, 364 * day, 3650 * day)] == [
         "0s",
         "59s",
         "23h",

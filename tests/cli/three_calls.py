@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from holdfast.app import Runtime
-from holdfast.cli.chat.chat import talk_at_terminal
+from holdfast.cli.chat.chat import chat_at_terminal
 from holdfast.core import Call, CallId
 from holdfast.models import OnText, Prompt, Reply, ScriptedModel
 from holdfast.session import Session
@@ -37,7 +37,7 @@ async def main(home: Path) -> int:
         model.session = await runtime.create(
             model=model, workspace=home / "work", policy=str(home / "asking.yaml")
         )
-        return await talk_at_terminal(runtime, model.session)
+        return await chat_at_terminal(runtime, model.session)
     finally:
         await runtime.close()
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import holdfast
-from holdfast.cli.open_teams import opened_board
+from holdfast.cli.open_teams import open_broker
 from holdfast.core import SystemClock
 from holdfast.mcp import McpFiles
 from holdfast.store import Home
@@ -339,7 +339,7 @@ async def send_letter() -> None:
     """A letter that is answered."""
     home = Home.default()
     file = home.root / "teams.yaml"
-    async with opened_board(load_roster(file), file, home) as (board, _):
+    async with open_broker(load_roster(file), file, home) as (board, _):
         await board.notify("alpha", "beta", "I am away today")
         await board.send("alpha", "beta", "no hurry")
         while (await board.report("alpha", "beta"))[0].state != "answered":  # noqa: ASYNC110

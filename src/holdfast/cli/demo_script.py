@@ -31,27 +31,27 @@ print(f"total: {total('sales.csv'):.2f}")
     "old-report.csv": "total\n99.75\n",
 }
 
-_LOOK = """\
+_READ_PROJECT = """\
 from pathlib import Path
 
 source = Path("report.py").read_text()
 rows = Path("sales.csv").read_text().splitlines()[1:]
 print(len(world.list()), "files,", len(rows), "sales")"""
 
-_REACH_OUT = """\
+_WRITE_CRON_JOB = """\
 try:
     with open("/etc/cron.d/report", "w") as job:
         job.write("@hourly root python3 report.py")
 except PermissionError as refusal:
     print(refusal)"""
 
-_MEND = """\
+_FIX_REPORT = """\
 mended = source.replace('float(row["price"])', 'float(row["price"]) * int(row["quantity"])')
 Path("report.py").write_text(mended)
 Path("CHANGES.md").write_text("- The total counts the quantity of each sale.\\n")
 sum(float(row.split(",")[1]) * int(row.split(",")[2]) for row in rows)"""
 
-_CLEAN_UP = """\
+_DELETE_OLD_REPORT = """\
 Path("old-report.csv").unlink()
 print("old-report.csv is there:", Path("old-report.csv").exists())"""
 
@@ -60,12 +60,14 @@ def demo_model() -> ScriptedModel:
     """The rehearsed model: five replies, whatever it is asked."""
     return ScriptedModel(
         [
-            use("execute_code", {"code": _LOOK}, text="I read the project first."),
-            use("execute_code", {"code": _REACH_OUT}, text="An hourly job would keep the report fresh."),
+            use("execute_code", {"code": _READ_PROJECT}, text="I read the project first."),
+            use("execute_code", {"code": _WRITE_CRON_JOB}, text="An hourly job would keep the report fresh."),
             use(
-                "execute_code", {"code": _MEND}, text="Not allowed, so I leave that. Now the mistake itself."
+                "execute_code",
+                {"code": _FIX_REPORT},
+                text="Not allowed, so I leave that. Now the mistake itself.",
             ),
-            use("execute_code", {"code": _CLEAN_UP}, text="Last, the old report."),
+            use("execute_code", {"code": _DELETE_OLD_REPORT}, text="Last, the old report."),
             "Done. report.py counts the quantity now (total 202.50), CHANGES.md says so, and the old report is gone. "
             "I could not set up an hourly job: that lies outside the workspace.",
         ],

@@ -8,7 +8,7 @@ import msgspec
 from holdfast.core import Value
 
 
-class Explanation(Value, rename={"todo": "do"}):
+class ErrorHelp(Value, rename={"todo": "do"}):
     """One error code in words."""
 
     what: str
@@ -16,7 +16,7 @@ class Explanation(Value, rename={"todo": "do"}):
     todo: str
 
 
-def explanations() -> dict[str, Explanation]:
+def load_error_help() -> dict[str, ErrorHelp]:
     """Every error code and what it means."""
     text = Path(__file__).with_name("error_help.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, Explanation])
+    return msgspec.convert(tomllib.loads(text), dict[str, ErrorHelp])

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple, NoReturn
 from holdfast.cli.exit_codes import USAGE
 
 MAX_WIDTH = 100
-_STARTS = ("holdfast", "echo ", "git ", "cat ", "python ", "source ")
-_TOLD = re.compile(r"(.*?\S)\s{2,}(\S.*)")
+_EXAMPLE_STARTS = ("holdfast", "echo ", "git ", "cat ", "python ", "source ")
+_EXAMPLE = re.compile(r"(.*?\S)\s{2,}(\S.*)")
 """An example: the command, and what it is for."""
-_NARROWEST = 28
+_MIN_COMMENT_WIDTH = 28
 _EXIT_CODES = "Exit codes: 0 done, 1 error, 2 usage; the others: holdfast explain exit-codes."
 
 
-class Manual(NamedTuple):
+class HelpPage(NamedTuple):
     """The paragraphs of a docstring, told apart."""
 
     what: str
@@ -32,41 +32,41 @@ class Manual(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_manual(docstring: str) -> Manual:
+def parse_help_page(docstring: str) -> HelpPage:
     """Tell the paragraphs of a docstring apart."""
     what, *rest = textwrap.dedent(docstring).strip().split("\n\n")
     paragraphs = [textwrap.dedent(paragraph) for paragraph in rest]
-    examples = [each for each in paragraphs if each.startswith(_STARTS)]
-    return Manual(
+    examples = [each for each in paragraphs if each.startswith(_EXAMPLE_STARTS)]
+    return HelpPage(
         what=" ".join(what.split()),
         examples=tuple(line for each in examples for line in each.splitlines()),
-        notes=tuple(note for each in paragraphs if each not in examples for note in _apart(each)),
+        notes=tuple(note for each in paragraphs if each not in examples for note in _split_exit_codes(each)),
     )
 
 
-def _apart(paragraph: str) -> list[str]:
+def _split_exit_codes(paragraph: str) -> list[str]:
     """Exit codes stand by themselves, wherever the docstring has them."""
     words, mark, codes = " ".join(paragraph.split()).partition("Exit codes:")
     return [part for part in (words.strip(), f"{mark}{codes}") if part]
 
 
-def _folded(example: str, width: int) -> str:
+def _wrap_example(example: str, width: int) -> str:
     """An example whose words go on below where they are too long: beside its command, or under it if that is long itself."""
-    told = _TOLD.fullmatch(example)
+    told = _EXAMPLE.fullmatch(example)
     if told is None or len(example) <= width:
         return example
     command, words = told.groups()
     column = told.start(2)
-    if width - column >= _NARROWEST:
+    if width - column >= _MIN_COMMENT_WIDTH:
         return command.ljust(column) + f"\n{'':{column}}".join(textwrap.wrap(words, width - column))
     return "\n".join([command, *(f"    {line}" for line in textwrap.wrap(words, width - 4))])
 
 
-class ManualParser(argparse.ArgumentParser):
+class HelpParser(argparse.ArgumentParser):
     """A parser whose help begins with examples, and whose complaints say where help is."""
 
     def __init__(
-        self, *, manual: Manual, **options: Any
+        self, *, manual: HelpPage, **options: Any
     ) -> None:  # Any: whatever argparse takes, handed on as it is
         super().__init__(**{"allow_abbrev": False, **options})
         self.manual = manual
@@ -74,9 +74,7 @@ class ManualParser(argparse.ArgumentParser):
         self._positionals.title = "arguments"
 
     def add_subparsers(self, **options: Any) -> Any:  # Any: as argparse declares it
-        return super().add_subparsers(
-            **{"parser_class": partial(ManualParser, manual=self.manual), **options}
-        )
+        return super().add_subparsers(**{"parser_class": partial(HelpParser, manual=self.manual), **options})
 
     @property
     def examples(self) -> tuple[str, ...]:
@@ -88,7 +86,7 @@ class ManualParser(argparse.ArgumentParser):
         width = min(MAX_WIDTH, argparse.HelpFormatter("")._width)
         parts = [textwrap.fill(self.description or self.manual.what, width)]
         if self.examples:
-            examples = "\n".join(_folded(line, width - 2) for line in self.examples)
+            examples = "\n".join(_wrap_example(line, width - 2) for line in self.examples)
             parts.append("examples:\n" + textwrap.indent(examples, "  "))
         formatter = argparse.RawDescriptionHelpFormatter(self.prog, width=width)
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
@@ -108,40 +106,40 @@ class ManualParser(argparse.ArgumentParser):
         raise SystemExit(USAGE)
 
 
-class Loaded(NamedTuple):
+class LoadedCommand(NamedTuple):
     """A command ready to be run: its module and its parser."""
 
     module: ModuleType
-    parser: ManualParser
+    parser: HelpParser
 
 
-def load(command: str) -> Loaded:
+def load_command(command: str) -> LoadedCommand:
     """Import a command's module, and no other's, and make its parser."""
     module = import_module(f"holdfast.cli.commands.{command.replace('-', '_')}")
     prog = "holdfast" if command == "session" else f"holdfast {command}"
-    parser = ManualParser(prog=prog, manual=read_manual(module.__doc__ or ""))
+    parser = HelpParser(prog=prog, manual=parse_help_page(module.__doc__ or ""))
     configure: Callable[[argparse.ArgumentParser], None] = module.configure
     configure(parser)
-    for action in _choosing(parser):
+    for action in _subparser_actions(parser):
         action.metavar = "|".join(action.choices)  # whoever leaves it out is told which there are
     for name, below in actions(parser).items():
-        below.description = _described(parser, name)
-    return Loaded(module, parser)
+        below.description = _subcommand_description(parser, name)
+    return LoadedCommand(module, parser)
 
 
-def actions(parser: ManualParser) -> dict[str, ManualParser]:
+def actions(parser: HelpParser) -> dict[str, HelpParser]:
     """The parsers one word below this one, such as `check` of `holdfast policy`."""
-    return {name: below for action in _choosing(parser) for name, below in action.choices.items()}
+    return {name: below for action in _subparser_actions(parser) for name, below in action.choices.items()}
 
 
-def _described(parser: ManualParser, name: str) -> str | None:
+def _subcommand_description(parser: HelpParser, name: str) -> str | None:
     """What the parent says of an action in its list, as a sentence."""
-    for action in _choosing(parser):
+    for action in _subparser_actions(parser):
         for choice in action._choices_actions:
             if choice.dest == name and choice.help:
                 return f"{choice.help[0].upper()}{choice.help[1:].rstrip('.')}."
     return None
 
 
-def _choosing(parser: ManualParser) -> list["argparse._SubParsersAction[ManualParser]"]:
+def _subparser_actions(parser: HelpParser) -> list["argparse._SubParsersAction[HelpParser]"]:
     return [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]

@@ -12,19 +12,19 @@ from pathlib import Path
 
 from holdfast.core.errors import HoldfastError
 
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 """Of the file; what is older is kept once more beside it, as `holdfast.log.1`."""
-MOST_RECORD_BYTES = 64_000
-_FORM = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
+MAX_RECORD_BYTES = 64_000
+_FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-class ProgramLog(logging.Handler):
+class LogFileHandler(logging.Handler):
     """Appends each record in one write, so that several processes can share the file."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.setFormatter(logging.Formatter(_FORM))
+        self.setFormatter(logging.Formatter(_FORMAT))
 
     def emit(self, record: logging.LogRecord) -> None:
         # Here, because it is rarely needed: no command should load all this in order to say nothing.
@@ -36,9 +36,9 @@ class ProgramLog(logging.Handler):
 
 
 @contextmanager
-def logged() -> Iterator[logging.Logger]:
+def log_to_file() -> Iterator[logging.Logger]:
     """Whatever is logged while the block runs goes into the file, and nowhere else."""
-    root, handler = logging.getLogger(), ProgramLog()
+    root, handler = logging.getLogger(), LogFileHandler()
     root.addHandler(handler)
     try:
         yield logging.getLogger("holdfast")
@@ -51,7 +51,7 @@ def _append(path: Path, body: bytes) -> None:
 
     private_folder(path.parent.parent)
     private_folder(path.parent)
-    if path.exists() and path.stat().st_size + len(body) > MOST_BYTES:
+    if path.exists() and path.stat().st_size + len(body) > MAX_BYTES:
         path.replace(path.with_name(f"{path.name}.1"))
     descriptor = os.open(path, _APPEND, 0o600)
     try:
@@ -65,4 +65,4 @@ def _redacted(text: str, root: Path) -> bytes:
     from holdfast.cli.redaction import known_secrets
 
     body = known_secrets(root)(text.encode("utf-8", "backslashreplace"))
-    return body[:MOST_RECORD_BYTES].rstrip(b"\n") + b"\n"
+    return body[:MAX_RECORD_BYTES].rstrip(b"\n") + b"\n"

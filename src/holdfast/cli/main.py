@@ -9,7 +9,7 @@ from holdfast.cli.command_list import COMMANDS, GROUPS
 from holdfast.cli.exit_codes import ERROR, INTERRUPTED, NO_MODEL, OK, USAGE
 from holdfast.cli.std_streams import discard_output, repair_std_streams
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 
 _USAGE = """\
 holdfast gives an AI agent real tools and keeps you in charge.
@@ -41,8 +41,8 @@ options of a session:
   -h, --help                  this text
       --version               the version
 """
-_ABOVE_COMMANDS = "holdfast COMMAND --help tells more of each command, with examples."
-_CLOSE_ENOUGH = 0.75
+_COMMANDS_INTRO = "holdfast COMMAND --help tells more of each command, with examples."
+_SIMILARITY_CUTOFF = 0.75
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     repair_std_streams()
     try:
         try:
-            return _obey(list(sys.argv[1:] if argv is None else argv))
+            return _dispatch(list(sys.argv[1:] if argv is None else argv))
         finally:
             sys.stdout.flush()  # while somebody can still say what went wrong with it
     except KeyboardInterrupt:  # before the work began: loading takes a moment too
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ERROR
 
 
-def _obey(words: list[str]) -> int:
+def _dispatch(words: list[str]) -> int:
     if unreadable := next((word for word in words if not _is_text(word)), None):
         Console().say(f"holdfast: {unreadable!r} is not text", "bad")
         Console().say("hint: its bytes are no UTF-8; give a file or a session a name that is")
@@ -76,7 +76,7 @@ def _obey(words: list[str]) -> int:
     if words and words[0] == "help" and len(words) > 1:
         if words[1] in COMMANDS:
             return _run_command(words[1], [*words[2:], "--help"])
-        return _no_command(words[1], f"holdfast help {_meant(words[1:2]) or ''}".rstrip())
+        return _unknown_command(words[1], f"holdfast help {_closest_command(words[1:2]) or ''}".rstrip())
     if words and words[0] in ("-h", "--help", "help"):
         print(_help(), end="")
         return OK
@@ -85,14 +85,14 @@ def _obey(words: list[str]) -> int:
 
         print(f"holdfast {__version__}")
         return OK
-    if meant := _meant(words):
-        return _no_command(
+    if meant := _closest_command(words):
+        return _unknown_command(
             words[0], f"holdfast {meant}; or, if it is a task for the agent: holdfast -- {words[0]}"
         )
     return _run_command("session", words)
 
 
-def _no_command(word: str, instead: str) -> int:
+def _unknown_command(word: str, instead: str) -> int:
     Console().say(f"holdfast: there is no command {word!r}", "bad")
     Console().say(f"hint: {instead}")
     return USAGE
@@ -108,50 +108,50 @@ def _is_text(word: str) -> bool:
 
 def _help() -> str:
     width = max(map(len, COMMANDS))
-    parts = [_USAGE, _ABOVE_COMMANDS]
+    parts = [_USAGE, _COMMANDS_INTRO]
     for heading, commands in GROUPS.items():
         parts.append(f"\n{heading}:")
         parts += [f"  {name:<{width}}  {what}" for name, what in commands.items()]
     return "\n".join(parts) + "\n"
 
 
-def _meant(words: list[str]) -> str | None:
+def _closest_command(words: list[str]) -> str | None:
     """The command that was probably meant: one word, alone or before an option or an action, is rarely a whole task."""
     if not words or not words[0].replace("-", "").isalpha():
         return None
     from difflib import get_close_matches
 
-    for near in get_close_matches(words[0], COMMANDS, n=1, cutoff=_CLOSE_ENOUGH):
+    for near in get_close_matches(words[0], COMMANDS, n=1, cutoff=_SIMILARITY_CUTOFF):
         if len(words) == 1 or words[1].startswith("-") or _is_action(near, words[1]):
             return near
     return None
 
 
 def _is_action(command: str, word: str) -> bool:
-    from holdfast.cli.help_pages import actions, load
+    from holdfast.cli.help_pages import actions, load_command
 
-    return word in actions(load(command).parser)
+    return word in actions(load_command(command).parser)
 
 
 def _run_command(name: str, words: list[str]) -> int:
-    from holdfast.cli.help_pages import load
+    from holdfast.cli.help_pages import load_command
 
-    command = load(name)
+    command = load_command(name)
     # A command that may take long and asks nothing says so; others show themselves what they do.
     working: str = getattr(command.module, "WORKING", "")
-    return _guarded(command.module.run(command.parser.parse_args(words)), working)
+    return _run_with_error_handling(command.module.run(command.parser.parse_args(words)), working)
 
 
-def _guarded(work: Coroutine[Any, Any, int], working: str) -> int:
+def _run_with_error_handling(work: Coroutine[Any, Any, int], working: str) -> int:
     import asyncio  # here: help and version need none of it
 
-    from holdfast.cli.log_file import logged
+    from holdfast.cli.log_file import log_to_file
     from holdfast.core.errors import HoldfastError, InvalidInput, ModelMissing
 
     console = Console()
-    with logged() as log:
+    with log_to_file() as log:
         try:
-            with Progress(lambda: working) if working else nullcontext():
+            with ProgressIndicator(lambda: working) if working else nullcontext():
                 return asyncio.run(work)
         except (KeyboardInterrupt, asyncio.CancelledError):
             console.say("stopped")

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.cli import exit_codes
 from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.config import load_config
 from holdfast.core import Tool, UserMessage, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelError
@@ -40,17 +40,17 @@ class McpAdmin:
     def __init__(self, home: Home, console: Console) -> None:
         self._home = home
         self._console = console
-        self._shelf = McpFiles(home.root)
-        self._pins = self._shelf.pins
+        self._files = McpFiles(home.root)
+        self._pins = self._files.pins
 
     def list_servers(self, *, as_json: bool) -> int:
         """From the configuration and the pins; starts nothing."""
-        specs, annotations = self._shelf.servers(), self._shelf.annotations()
+        specs, annotations = self._files.servers(), self._files.annotations()
         if as_json:
             self._console.json([{"server": spec, "pins": self._pins.server(spec.name)} for spec in specs])
             return exit_codes.OK
         if not specs:
-            self._console.say(f"no servers in {self._shelf.servers_file}")
+            self._console.say(f"no servers in {self._files.servers_file}")
             self._console.say("hint: holdfast mcp add NAME -- COMMAND")
         for spec in specs:
             known = self._pins.server(spec.name)
@@ -72,7 +72,7 @@ class McpAdmin:
 
     async def diff(self, name: str) -> int:
         """What the server offers now against what was accepted."""
-        async with self._running(self._shelf.server(name)):
+        async with self._running(self._files.server(name)):
             pass
         difference = self._pins.diff(name)
         self._console.write(difference)
@@ -90,7 +90,7 @@ class McpAdmin:
             raise InvalidInput(f"{name} has no tool {strange[0]!r}", hint="holdfast mcp list")
         if known is None or not known.held:
             return exit_codes.OK
-        if not is_sure and not await self._agrees("accept these definitions?"):
+        if not is_sure and not await self._confirm("accept these definitions?"):
             self._console.say("nothing was accepted")
             return exit_codes.DENIED
         self._console.say(f"accepted: {', '.join(self._pins.trust(name, tools or None))}", "good")
@@ -120,8 +120,8 @@ class McpAdmin:
             for tool in toolset.tools():
                 self._show_tool(tool)
         entries[arguments.server] = entry
-        self._shelf.keep_servers(document)
-        self._console.say(f"added {arguments.server} to {self._shelf.servers_file}", "good")
+        self._files.keep_servers(document)
+        self._console.say(f"added {arguments.server} to {self._files.servers_file}", "good")
         return exit_codes.OK
 
     def remove(self, name: str) -> int:
@@ -131,14 +131,14 @@ class McpAdmin:
         if not isinstance(entries, dict) or name not in entries:
             raise InvalidInput(f"there is no server {name!r}", hint="holdfast mcp list")
         del entries[name]
-        self._shelf.keep_servers(document)
+        self._files.keep_servers(document)
         self._pins.forget(name)
         self._console.say(f"removed {name}", "good")
         return exit_codes.OK
 
     async def annotate(self, name: str, *, model: str | None, is_sure: bool) -> int:
         """Propose roles for tools that have none, and keep what the person confirms."""
-        spec, annotations = self._shelf.server(name), self._shelf.annotations()
+        spec, annotations = self._files.server(name), self._files.annotations()
         async with self._running(spec):
             pass
         known = self._pins.server(name)
@@ -147,25 +147,25 @@ class McpAdmin:
         ]
         proposals = [propose_roles(definition) for definition in open_ones]
         if chosen := _model_name(model):
-            proposals = await self._asked(chosen, open_ones, proposals)
+            proposals = await self._with_model_suggestions(chosen, open_ones, proposals)
         for proposal in proposals:
-            self._show_proposal(name, proposal)
+            self._show_suggestion(name, proposal)
         if not proposals:
             self._console.say(f"{name}: the arguments of every tool have roles")
             return exit_codes.OK
-        if not is_sure and not await self._agrees(
+        if not is_sure and not await self._confirm(
             "are these right? Edit tool-annotations.json for single ones."
         ):
             self._console.say("nothing was kept")
             return exit_codes.DENIED
         fresh = Annotations({name: {each.tool: ToolRoles(arguments=each.roles) for each in proposals}})
-        self._shelf.keep_annotations(self._shelf.own_annotations().merged(fresh))
-        self._console.say(f"kept in {self._shelf.annotations_file}", "good")
+        self._files.keep_annotations(self._files.own_annotations().merged(fresh))
+        self._console.say(f"kept in {self._files.annotations_file}", "good")
         return exit_codes.OK
 
-    async def examine(self, name: str | None) -> int:
+    async def check_servers(self, name: str | None) -> int:
         """Start each server and tell what a person should know of it."""
-        specs = [self._shelf.server(name)] if name else list(self._shelf.servers())
+        specs = [self._files.server(name)] if name else list(self._files.servers())
         is_well = True
         if not specs:
             self._console.say("there is no server to look at; add one with: holdfast mcp add NAME -- COMMAND")
@@ -181,7 +181,7 @@ class McpAdmin:
                 self._console.print(f"    {problem}")
         return exit_codes.OK if is_well else exit_codes.ERROR
 
-    async def _asked(
+    async def _with_model_suggestions(
         self, name: str, definitions: list[Definition], proposals: list[RoleSuggestion]
     ) -> list[RoleSuggestion]:
         """The proposals with what a model adds; without it where the model does not answer."""
@@ -196,7 +196,7 @@ class McpAdmin:
             return (await model.ask(prompt, lambda _: None)).message.text
 
         try:
-            with Progress(lambda: f"asks {name}"):
+            with ProgressIndicator(lambda: f"asks {name}"):
                 return [await ask_model(*each, ask) for each in zip(definitions, proposals, strict=True)]
         except ModelError as error:
             self._console.say(f"{name} did not help: {error}", "ask")
@@ -215,34 +215,34 @@ class McpAdmin:
                 f"    denied: its arguments have no roles; holdfast mcp annotate {tool.group}"
             )
 
-    def _show_proposal(self, server: str, proposal: RoleSuggestion) -> None:
+    def _show_suggestion(self, server: str, proposal: RoleSuggestion) -> None:
         self._console.print(f"{server}.{proposal.tool}")
         for name, roles in proposal.roles.items():
             doubt = "   (unsure: look)" if name in proposal.unsure else ""
             self._console.print(f"  {escape_invisible(name)}: {', '.join(roles.default)}{doubt}")
 
-    async def _agrees(self, question: str) -> bool:
+    async def _confirm(self, question: str) -> bool:
         if not self._console.is_interactive:
             self._console.say("there is nobody to ask here; --yes takes it as it is", "ask")
             return False
         return await confirm(question, self._console)
 
     def _document(self) -> dict[str, object]:
-        if not self._shelf.servers_file.exists():
+        if not self._files.servers_file.exists():
             return {}
-        load_servers(self._shelf.servers_file)
-        text = self._shelf.servers_file.read_bytes().removeprefix(codecs.BOM_UTF8)
+        load_servers(self._files.servers_file)
+        text = self._files.servers_file.read_bytes().removeprefix(codecs.BOM_UTF8)
         return msgspec.json.decode(text, type=dict[str, object])
 
     @asynccontextmanager
     async def _running(self, spec: ServerSpec) -> AsyncIterator[McpToolset]:
         """The server, working in an empty folder."""
-        annotations, keys = self._shelf.annotations(), key_variables(load_config(self._home).asking)
+        annotations, keys = self._files.annotations(), key_variables(load_config(self._home).asking)
         with tempfile.TemporaryDirectory(prefix="holdfast-mcp-") as folder:
             async with McpToolset(
                 spec, workspace=Path(folder), pins=self._pins, annotations=annotations, keys=keys
             ) as toolset:
-                with Progress(lambda: f"starts {spec.name}"):
+                with ProgressIndicator(lambda: f"starts {spec.name}"):
                     await toolset.start()
                 yield toolset
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from holdfast.cli.redaction import LazyRedactor
-from holdfast.cli.terminal.console import Console, Output
+from holdfast.cli.terminal.console import Console, MessageOutput
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import SessionNotFound
 from holdfast.store import Home, SqliteStore, Store
@@ -17,15 +17,15 @@ async def open_store() -> AsyncIterator[tuple[Home, SqliteStore]]:
     home.prepare()
     store = await SqliteStore.start(home, clock=SystemClock(), redact=LazyRedactor(home.root))
     console = Console()
-    told = say_notices(store, console)
+    told = print_store_notices(store, console)
     try:
         yield home, store
     finally:
-        say_notices(store, console, after=told)
+        print_store_notices(store, console, after=told)
         await store.close()
 
 
-def say_notices(store: Store, teller: Output, *, after: int = 0) -> int:
+def print_store_notices(store: Store, teller: MessageOutput, *, after: int = 0) -> int:
     """Tell the person what the store had to make anew or to save, a line each; how many there are so far."""
     notices = store.notices if isinstance(store, SqliteStore) else ()
     for notice in notices[after:]:
@@ -33,7 +33,7 @@ def say_notices(store: Store, teller: Output, *, after: int = 0) -> int:
     return len(notices)
 
 
-async def chosen_session(store: SqliteStore, reference: str | None) -> SessionId:
+async def resolve_session(store: SqliteStore, reference: str | None) -> SessionId:
     """The session a person means: by id, prefix or name, else the newest."""
     if reference is not None:
         return await store.find(reference)

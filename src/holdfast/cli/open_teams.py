@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from holdfast.app import Runtime
-from holdfast.cli.open_store import say_notices
+from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
 from holdfast.core import SessionId, SystemClock, Toolset, digest
@@ -28,11 +28,11 @@ from holdfast.teams import (
 
 
 @asynccontextmanager
-async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Broker, MemberFactory]]:
+async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Broker, MemberFactory]]:
     """The switchboard of a roster, and its staff."""
     clock = SystemClock()
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
-    say_notices(runtime.store, Console())
+    print_store_notices(runtime.store, Console())
     try:
         name = "default" if file == home.root / "teams.yaml" else digest(str(file))[:12]
         folder = home.root / "teams" / name
@@ -59,7 +59,7 @@ async def opened_board(roster: Roster, file: Path, home: Home) -> AsyncIterator[
         await runtime.close()
 
 
-async def serve_board(
+async def serve_broker(
     board: Broker, staff: MemberFactory, console: Console, *, caller: Caller, port: int | None
 ) -> None:
     """Serve until the client leaves, or over HTTP until we are ended. What was lost is told, and what waits is delivered, first."""

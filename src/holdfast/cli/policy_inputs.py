@@ -45,7 +45,7 @@ def known_tools(home: Home) -> dict[str, Tool]:
     return found
 
 
-def with_tools(policy: RulePolicy, home: Home, *, is_annotated: bool) -> RulePolicy:
+def with_known_tools(policy: RulePolicy, home: Home, *, is_annotated: bool) -> RulePolicy:
     """The policy with the tools of this home. Annotations that were given, or lie beside a compiled policy, go first; those
     within a policy, last, as at the gate."""
     document = policy.document
@@ -63,12 +63,12 @@ async def request_for(
     tool = tool_for(policy, call.operation)
     paths: Paths = WorldPaths(workspace.resolve(), protected=[one.absolute() for one in protected])
     if not call.operation.startswith("world."):
-        paths = _ToolPaths(paths)
+        paths = _HomeExpandingPaths(paths)
     targets = await Resolver().targets(tool, call.arguments, paths) if tool is not None else ()
     return Request(call=call, tool=tool, targets=targets)
 
 
-class _ToolPaths:
+class _HomeExpandingPaths:
     """Paths as tools that open them by themselves read them: `~` is the home folder."""
 
     def __init__(self, paths: Paths) -> None:
@@ -102,7 +102,7 @@ def _call(text: str) -> Call:
     return Call(id=call_id(1, 1), operation=operation, arguments=form.arguments or form.args)
 
 
-_HEEDED = frozenset(
+_HANDLED = frozenset(
     {SessionOpened, SessionReconfigured, SessionRewound, EscalationOpened, CallRefused, CallIntended}
 )
 
@@ -125,7 +125,7 @@ class RecordedCalls:
         asked: set[str] = set()
         paths = LexicalPaths()
         for entry in recorded:
-            if type(entry.event) not in _HEEDED:  # as most are; to match them takes longer
+            if type(entry.event) not in _HANDLED:  # as most are; to match them takes longer
                 continue
             is_new = entry.seq > self._ends.get(entry.session, 0)
             if is_new:

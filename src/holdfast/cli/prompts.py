@@ -8,8 +8,9 @@ No model is configured, but a server on this machine has one: offer it.
 import os
 from pathlib import Path
 
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.keyboard import LineKeyboard
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import local_servers
 from holdfast.store import Home
@@ -65,7 +66,7 @@ async def ensure_trusted(workspace: str | None, home: Home, console: Console, *,
             f"{str(folder)!r} is not trusted yet, and nobody is here to be asked",
             hint="if you trust what is in it, say so once with --trust",
         )
-    if not is_given and not await _asked(folder, console):
+    if not is_given and not await _ask_for_trust(folder, console):
         console.say("not trusted: the folder was not opened and nothing in it was read")
         return False
     home.prepare()
@@ -73,8 +74,10 @@ async def ensure_trusted(workspace: str | None, home: Home, console: Console, *,
     return True
 
 
-async def _asked(folder: Path, console: Console) -> bool:
-    console.say(f"  folder  {visible(os.fsencode(folder).decode('utf-8', 'backslashreplace'))}", "ask")
+async def _ask_for_trust(folder: Path, console: Console) -> bool:
+    console.say(
+        f"  folder  {escape_invisible(os.fsencode(folder).decode('utf-8', 'backslashreplace'))}", "ask"
+    )
     console.say(
         "          The agent reads what is in it and may be led by what it reads there; the folder's own .holdfast "
         "configuration and policy are taken up. You are asked this once.",

@@ -15,10 +15,10 @@ def known_secrets(root: Path) -> "Redactor":
     """Takes out what this home and the environment know."""
     from holdfast.app import redactor
 
-    return redactor(*who_has_keys(root))
+    return redactor(*secret_sources(root))
 
 
-def who_has_keys(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]":
+def secret_sources(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]":
     """The servers of this home and how its models are asked, as far as that can be read."""
     from holdfast.config import load_config
     from holdfast.mcp import McpFiles

@@ -16,9 +16,9 @@ def repair_std_streams() -> None:
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)
     os.close(number)
-    sys.stdin = _whole(sys.stdin, 0, "r", "replace")
-    sys.stdout = _whole(sys.stdout, 1, "w", "backslashreplace")
-    sys.stderr = _whole(sys.stderr, 2, "w", "backslashreplace")
+    sys.stdin = _repair(sys.stdin, 0, "r", "replace")
+    sys.stdout = _repair(sys.stdout, 1, "w", "backslashreplace")
+    sys.stderr = _repair(sys.stderr, 2, "w", "backslashreplace")
 
 
 def discard_output() -> None:
@@ -28,12 +28,12 @@ def discard_output() -> None:
     os.close(nowhere)
 
 
-def columns(otherwise: int) -> int:
+def output_columns(otherwise: int) -> int:
     """How wide the terminal is that stdout goes to, whatever the other streams are; `otherwise` where it goes elsewhere."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else otherwise
 
 
-def _whole(stream: TextIO | None, number: int, mode: str, errors: str) -> TextIO:
+def _repair(stream: TextIO | None, number: int, mode: str, errors: str) -> TextIO:
     if stream is None:
         return io.TextIOWrapper(open(number, f"{mode}b", closefd=False), encoding="utf-8", errors=errors)
     if isinstance(stream, io.TextIOWrapper):

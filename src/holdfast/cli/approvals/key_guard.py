@@ -20,22 +20,22 @@ class AccidentGuard:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._shown = clock.monotonic()
-        self._last = self._shown
+        self._shown_at = clock.monotonic()
+        self._last_press = self._shown_at
         self._candidate: str | None = None
 
     def press(self, key: str) -> None:
         """A key came in."""
         now = self._clock.monotonic()
-        stands_alone = now - self._last >= QUIET_SECONDS
-        has_settled = now - self._shown >= SETTLE_SECONDS
+        stands_alone = now - self._last_press >= QUIET_SECONDS
+        has_settled = now - self._shown_at >= SETTLE_SECONDS
         # Whatever waited for silence after it did not get it.
         self._candidate = key if stands_alone and has_settled else None
-        self._last = now
+        self._last_press = now
 
     def chosen(self) -> str | None:
         """The key that counts, once there was silence after it; it is given once."""
-        if self._candidate is None or self._clock.monotonic() - self._last < QUIET_SECONDS:
+        if self._candidate is None or self._clock.monotonic() - self._last_press < QUIET_SECONDS:
             return None
         key, self._candidate = self._candidate, None
         return key
@@ -56,39 +56,39 @@ class KeyInput:
         self._is_by_line = is_by_line
         self._line = ""
         self._before = ""
-        self._is_told = False
-        self._began = 0.0
-        self._said: str | None = None
+        self._is_hint_shown = False
+        self._typing_started = 0.0
+        self._answer: str | None = None
         self.begin()
 
     def begin(self) -> None:
         """The question appears at this moment: nothing that was typed before it is an answer."""
         self._guard = AccidentGuard(self._clock)
-        self._appeared = self._ticked = self._clock.monotonic()
+        self._shown_at = self._last_tick = self._clock.monotonic()
 
     def press(self, key: str) -> None:
         """A key came in, or a whole line in plain mode."""
         now = self._clock.monotonic()
         if key in (INTERRUPT, LEAVE, SUSPEND):
-            self._said = key
+            self._answer = key
             return
         self._guard.press(key if not self._line else "")
-        if now - self._appeared < SETTLE_SECONDS:
+        if now - self._shown_at < SETTLE_SECONDS:
             return
         if self._is_by_line:
             if key.startswith("/"):
-                self._said = key
+                self._answer = key
         elif self._line or key == "/":
             self._type(key, now)
         else:
-            self._explain(key)
+            self._hint_about_enter(key)
 
-    def said(self, digits: set[str]) -> str | None:
+    def answer(self, digits: set[str]) -> str | None:
         """What the person said, once it is sure; asked again every tick."""
-        now, before = self._clock.monotonic(), self._ticked
-        self._ticked = now
-        if self._said is not None:
-            said, self._said = self._said, None
+        now, before = self._clock.monotonic(), self._last_tick
+        self._last_tick = now
+        if self._answer is not None:
+            said, self._answer = self._answer, None
             return said
         if now - before >= QUIET_SECONDS:
             # We were held up, so nobody knows when the keys that came meanwhile were pressed.
@@ -97,23 +97,23 @@ class KeyInput:
         key = self._guard.chosen()
         return key if key in digits and not self._line else None
 
-    def _explain(self, key: str) -> None:
+    def _hint_about_enter(self, key: str) -> None:
         """Who has the habit of Enter after a digit learns once why nothing happens."""
-        if key in _ENTER and self._before.isdigit() and not self._is_told:
-            self._is_told = True
+        if key in _ENTER and self._before.isdigit() and not self._is_hint_shown:
+            self._is_hint_shown = True
             self._console.say("  a digit counts by itself, without Enter; nothing was done")
         self._before = key
 
     def _type(self, key: str, now: float) -> None:
         if not self._line:
-            self._began = now
+            self._typing_started = now
         if key in _ENTER:
             line, self._line = self._line, ""
             self._console.say()
-            if now - self._began < MIN_TYPING_SECONDS and not line.startswith("/deny"):
+            if now - self._typing_started < MIN_TYPING_SECONDS and not line.startswith("/deny"):
                 self._console.say("  that came too fast to have been typed; nothing was done")
             else:
-                self._said = line
+                self._answer = line
         elif key in ("\x7f", "\b"):
             self._line = self._line[:-1]
             self._console.say("\b \b", end="")

@@ -19,7 +19,7 @@ class PreApproved:
         async def asked(escalation: Escalation) -> Response | None:
             if not self._covers(escalation):
                 return await approver(escalation)
-            await self._say_yes(escalation)
+            await self._approve(escalation)
             return None
 
         return asked
@@ -31,14 +31,14 @@ class PreApproved:
             if not covered:
                 break
             for escalation in covered:
-                await self._say_yes(escalation)
+                await self._approve(escalation)
             outcome = await self._session.advance()
         return outcome
 
     def _covers(self, escalation: Escalation) -> bool:
         return escalation.decision.rule in self._rules
 
-    async def _say_yes(self, escalation: Escalation) -> None:
+    async def _approve(self, escalation: Escalation) -> None:
         reason = f"given beforehand with --yes-to {escalation.decision.rule}"
         response = Response(verdict="approve", reason=reason)
         await self._session.resolve(escalation.id, response, transport="--yes-to")

@@ -11,8 +11,17 @@ from pathlib import Path
 from holdfast.cli.approvals.view import show_escalation
 from holdfast.cli.exit_codes import OK
 from holdfast.cli.open_store import open_store
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import PERSON, Escalation, EscalationId, Response, SessionId, SystemClock, encode
+from holdfast.cli.terminal.console import Console
+from holdfast.core import (
+    PERSON,
+    Escalation,
+    EscalationId,
+    Response,
+    SessionId,
+    SystemClock,
+    encode,
+    escape_invisible,
+)
 from holdfast.core.errors import EscalationUnknown, InvalidInput, SessionHeld
 from holdfast.core.events import (
     EscalationAnswered,
@@ -34,36 +43,36 @@ from holdfast.session import Status
 from holdfast.store import Home, SqliteStore, replace_private
 
 
-def show_requests(folder: Path, console: Console, *, is_json: bool) -> None:
+def show_external_requests(folder: Path, console: Console, *, is_json: bool) -> None:
     """Everything that waits there."""
-    found = _requests(folder)
+    found = _external_requests(folder)
     if is_json:
         console.json(found)
     elif not found:
         console.say("nothing waits for you there")
     for request in () if is_json else found:
-        _show(request, console)
+        _show_external(request, console)
 
 
-async def answer_in(folder: Path, wanted: str | None, console: Console, response: Response) -> int:
+async def answer_external(folder: Path, wanted: str | None, console: Console, response: Response) -> int:
     """Answer one of them, and tell whether it was taken."""
-    found = [each for each in _requests(folder) if wanted in (None, each.escalation_id)]
+    found = [each for each in _external_requests(folder) if wanted in (None, each.escalation_id)]
     if len(found) != 1:
         what = f"{len(found)} calls wait there; say which" if found else "nothing like that waits there"
         raise EscalationUnknown(what, hint=f"see: holdfast waiting --folder {folder}")
     [request] = found
-    _show(request, console)
+    _show_external(request, console)
     answer_foreign(folder, request, is_approved=response.verdict == "approve")
-    for _ in range(_LOOKS):
+    for _ in range(_POLL_ATTEMPTS):
         if request not in requests_in(folder):
             console.say(f"taken: {response.verdict}")
             return OK
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
     console.say("answered; the program that waits has not taken it yet")
     return OK
 
 
-def _requests(folder: Path) -> list[ExternalRequest]:
+def _external_requests(folder: Path) -> list[ExternalRequest]:
     if not folder.is_dir():
         raise InvalidInput(
             f"{str(folder)!r} is no folder", hint="name the folder that the other program waits in"
@@ -71,12 +80,12 @@ def _requests(folder: Path) -> list[ExternalRequest]:
     return requests_in(folder)
 
 
-def _show(request: ExternalRequest, console: Console) -> None:
-    console.print(visible(f"{request.escalation_id}  {request.server_name}.{request.tool_name}"))
+def _show_external(request: ExternalRequest, console: Console) -> None:
+    console.print(escape_invisible(f"{request.escalation_id}  {request.server_name}.{request.tool_name}"))
     for name, value in request.arguments.items():
         shown = value if isinstance(value, str) else encode(value).decode()
-        console.print(visible(f"    {name}: {shown}"))
-    console.print(visible(f"  {request.reason}"))
+        console.print(escape_invisible(f"    {name}: {shown}"))
+    console.print(escape_invisible(f"  {request.reason}"))
 
 
 def configure_answer(parser: argparse.ArgumentParser) -> None:
@@ -96,21 +105,21 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
     if arguments.folder is not None:
         if response.scope != "once":
             raise InvalidInput("other programs take a yes for once only", hint="leave --for out")
-        return await answer_in(arguments.folder, arguments.escalation, console, response)
+        return await answer_external(arguments.folder, arguments.escalation, console, response)
     async with open_store() as (home, store):
-        session, escalation = _chosen(await waiting(store, arguments.session), arguments.escalation)
+        session, escalation = _select(await waiting(store, arguments.session), arguments.escalation)
         if not show_escalation(console, escalation) and response.verdict == "approve" and not arguments.whole:
             raise InvalidInput(
                 "this call is too long to be shown here, and what was not seen is not approved",
                 hint=f"read all of it with `holdfast waiting`, then: holdfast approve {escalation.id} --whole",
             )
         if response.scope != "once":
-            _show_rule(console, escalation)
+            _show_grant_coverage(console, escalation)
         try:
             journal = await store.open(session)
         except SessionHeld:
-            _write(home, session, escalation, response)
-            console.say(await _heard(store, session, escalation.id, response))
+            _write_response_file(home, session, escalation, response)
+            console.say(await _await_outcome(store, session, escalation.id, response))
             return OK
         try:
             clock = SystemClock()
@@ -134,10 +143,10 @@ async def waiting(store: SqliteStore, reference: str | None = None) -> list[tupl
         sessions = [await store.find(reference)]
     else:
         sessions = [each.id for each in await store.sessions() if each.activity == "waiting"]
-    return [(session, each) for session in sessions for each in _open(await store.read(session))]
+    return [(session, each) for session in sessions for each in _open_escalations(await store.read(session))]
 
 
-def _open(recorded: Sequence[RecordedEvent]) -> list[Escalation]:
+def _open_escalations(recorded: Sequence[RecordedEvent]) -> list[Escalation]:
     found: dict[str, Escalation] = {}
     for entry in without_rewound(recorded):
         match event := entry.event:
@@ -150,16 +159,16 @@ def _open(recorded: Sequence[RecordedEvent]) -> list[Escalation]:
     return list(found.values())
 
 
-def _show_rule(console: Console, escalation: Escalation) -> None:
+def _show_grant_coverage(console: Console, escalation: Escalation) -> None:
     rule = grant_description(escalation)
     if not rule:
         raise InvalidInput(
             "where this leads cannot be told, so a yes to it holds once", hint="leave --for out"
         )
-    console.say(f"  a standing yes covers: {visible(rule)}", folds=True)
+    console.say(f"  a standing yes covers: {escape_invisible(rule)}", folds=True)
 
 
-def _chosen(found: list[tuple[SessionId, Escalation]], wanted: str | None) -> tuple[SessionId, Escalation]:
+def _select(found: list[tuple[SessionId, Escalation]], wanted: str | None) -> tuple[SessionId, Escalation]:
     matching = [each for each in found if wanted is None or each[1].id == wanted]
     if len(matching) == 1:
         return matching[0]
@@ -173,16 +182,16 @@ def _chosen(found: list[tuple[SessionId, Escalation]], wanted: str | None) -> tu
     raise EscalationUnknown(f"{len(matching)} calls wait; say which", hint="see: holdfast waiting")
 
 
-def _write(home: Home, session: SessionId, escalation: Escalation, response: Response) -> None:
+def _write_response_file(home: Home, session: SessionId, escalation: Escalation, response: Response) -> None:
     decision = "approved" if response.verdict == "approve" else "denied"
     said = {"decision": decision, "digest": escalation.digest, "reason": response.reason}
     content = encode(said | {"scope": response.scope, "amount": response.amount})
     replace_private(home.escalations(session) / f"response-{escalation.id}.json", content)
 
 
-async def _heard(store: SqliteStore, session: SessionId, id: EscalationId, response: Response) -> str:
+async def _await_outcome(store: SqliteStore, session: SessionId, id: EscalationId, response: Response) -> str:
     """What became of an answer by file, from the journal of the process that holds the session."""
-    for _ in range(_LOOKS):
+    for _ in range(_POLL_ATTEMPTS):
         for entry in await store.read(session):
             match event := entry.event:
                 case EscalationAnswered(escalation=answered) if answered == id:
@@ -193,10 +202,10 @@ async def _heard(store: SqliteStore, session: SessionId, id: EscalationId, respo
                     raise EscalationUnknown(f"the answer to {id!r} came late: {event.reason}")
                 case _:
                     pass
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
     return (
         "told the process that holds the session; it has not said yet that it took it (see: holdfast waiting)"
     )
 
 
-_LOOKS, _LOOK_SECONDS = 60, 0.05
+_POLL_ATTEMPTS, _POLL_SECONDS = 60, 0.05

@@ -26,7 +26,7 @@ from holdfast.session import ASK_PERSON, Session
 MAX_LINES = 40
 MAX_LINE_CHARACTERS = 500
 MINUTES = 10
-_VERBS: dict[Role, str] = {
+_ROLE_VERBS: dict[Role, str] = {
     "read-path": "read",
     "write-path": "write",
     "delete-path": "delete",
@@ -43,7 +43,7 @@ _SCOPES: tuple[tuple[str, Scope, str], ...] = (
     ("5", "always", "yes, always, in every session"),
     ("0", "times", "yes, so many times"),
 )
-STANDING = frozenset(digit for digit, scope, _ in _SCOPES if scope != "once")
+GRANT_DIGITS = frozenset(digit for digit, scope, _ in _SCOPES if scope != "once")
 """The digits for a yes that covers more than this call."""
 
 
@@ -52,13 +52,15 @@ def is_question(escalation: Escalation) -> bool:
     return escalation.call.operation == ASK_PERSON.name
 
 
-def what_happens(escalation: Escalation) -> str:
+def describe_effect(escalation: Escalation) -> str:
     """The effect in words, from what the arguments were resolved to."""
     call = escalation.call
     if is_question(escalation):
         return "The agent asks you a question"
     deeds = [
-        f"{_VERBS[target.role]} {_name(target)}" for target in escalation.targets if target.role in _VERBS
+        f"{_ROLE_VERBS[target.role]} {_name(target)}"
+        for target in escalation.targets
+        if target.role in _ROLE_VERBS
     ]
     if not deeds:
         return f"The agent wants to call {escape_to_one_line(call.operation)}"
@@ -93,13 +95,13 @@ def fit_lines(lines: Sequence[str], room: int = MAX_LINES) -> tuple[list[str], b
     ], False
 
 
-def why_it_asks(escalation: Escalation) -> str:
+def describe_reason(escalation: Escalation) -> str:
     """The reason, the rule and where it stands."""
     decision = escalation.decision
     return f"{escape_invisible(decision.reason)} (rule {escape_invisible(decision.rule)}, {escape_invisible(decision.source or 'built-in')})"
 
 
-def where_from(escalation: Escalation) -> str:
+def describe_provenance(escalation: Escalation) -> str:
     """Where the values in the call came from."""
     labels = escalation.call.labels
     if not labels:
@@ -110,7 +112,7 @@ def where_from(escalation: Escalation) -> str:
     )
 
 
-def can_be_undone(escalation: Escalation) -> str:
+def describe_undo(escalation: Escalation) -> str:
     """Whether a yes can be taken back afterwards."""
     targets = escalation.targets
     if escalation.decision.is_staged:
@@ -127,7 +129,7 @@ def can_be_undone(escalation: Escalation) -> str:
     return "no: Holdfast cannot take it back"
 
 
-def cost_so_far(session: Session) -> str:
+def describe_cost(session: Session) -> str:
     """What the session has spent."""
     spent = session.budget.spent
     cost = "cost unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
@@ -148,14 +150,14 @@ def choices(escalation: Escalation, *, is_whole: bool, is_edited: bool) -> list[
     return [*yes, *no] if is_whole else [*yes, *no, ("9", "show all of it")]
 
 
-def response_of(digit: str, arguments: dict[str, Json] | None) -> Response:
+def response_for_digit(digit: str, arguments: dict[str, Json] | None) -> Response:
     """The answer behind a digit from 1 to 5."""
     scope = next(scope for key, scope, _ in _SCOPES if key == digit)
     amount = MINUTES if scope == "minutes" else None
     return Response(verdict="approve", scope=scope, amount=amount, arguments=arguments)
 
 
-def amount_of(text: str) -> int | None:
+def parse_amount(text: str) -> int | None:
     """How many times or minutes a yes is for; None where the text does not say."""
     number = int(text) if re.fullmatch(r"[0-9]{1,7}", text) else 0
     return number if 1 <= number <= MAX_AMOUNT else None

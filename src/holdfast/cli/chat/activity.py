@@ -2,7 +2,7 @@
 
 import time
 
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.core.errors import EngineNotBuilt
 from holdfast.core.events import (
     CallIntended,
@@ -23,7 +23,7 @@ from holdfast.core.events import (
 )
 from holdfast.session import Session
 
-ENDS = "ends"
+FINISHING = "ends"
 """The last word was said; the files are kept, and then the turn is over."""
 
 
@@ -46,7 +46,7 @@ class Activity:
                     self._since = time.monotonic()
                 self.doing = "thinks"
             case ModelReplied():
-                self.doing = "acts" if event.message.tool_calls else ENDS
+                self.doing = "acts" if event.message.tool_calls else FINISHING
                 self.context_tokens = event.usage.input_tokens + event.usage.output_tokens
             case RunStarted() | Noted(code="engine-ready"):
                 self.doing = "runs code"
@@ -72,8 +72,8 @@ class Activity:
         return time.monotonic() - self._since
 
 
-def progress_of(session: Session, *, is_plain: bool | None = None) -> Progress:
+def progress_of(session: Session, *, is_plain: bool | None = None) -> ProgressIndicator:
     """Progress that says what a session does, for as long as its turn runs."""
     activity = Activity()
     session.follow(activity)
-    return Progress(lambda: activity.doing, is_plain=is_plain)
+    return ProgressIndicator(lambda: activity.doing, is_plain=is_plain)

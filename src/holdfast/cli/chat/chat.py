@@ -12,25 +12,25 @@ from functools import partial
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
-from holdfast.cli.chat.activity import ENDS, Activity
+from holdfast.cli.chat.activity import FINISHING, Activity
 from holdfast.cli.chat.slash import COMMANDS, perform
 from holdfast.cli.terminal.answer_stream import AnswerStream
-from holdfast.cli.terminal.console import Console, visible, wants_plain
+from holdfast.cli.terminal.console import Console, wants_plain
 from holdfast.cli.terminal.keyboard import Keyboard, LineKeyboard, RawKeyboard
 from holdfast.cli.terminal.line_editor import EditedLines, LineSource, PlainLines
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.terminal.screen import LiveScreen, PlainScreen, Screen
 from holdfast.cli.terminal.status_line import status_line
 from holdfast.cli.terminal.wrap import ellipsize
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.result import print_outcome
 from holdfast.cli.views.session_log import SessionLog
-from holdfast.core import Outcome, Proposed, pluralize
+from holdfast.core import Outcome, Proposed, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ModelReplied, RecordedEvent
 from holdfast.session import Session
 
-_LAST_TOUCHES_SECONDS = 2.0
+_TURN_CLOSE_SECONDS = 2.0
 """The answer is on the screen before its turn is over: the files are kept after it, so that they can be gone back to."""
 
 
@@ -51,13 +51,13 @@ class Chat:
         self._more = asyncio.Event()
         self._left = asyncio.Event()
         self._turn: asyncio.Task[Outcome | None] | None = None
-        self._obeying: set[asyncio.Task[None]] = set()
+        self._running_commands: set[asyncio.Task[None]] = set()
         self._window_tokens: int | None = None
         self.source: LineSource
 
     async def run(self, session: Session) -> int:
         """Carry lines in and outcomes out until the person leaves."""
-        self.adopt(session)
+        self.attach(session)
         self.source.open(self.interrupt)
         worker = asyncio.create_task(self._work())
         leaving = asyncio.create_task(self._left.wait())
@@ -72,15 +72,15 @@ class Chat:
                 words = line.result()
                 if words is None:
                     break
-                await self.take(words)
+                await self.handle_line(words)
         finally:
             leaving.cancel()
             worker.cancel()
             await asyncio.gather(worker, leaving, return_exceptions=True)
             if self._turn is not None and not self.session.status.has_open_turn:
                 await asyncio.wait({self._turn})  # it is over and only puts things in order
-            elif self._turn is not None and self.activity.doing == ENDS:
-                await asyncio.wait({self._turn}, timeout=_LAST_TOUCHES_SECONDS)
+            elif self._turn is not None and self.activity.doing == FINISHING:
+                await asyncio.wait({self._turn}, timeout=_TURN_CLOSE_SECONDS)
             await self.screen.settle()
             self.source.close()
         if self.session.status.has_open_turn:
@@ -91,7 +91,7 @@ class Chat:
         await self.screen.settle()
         return exit_codes.OK
 
-    def adopt(self, session: Session) -> None:
+    def attach(self, session: Session) -> None:
         """Talk with this session from here on."""
         self.session = session
         self.activity = Activity()
@@ -106,23 +106,23 @@ class Chat:
             Console(is_plain=self.screen.is_plain),
             session=session,
             keyboard=self._keyboard,
-            commands=self._take_at_question,
-            taken=self.screen.taken,
+            commands=self._handle_line_at_question,
+            taken=self.screen.exclusive,
             is_plain=self.screen.is_plain,
         )
         self._more.set()
 
-    async def take(self, line: str) -> None:
+    async def handle_line(self, line: str) -> None:
         """A whole line of the person: a command, which acts at once, or a message, which waits for its turn."""
         line = line.strip()
         if not line:
             return
         if line.startswith("/"):
             try:
-                with Progress(lambda: line.split()[0], is_plain=self.screen.is_plain):
+                with ProgressIndicator(lambda: line.split()[0], is_plain=self.screen.is_plain):
                     await perform(self, line)
             except HoldfastError as error:
-                self.screen.say(f"  {visible(str(error))}", "bad", folds=True)
+                self.screen.say(f"  {escape_invisible(str(error))}", "bad", folds=True)
                 if error.hint:
                     self.screen.say(f"  hint: {error.hint}", folds=True)
             return
@@ -134,25 +134,23 @@ class Chat:
             )
         self._more.set()
 
-    async def _take_at_question(self, line: str) -> None:
+    async def _handle_line_at_question(self, line: str) -> None:
         # On its own: an answer may end the question, and with it whoever asked, before the command is through.
-        obeying = asyncio.create_task(self.take(line))
-        self._obeying.add(obeying)
-        obeying.add_done_callback(self._obeying.discard)
+        obeying = asyncio.create_task(self.handle_line(line))
+        self._running_commands.add(obeying)
+        obeying.add_done_callback(self._running_commands.discard)
         await asyncio.shield(obeying)
-        self.screen.catch_up()
+        self.screen.write_pending()
 
     @property
     def is_busy(self) -> bool:
         """Whether a turn runs or waits."""
         return self._turn is not None and not self._turn.done()
 
-    async def quiet(self) -> bool:
+    async def wait_until_idle(self) -> bool:
         """Whether no turn runs; one that has said its last word is given a moment to end."""
         if self._turn is not None and not self._turn.done():
-            await asyncio.wait(
-                {self._turn}, timeout=0 if self.session.escalations() else _LAST_TOUCHES_SECONDS
-            )
+            await asyncio.wait({self._turn}, timeout=0 if self.session.escalations() else _TURN_CLOSE_SECONDS)
         return not self.is_busy
 
     def interrupt(self) -> bool:
@@ -160,7 +158,7 @@ class Chat:
         if not self.is_busy:
             return False
         if self.queue:
-            self.screen.say(f"  not sent: {' / '.join(map(visible, self.queue))}", "ask", folds=True)
+            self.screen.say(f"  not sent: {' / '.join(map(escape_invisible, self.queue))}", "ask", folds=True)
             self.queue.clear()
         self._stopping = asyncio.ensure_future(self.session.cancel())
         return True
@@ -172,7 +170,7 @@ class Chat:
     def status(self) -> str:
         """The status line."""
         if self._window_tokens is None and self.activity.context_tokens:
-            self._window_tokens = _window(self.session.status.model)
+            self._window_tokens = _context_window(self.session.status.model)
         return status_line(
             self.session, self.activity, queued=len(self.queue), window_tokens=self._window_tokens or None
         )
@@ -193,7 +191,11 @@ class Chat:
     async def _one(self, turn: "asyncio.Task[Outcome | None] | asyncio.Task[Outcome]") -> None:
         self._turn = turn
         # Where there is no status line, what runs is told now and then.
-        with Progress(lambda: self.activity.doing, is_plain=True) if self.screen.is_plain else nullcontext():
+        with (
+            ProgressIndicator(lambda: self.activity.doing, is_plain=True)
+            if self.screen.is_plain
+            else nullcontext()
+        ):
             await asyncio.wait({turn})
         self._stream.end()
         if turn.cancelled():
@@ -201,20 +203,20 @@ class Chat:
         elif isinstance(turn.exception(), PersonLeft):
             self.leave()
         elif isinstance(error := turn.exception(), HoldfastError):
-            self.screen.say(f"  {visible(str(error))}", "bad", folds=True)
+            self.screen.say(f"  {escape_invisible(str(error))}", "bad", folds=True)
             if error.hint:
                 self.screen.say(f"  hint: {error.hint}", folds=True)
         elif (outcome := turn.result()) is not None:
             if not isinstance(outcome, Proposed):
                 print_outcome(outcome, self.screen)
-            self._say_what_is_staged()
+            self._show_staged()
         if self.screen.is_plain and not self.queue:
             self.screen.say("  ready")  # who cannot see a spinner stop has to be told
         await self.screen.settle()
 
-    def _say_what_is_staged(self) -> None:
+    def _show_staged(self) -> None:
         if staged := self.session.proposals():
-            names = ", ".join(visible(proposal.path) for proposal in staged)
+            names = ", ".join(escape_invisible(proposal.path) for proposal in staged)
             self.screen.say(
                 f"  {len(staged)} staged: /diff shows, /commit makes, /reject drops {names}",
                 "dim",
@@ -226,14 +228,14 @@ class Chat:
             self._stream.end()
 
 
-def _window(model: str) -> int:
+def _context_window(model: str) -> int:
     from holdfast.models import price
 
     found = price(model)
     return (found.context_tokens if found is not None else None) or 0
 
 
-async def talk_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool | None = None) -> int:
+async def chat_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool | None = None) -> int:
     """Talk with a session until the person leaves."""
     if wants_plain(is_plain):
         plain = PlainScreen()
@@ -257,11 +259,11 @@ def welcome(screen: Screen, session: Session) -> None:
         screen.say(f"session {name}; /help lists commands, Ctrl-D leaves", "dim", folds=True)
         return
     screen.say(
-        f"{session.status.model}, policy {visible(session.status.policy)}; /help lists commands, Ctrl-D leaves",
+        f"{session.status.model}, policy {escape_invisible(session.status.policy)}; /help lists commands, Ctrl-D leaves",
         "dim",
         folds=True,
     )
-    asked = " ".join(visible(session.history()[-1].asked).split())
+    asked = " ".join(escape_invisible(session.history()[-1].asked).split())
     screen.say(f"  last asked: {ellipsize(asked, 60)}", "dim")
     if waiting := session.escalations():
         screen.say(f"  waits for you: {pluralize(len(waiting), 'call')}", "ask")

@@ -11,7 +11,7 @@ is given where the question is put, in a conversation.
 import argparse
 
 from holdfast.cli.approvals.remote import answer, configure_answer
-from holdfast.cli.approvals.text import amount_of
+from holdfast.cli.approvals.text import parse_amount
 from holdfast.core import Response, Scope
 from holdfast.core.errors import InvalidInput
 from holdfast.gate import MAX_AMOUNT
@@ -38,7 +38,7 @@ def _scope(text: str) -> tuple[Scope, int | None]:
     match text.partition("="):
         case ("once" | "turn" | "session") as scope, "", _:
             return scope, None
-        case ("times" | "minutes") as scope, _, number if (amount := amount_of(number)) is not None:
+        case ("times" | "minutes") as scope, _, number if (amount := parse_amount(number)) is not None:
             return scope, amount
     raise InvalidInput(
         f"{text!r} is no scope of a yes", hint=f"turn, session, times=N or minutes=N, up to {MAX_AMOUNT:,}"

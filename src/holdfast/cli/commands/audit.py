@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.std_streams import columns
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.std_streams import output_columns
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.tables import audit_table
-from holdfast.core import encode
+from holdfast.core import encode, escape_invisible
 from holdfast.gate import AuditEntry, audit_stats, audit_view
 
 WORKING = "reads the journal"
@@ -36,7 +36,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Read the journal and print its audit view."""
     console = Console()
     async with open_store() as (_, store):
-        recorded = await store.read(await chosen_session(store, arguments.session))
+        recorded = await store.read(await resolve_session(store, arguments.session))
     if arguments.stats:
         console.json(audit_stats(recorded))
         return exit_codes.OK
@@ -46,7 +46,7 @@ async def run(arguments: argparse.Namespace) -> int:
     elif arguments.csv:
         _write_csv(entries)
     else:
-        width = columns(otherwise=160)
+        width = output_columns(otherwise=160)
         for line in audit_table(entries, width=width):
             console.print(line)
     return exit_codes.OK
@@ -81,5 +81,5 @@ def _cell(value: object) -> object:
     """A value that a spreadsheet takes for no formula: names and errors may be the agent's own words."""
     if not isinstance(value, str):
         return value
-    text = visible(value)
+    text = escape_invisible(value)
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text

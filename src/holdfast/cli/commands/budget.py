@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
+from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.session_requests import send_control_request
 from holdfast.cli.terminal.console import Console
 from holdfast.core import DIMENSIONS, Limits, Nonconverged, SessionId
@@ -43,7 +43,7 @@ async def run(arguments: argparse.Namespace) -> int:
     if reference is not None and "=" in reference:  # no session has a name like that
         reference, amounts = None, [reference, *amounts]
     async with open_store() as (home, store):
-        session = await chosen_session(store, reference)
+        session = await resolve_session(store, reference)
         if arguments.action == "add":
             console.say(await _add(home, store, session, amounts))
         recorded = await store.read(session)

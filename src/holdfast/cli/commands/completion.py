@@ -25,9 +25,9 @@ async def run(arguments: argparse.Namespace) -> int:
     """Print the script."""
     if arguments.shell == "sessions":
         return await _list_sessions(Console())
-    from holdfast.cli.completion import SCRIPTS, places
+    from holdfast.cli.completion import SCRIPTS, command_specs
 
-    Console().write(SCRIPTS[arguments.shell](places()))
+    Console().write(SCRIPTS[arguments.shell](command_specs()))
     return exit_codes.OK
 
 

@@ -19,8 +19,9 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.cli import exit_codes
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
 from holdfast.config import Field, Scalar, check_config, config_text, fields, read_config, with_value
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.models import keys_present, resolve_model
 from holdfast.store import Home, replace_private
@@ -81,10 +82,10 @@ def _rows(home: Home, project: Path | None) -> list[_Row]:
             value = getattr(value, name)
         if field.key != _HIDDEN:
             rows.append(_Row(field.key, value, configured.sources.get(field.key, _DEFAULT)))
-    return [_with_model_found(row) if row.key == "model" else row for row in rows]
+    return [_with_resolved_model(row) if row.key == "model" else row for row in rows]
 
 
-def _with_model_found(row: _Row) -> _Row:
+def _with_resolved_model(row: _Row) -> _Row:
     """Without a model of their own, a person has the one that follows from a key."""
     if row.value is not None:
         return row
@@ -101,7 +102,7 @@ def _show(console: Console, home: Home, rows: list[_Row], project: Path | None, 
     for row in rows:
         value = "-" if row.value is None or row.value == "" else _shown(row.value)
         source = row.source.removeprefix(f"{home.root}{os.sep}").removeprefix(f"{project}{os.sep}")
-        console.print(f"{row.key:<{width}}  {visible(value):<24}  {source}")
+        console.print(f"{row.key:<{width}}  {escape_invisible(value):<24}  {source}")
     where = "" if home.config.exists() else " (not there: holdfast init writes one)"
     console.say(f"file: {home.config}{where}", "dim")
 
@@ -133,7 +134,7 @@ def _field(key: str) -> Field:
 
     near = get_close_matches(key, found, n=1)
     raise InvalidInput(
-        f"there is no field {visible(key)!r}",
+        f"there is no field {escape_invisible(key)!r}",
         hint=f"did you mean {near[0]}?" if near else "holdfast config lists them all",
     )
 

@@ -13,7 +13,7 @@ from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store
 from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.session_table import first_words, sentence
 from holdfast.core import SystemClock
 from holdfast.core.errors import InvalidInput
@@ -40,7 +40,7 @@ async def run(arguments: argparse.Namespace) -> int:
             if not await confirm("delete it for good?", console):
                 console.say("nothing was deleted")
                 return exit_codes.DENIED
-        with Progress(lambda: "deletes it"):
+        with ProgressIndicator(lambda: "deletes it"):
             await store.delete(summary.id)
     if arguments.json:
         console.json(summary)

@@ -20,10 +20,10 @@ from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_POLICY, FILES, TASK, DemoAnswers, demo_model
 from holdfast.cli.prompts import confirm
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.tables import audit_table
-from holdfast.core import pluralize
+from holdfast.core import escape_invisible, pluralize
 from holdfast.session import Session
 
 
@@ -37,12 +37,12 @@ async def run(arguments: argparse.Namespace) -> int:
     console = Console(err=sys.stdout)  # what it shows is one story, questions included
     is_asked = console.is_interactive and not arguments.yes
     project = _make_project()
-    _say_what_is_real(console, project, is_asked)
+    _print_introduction(console, project, is_asked)
     runtime = await Runtime.start()
     try:
         session = await runtime.create(model=demo_model(), workspace=project, policy=str(DEMO_POLICY))
-        console.tell(f"you     {TASK}", "strong", folds=True)
-        session.follow(Narrator(partial(console.tell, folds=True), after=1, shows_code=True))
+        console.show(f"you     {TASK}", "strong", folds=True)
+        session.follow(Narrator(partial(console.show, folds=True), after=1, shows_code=True))
         session.approver = TerminalApprover(console, session=session) if is_asked else DemoAnswers(console)
         session.approver_name = "terminal" if is_asked else DEMO_ANSWERS
         with progress_of(session):
@@ -50,8 +50,8 @@ async def run(arguments: argparse.Namespace) -> int:
         await _decide_proposals(session, console, is_asked)
         _show_record(session, runtime, console, project)
     except PersonLeft:
-        console.tell()
-        console.tell(f"You left; nothing more happens. Go on with: holdfast -r {session.id}", folds=True)
+        console.show()
+        console.show(f"You left; nothing more happens. Go on with: holdfast -r {session.id}", folds=True)
         return exit_codes.WAITING
     finally:
         await runtime.close()
@@ -66,30 +66,30 @@ def _make_project() -> Path:
     return project
 
 
-def _say_what_is_real(console: Console, project: Path, is_asked: bool) -> None:
-    console.tell("Holdfast demo: one whole session, without key or network", "strong")
-    console.tell(
+def _print_introduction(console: Console, project: Path, is_asked: bool) -> None:
+    console.show("Holdfast demo: one whole session, without key or network", "strong")
+    console.show(
         "  rehearsed  the model: a script of five replies that ships with Holdfast"
         + ("" if is_asked else ", and your answers"),
         folds=True,
     )
-    console.tell(
+    console.show(
         "  real       the sandbox its Python runs in, the policy, the gate, the journal, the files",
         folds=True,
     )
-    console.tell(f"  project    {project}")
-    console.tell()
+    console.show(f"  project    {project}")
+    console.show()
 
 
 async def _decide_proposals(session: Session, console: Console, is_asked: bool) -> None:
-    console.tell()
-    console.tell("Its edits are staged: your files are as they were. What it proposes:", "strong")
+    console.show()
+    console.show("Its edits are staged: your files are as they were. What it proposes:", "strong")
     for proposal in session.proposals():
-        for line in visible(proposal.diff).splitlines():
-            console.tell(
+        for line in escape_invisible(proposal.diff).splitlines():
+            console.show(
                 f"  {line}", "good" if line.startswith("+") else "bad" if line.startswith("-") else "plain"
             )
-    console.tell()
+    console.show()
     if not is_asked:
         console.say("  Nobody is asked: the script `demo-answers` says /commit in your place.")
         await session.commit()
@@ -98,26 +98,26 @@ async def _decide_proposals(session: Session, console: Console, is_asked: bool) 
 
 
 def _show_record(session: Session, runtime: Runtime, console: Console, project: Path) -> None:
-    console.tell()
-    console.tell("The record: every call, judged and settled, in the order it was asked", "strong")
+    console.show()
+    console.show("The record: every call, judged and settled, in the order it was asked", "strong")
     for line in audit_table(session.audit(), width=shutil.get_terminal_size((98, 24)).columns - 2):
-        console.tell(f"  {line}")
-    console.tell()
+        console.show(f"  {line}")
+    console.show()
     spent = session.budget.spent
-    console.tell(
+    console.show(
         f"Spent   {pluralize(spent.steps, 'reply', 'replies')}, {pluralize(spent.tokens, 'token')} (estimated: the model is a script), {pluralize(spent.calls, 'call')}, "
         f"{pluralize(spent.bytes_written, 'byte')} staged, {spent.wall_seconds:.2f} s; cost 0",
         folds=True,
     )
-    console.tell(f"Files   {project}")
-    console.tell(f"Journal {runtime.home.database}")
-    console.tell(f"Session {session.id}")
-    console.tell()
-    name = _program()
-    console.tell(f"Next    {name} audit | {name} doctor | {name} --help")
+    console.show(f"Files   {project}")
+    console.show(f"Journal {runtime.home.database}")
+    console.show(f"Session {session.id}")
+    console.show()
+    name = _program_name()
+    console.show(f"Next    {name} audit | {name} doctor | {name} --help")
 
 
-def _program() -> str:
+def _program_name() -> str:
     """By which words this is called again: after `make demo` the shell may not find it by its name."""
     called = sys.argv[0]
     return called if Path(called).name == "holdfast" and shutil.which("holdfast") is None else "holdfast"

@@ -11,10 +11,11 @@ import argparse
 from contextlib import aclosing
 
 from holdfast.cli import exit_codes
-from holdfast.cli.doctor import Finding, examine
-from holdfast.cli.std_streams import columns
-from holdfast.cli.terminal.console import Console, Tone, visible
+from holdfast.cli.doctor import CheckResult, run_checks
+from holdfast.cli.std_streams import output_columns
+from holdfast.cli.terminal.console import Console, Tone
 from holdfast.cli.terminal.wrap import wrap
+from holdfast.core import escape_invisible
 from holdfast.store import Home
 
 WORKING = "looks at this machine"
@@ -36,33 +37,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Look, and tell each finding as it is found."""
     console, home = Console(), Home.default()
-    found: list[Finding] = []
-    async with aclosing(examine(home)) as findings:
+    found: list[CheckResult] = []
+    async with aclosing(run_checks(home)) as findings:
         async for finding in findings:
             found.append(finding)
             if not arguments.json:
-                _tell(console, finding)
+                _print_result(console, finding)
     bad = [finding for finding in found if finding.state == "bad"]
     if arguments.json:
         console.json(found)
     elif bad:
-        console.tell(f"\n{len(bad)} to mend: {', '.join(finding.part for finding in bad)}", "bad", folds=True)
+        console.show(f"\n{len(bad)} to mend: {', '.join(finding.part for finding in bad)}", "bad", folds=True)
     else:
-        console.tell("\nnothing is in the way", "good")
+        console.show("\nnothing is in the way", "good")
     return exit_codes.ERROR if bad else exit_codes.OK
 
 
-def _tell(console: Console, finding: Finding) -> None:
+def _print_result(console: Console, finding: CheckResult) -> None:
     mark, tone = _MARKS[finding.state]
-    width = columns(otherwise=100)
+    width = output_columns(otherwise=100)
     is_narrow = width < _INDENT + _LEAST_WIDTH
     indent = _NARROW_INDENT if is_narrow else _INDENT
-    lines = wrap(visible(finding.told), width - indent)
+    lines = wrap(escape_invisible(finding.told), width - indent)
     if finding.fix and finding.state != "ok":
-        lines += wrap(visible(f"fix: {finding.fix}"), width - indent)
+        lines += wrap(escape_invisible(f"fix: {finding.fix}"), width - indent)
     head = f"{mark}  {finding.part}"
     if not is_narrow:
         head = f"{head:<{_INDENT - 2}}  {lines.pop(0)}"
-    console.tell(head, "plain" if finding.state == "ok" else tone)
+    console.show(head, "plain" if finding.state == "ok" else tone)
     for line in lines:
-        console.tell(f"{'':{indent}}{line}")
+        console.show(f"{'':{indent}}{line}")

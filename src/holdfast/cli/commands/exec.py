@@ -15,13 +15,13 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
-from holdfast.cli.open_store import say_notices
+from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.prompts import ensure_trusted
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.result import report
 from holdfast.config import load_config
-from holdfast.core import Outcome
+from holdfast.core import Outcome, escape_invisible
 from holdfast.core.errors import InvalidInput, SessionNotReady
 from holdfast.core.events import CodePosted, RecordedEvent, RunEnded, RunParked
 from holdfast.session import Session
@@ -63,7 +63,7 @@ async def run(arguments: argparse.Namespace) -> int:
         return exit_codes.DENIED
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
     try:
-        say_notices(runtime.store, console)
+        print_store_notices(runtime.store, console)
         can_ask = not arguments.no_escalations
         if arguments.session is not None:
             session = await runtime.resume(
@@ -89,7 +89,7 @@ async def run(arguments: argparse.Namespace) -> int:
             session.approver_name = "terminal"
         with progress_of(session):
             if code is None:
-                outcome = await _gone_on(session)
+                outcome = await _resume_code(session)
             else:
                 outcome = await session.execute(code, language=arguments.lang or "python")
         return report(outcome, session, arguments.json, console, printed=prints.text)
@@ -103,7 +103,7 @@ async def run(arguments: argparse.Namespace) -> int:
         await runtime.close()
 
 
-async def _gone_on(session: Session) -> Outcome:
+async def _resume_code(session: Session) -> Outcome:
     turns = session.status.turns
     outcome = await session.advance() if turns and turns[-1].is_code else None
     if outcome is None:
@@ -131,7 +131,7 @@ class _Prints:
             case RunParked(printed=printed) | RunEnded(printed=printed):
                 self.text = printed
                 if entry.seq > self._after and not self._is_silent:
-                    self._console.write(visible(printed.removeprefix(self._written)))
+                    self._console.write(escape_invisible(printed.removeprefix(self._written)))
                     self._written = printed
             case _:
                 pass

@@ -12,8 +12,9 @@ import argparse
 import textwrap
 
 from holdfast.cli import exit_codes
-from holdfast.cli.error_help import Explanation, explanations
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.error_help import ErrorHelp, load_error_help
+from holdfast.cli.terminal.console import Console
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 
 _WIDTH = 80
@@ -29,10 +30,10 @@ async def run(arguments: argparse.Namespace) -> int:
     """Look it up and print it."""
     console, code = Console(), arguments.code
     if code == "exit-codes" or (code or "").isdigit():
-        return _tell_exits(console, code, is_json=arguments.json)
-    known = explanations()
+        return _print_exit_codes(console, code, is_json=arguments.json)
+    known = load_error_help()
     if code is not None and code not in known:
-        raise InvalidInput(f"there is no code {visible(code)!r}", hint=_nearest(code, known))
+        raise InvalidInput(f"there is no code {escape_invisible(code)!r}", hint=_suggestion(code, known))
     chosen = known if code is None else {code: known[code]}
     if arguments.json:
         console.json(chosen if code is None else known[code])
@@ -41,12 +42,12 @@ async def run(arguments: argparse.Namespace) -> int:
         for name, explanation in known.items():
             console.print(f"{name:<{width}}  {explanation.what}")
     else:
-        for line in told(code, known[code]):
+        for line in explanation_lines(code, known[code]):
             console.print(line)
     return exit_codes.OK
 
 
-def told(code: str, explanation: Explanation) -> list[str]:
+def explanation_lines(code: str, explanation: ErrorHelp) -> list[str]:
     """An explanation as a person reads it."""
     paragraphs = (("", explanation.what), ("why  ", explanation.why), ("do   ", explanation.todo))
     lines = [code]
@@ -55,7 +56,7 @@ def told(code: str, explanation: Explanation) -> list[str]:
     return lines
 
 
-def _tell_exits(console: Console, code: str, *, is_json: bool) -> int:
+def _print_exit_codes(console: Console, code: str, *, is_json: bool) -> int:
     chosen = {
         number: meaning
         for number, meaning in exit_codes.MEANINGS.items()
@@ -71,7 +72,7 @@ def _tell_exits(console: Console, code: str, *, is_json: bool) -> int:
     return exit_codes.OK
 
 
-def _nearest(code: str, known: dict[str, Explanation]) -> str:
+def _suggestion(code: str, known: dict[str, ErrorHelp]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(code, known, n=1)

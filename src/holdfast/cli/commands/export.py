@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
+from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.core import SessionId, SystemClock, pluralize
 from holdfast.core.errors import InvalidInput, SessionNotFound
@@ -64,7 +64,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 async def _targets(store: SqliteStore, arguments: argparse.Namespace) -> list[tuple[SessionId, Path]]:
     if not arguments.all:
-        session = await chosen_session(store, arguments.session)
+        session = await resolve_session(store, arguments.session)
         return [(session, arguments.output or Path(f"{session}.zip"))]
     if arguments.session is not None:
         raise InvalidInput("one session or all of them", hint="leave the session away, or --all")

@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import progress_hidden
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.world import FolderWorld
 
@@ -52,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Find the workspace and do it."""
     async with open_store() as (home, store):
-        session = await chosen_session(store, arguments.session)
+        session = await resolve_session(store, arguments.session)
         summary = await store.summary(session)
         folder = Path(summary.workspace or home.workspace(session))
     if not folder.is_dir():
@@ -76,14 +77,14 @@ def _do(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> 
             local = Path(arguments.local or Path(arguments.path).name)
             target = local / Path(arguments.path).name if local.is_dir() else local
             for written in world.copy_out(arguments.path, target, overwrite=arguments.force):
-                console.say(f"wrote {visible(str(written))}")
+                console.say(f"wrote {escape_invisible(str(written))}")
         case "put":
             local = Path(arguments.local)
             for change in world.copy_in(local, arguments.path or local.name, overwrite=arguments.force):
-                console.say(f"{change.kind} {visible(change.path)}")
+                console.say(f"{change.kind} {escape_invisible(change.path)}")
         case _:
             for change in world.delete(arguments.path, recursive=arguments.recursive):
-                console.say(f"deleted {visible(change.path)}")
+                console.say(f"deleted {escape_invisible(change.path)}")
 
 
 def _write_out(path: str, world: FolderWorld) -> None:
@@ -102,4 +103,4 @@ def _list(arguments: argparse.Namespace, world: FolderWorld, console: Console) -
         console.json(stats)
         return
     for stat in stats:
-        console.print(f"{stat.size:>12,}  {visible(stat.path)}")
+        console.print(f"{stat.size:>12,}  {escape_invisible(stat.path)}")

@@ -18,9 +18,9 @@ import msgspec
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import SessionId
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.terminal.console import Console
+from holdfast.core import SessionId, escape_invisible
 from holdfast.core.events import RecordedEvent, SessionOpened, SessionReconfigured
 from holdfast.session import RewindPlan, plan_fork
 from holdfast.store import Home, SessionSummary, SqliteStore, chosen_name
@@ -45,7 +45,7 @@ async def run(arguments: argparse.Namespace) -> int:
     console = Console()
     missing: tuple[str, ...] = ()
     async with open_store() as (home, store):
-        source = await chosen_session(store, arguments.session)
+        source = await resolve_session(store, arguments.session)
         if arguments.dry_run:
             _show(await _plan(home, store, source, arguments.at), arguments, console)
             return exit_codes.OK
@@ -60,7 +60,7 @@ async def run(arguments: argparse.Namespace) -> int:
     else:
         console.print(summary.id)
         for path in missing:
-            console.say(f"not in the fork, because it was not kept: {visible(path)}", "bad")
+            console.say(f"not in the fork, because it was not kept: {escape_invisible(path)}", "bad")
         console.say(f"forked from {source}; go on with: holdfast -r {summary.name or summary.id}")
     return exit_codes.OK
 
@@ -78,7 +78,7 @@ async def _fork_chat(
     home: Home, store: SqliteStore, source: SessionId, arguments: argparse.Namespace
 ) -> SessionSummary:
     name = chosen_name(arguments.name) if arguments.name is not None else None
-    opened = msgspec.structs.replace(_opening(await store.read(source)), name=name)
+    opened = msgspec.structs.replace(_opened_event(await store.read(source)), name=name)
     journal = await store.fork(source, at=arguments.event, opened=opened)
     await journal.append(SessionReconfigured(workspace=str(home.workspace(journal.session))))
     await journal.release()
@@ -101,14 +101,14 @@ def _show(plan: RewindPlan, arguments: argparse.Namespace, console: Console) -> 
         console.json(plan)
         return
     for change in plan.changes:
-        console.print(f"would be {change.kind:<9} {visible(change.path)}")
+        console.print(f"would be {change.kind:<9} {escape_invisible(change.path)}")
     if not plan.changes:
         console.say(f"the files of turn {plan.turn} are those that are there now")
     for path in plan.left:
-        console.say(f"would not be in the fork, because it was not kept: {visible(path)}", "bad")
+        console.say(f"would not be in the fork, because it was not kept: {escape_invisible(path)}", "bad")
     for effect in plan.stays:
-        console.say(f"cannot be undone: {visible(effect)}", "bad")
+        console.say(f"cannot be undone: {escape_invisible(effect)}", "bad")
 
 
-def _opening(recorded: Sequence[RecordedEvent]) -> SessionOpened:
+def _opened_event(recorded: Sequence[RecordedEvent]) -> SessionOpened:
     return next(one.event for one in reversed(recorded) if isinstance(one.event, SessionOpened))

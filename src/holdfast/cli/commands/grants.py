@@ -7,10 +7,10 @@ holdfast grants revoke ID         live sessions heed it at their next call
 import argparse
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
+from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.session_requests import send_control_request
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import Grant, GrantId, SessionId, SystemClock
+from holdfast.cli.terminal.console import Console
+from holdfast.core import Grant, GrantId, SessionId, SystemClock, escape_invisible
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import Grants, RevokeGrant, SavedGrants, describe_grant
@@ -37,23 +37,23 @@ async def run(arguments: argparse.Namespace) -> int:
             if book.revoke(id):
                 console.say(f"revoked {id}")
             else:
-                session = await chosen_session(store, arguments.session)
+                session = await resolve_session(store, arguments.session)
                 console.say(await _revoke(home, store, session, id))
             return exit_codes.OK
-        standing = await _standing(store, arguments.session, book)
+        standing = await _active_grants(store, arguments.session, book)
     if arguments.json:
         console.json([{"grant": grant, "text": describe_grant(grant)} for grant in standing])
     elif not standing:
         console.say("no grants stand")
     for grant in standing if not arguments.json else ():
-        console.print(visible(f"{grant.id}  {describe_grant(grant)}"))
+        console.print(escape_invisible(f"{grant.id}  {describe_grant(grant)}"))
     return exit_codes.OK
 
 
-async def _standing(store: SqliteStore, reference: str | None, book: SavedGrants) -> tuple[Grant, ...]:
+async def _active_grants(store: SqliteStore, reference: str | None, book: SavedGrants) -> tuple[Grant, ...]:
     """What stands for every session, and in the one that is meant; none is there yet where nobody began one."""
     try:
-        recorded = await store.read(await chosen_session(store, reference))
+        recorded = await store.read(await resolve_session(store, reference))
     except SessionNotFound:
         if reference is not None:
             raise

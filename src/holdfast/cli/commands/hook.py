@@ -18,8 +18,8 @@ from typing import Literal
 import msgspec
 
 from holdfast.app import Runtime
-from holdfast.cli.commands.proxy import running
-from holdfast.cli.redaction import who_has_keys
+from holdfast.cli.commands.proxy import open_runtime
+from holdfast.cli.redaction import secret_sources
 from holdfast.core import (
     EXTERNAL,
     Answer,
@@ -43,7 +43,7 @@ PAUSE_SECONDS = 0.05
 """Several tools may be asked about at once, each by a process of its own; the session takes them one by one."""
 
 
-class _Asked(msgspec.Struct):
+class _HookInput(msgspec.Struct):
     """What Claude Code sends to a hook."""
 
     session_id: str
@@ -63,28 +63,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Answer on stdout; block on any trouble."""
     try:
-        asked = msgspec.json.decode(sys.stdin.buffer.read(), type=_Asked)
+        asked = msgspec.json.decode(sys.stdin.buffer.read(), type=_HookInput)
         if asked.hook_event_name != "PreToolUse":
-            return await _note(asked, arguments.policy)
+            return await _record_turn_event(asked, arguments.policy)
         if asked.tool_name in UNJUDGED_TOOLS or asked.tool_name.startswith("mcp__holdfast__"):
             return 0  # nothing to judge, or judged by the proxy: no opinion
         answer = await _judge(asked, arguments.policy)
     except Exception as problem:  # whatever it is, it must not let the tool run
         print(f"holdfast could not judge this call, so it is a no: {problem}", file=sys.stderr)
         return BLOCK
-    sys.stdout.write(msgspec.json.encode(_in_its_words(answer)).decode() + "\n")
+    sys.stdout.write(msgspec.json.encode(_hook_output(answer)).decode() + "\n")
     return 0
 
 
-async def _note(asked: _Asked, policy: str) -> int:
+async def _record_turn_event(asked: _HookInput, policy: str) -> int:
     """What the person asked for begins a turn, so that the record says what the calls were for; an answer ends it."""
     try:
         async with _running() as runtime:
             if asked.hook_event_name == "UserPromptSubmit":
-                async with _kept(runtime, asked, policy) as keeper:
+                async with _open_gate(runtime, asked, policy) as keeper:
                     await keeper.begin(asked.prompt)
-            elif await _is_begun(runtime, asked):
-                async with _kept(runtime, asked, policy) as keeper:
+            elif await _session_exists(runtime, asked):
+                async with _open_gate(runtime, asked, policy) as keeper:
                     await keeper.end()
     except Exception as problem:  # nothing was to be allowed here, so nothing is held up
         print(f"holdfast could not note this {asked.hook_event_name}: {problem}", file=sys.stderr)
@@ -94,11 +94,11 @@ async def _note(asked: _Asked, policy: str) -> int:
 
 def _running() -> AbstractAsyncContextManager[Runtime]:
     """A configuration that cannot be read stops no tool: all that is taken of it is what to keep out of the record."""
-    servers, asking = who_has_keys(Home.default().root)
-    return running(Settings(asking=asking), servers)
+    servers, asking = secret_sources(Home.default().root)
+    return open_runtime(Settings(asking=asking), servers)
 
 
-async def _is_begun(runtime: Runtime, asked: _Asked) -> bool:
+async def _session_exists(runtime: Runtime, asked: _HookInput) -> bool:
     """Whether there is anything to end: a conversation that was left before a word was said is no session."""
     try:
         await runtime.store.summary(_session(asked))
@@ -107,16 +107,16 @@ async def _is_begun(runtime: Runtime, asked: _Asked) -> bool:
     return True
 
 
-def _session(asked: _Asked) -> SessionId:
+def _session(asked: _HookInput) -> SessionId:
     return SessionId(f"claude-{asked.session_id}")
 
 
-async def _judge(asked: _Asked, policy: str) -> Answer:
+async def _judge(asked: _HookInput, policy: str) -> Answer:
     async with _running() as runtime:
         tools = ExternalTools(annotations=McpFiles(runtime.home.root).annotations())
         operation = f"claude.{asked.tool_name}"
         known = {tool.name: tool for tool in tools.tools()}.get(operation)
-        async with _kept(runtime, asked, policy, tools) as keeper:
+        async with _open_gate(runtime, asked, policy, tools) as keeper:
             call = Call(
                 id=await keeper.next_call(),
                 operation=operation,
@@ -131,8 +131,8 @@ async def _judge(asked: _Asked, policy: str) -> Answer:
 
 
 @asynccontextmanager
-async def _kept(
-    runtime: Runtime, asked: _Asked, policy: str, *tools: ExternalTools
+async def _open_gate(
+    runtime: Runtime, asked: _HookInput, policy: str, *tools: ExternalTools
 ) -> AsyncIterator[ExternalAgentSession]:
     """The gate of this conversation of Claude Code, once no other process has it."""
     folder = Path(asked.cwd)
@@ -161,7 +161,7 @@ async def _kept(
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-def _in_its_words(answer: Answer) -> JsonObject:
+def _hook_output(answer: Answer) -> JsonObject:
     match answer:
         case Returned():
             decision, reason = "allow", "allowed by policy"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import SessionId, SystemClock, pluralize
+from holdfast.cli.terminal.console import Console
+from holdfast.core import SessionId, SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.events import RestorePointMade
 from holdfast.session import last_point
@@ -46,12 +46,14 @@ async def run(arguments: argparse.Namespace) -> int:
                 console.say(f"{path}: {problem}", "bad")
                 refused.append(problem)
                 continue
-            missing = await _bring_files(home, store, session)
+            missing = await _restore_files(home, store, session)
             summaries.append(await store.summary(session))
             if not arguments.json:
                 console.print(session)
                 for file in missing:
-                    console.say(f"not among its files, because it was not kept: {visible(file)}", "bad")
+                    console.say(
+                        f"not among its files, because it was not kept: {escape_invisible(file)}", "bad"
+                    )
                 turns, name = summaries[-1].turns, summaries[-1].name or session
                 console.say(f"imported, with {pluralize(turns, 'turn')}; go on with: holdfast -r {name}")
                 console.say("it goes on under the policy of this home; choose another with -p")
@@ -62,7 +64,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.USAGE if refused else exit_codes.OK
 
 
-async def _bring_files(home: Home, store: SqliteStore, session: SessionId) -> tuple[str, ...]:
+async def _restore_files(home: Home, store: SqliteStore, session: SessionId) -> tuple[str, ...]:
     """Lay its files out, and name those that no restore point holds."""
     point = last_point(await store.read(session))
     if point is None or not isinstance(point.event, RestorePointMade):

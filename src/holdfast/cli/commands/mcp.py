@@ -58,7 +58,7 @@ def _configure_entry(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _with_options(arguments: argparse.Namespace) -> argparse.Namespace:
+def _split_options(arguments: argparse.Namespace) -> argparse.Namespace:
     """The arguments of `add` with those options told apart that argparse took for words of the command."""
     words: list[str] = arguments.command
     if words[:1] and words[0].startswith("-"):
@@ -83,10 +83,10 @@ async def run(arguments: argparse.Namespace) -> int:
         case "trust":
             return await desk.trust(arguments.server, arguments.tools, is_sure=arguments.yes)
         case "add":
-            return await desk.add(_with_options(arguments))
+            return await desk.add(_split_options(arguments))
         case "remove":
             return desk.remove(arguments.server)
         case "annotate":
             return await desk.annotate(arguments.server, model=arguments.model, is_sure=arguments.yes)
         case _:
-            return await desk.examine(arguments.server)
+            return await desk.check_servers(arguments.server)

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.config import load_config
 from holdfast.core import UserMessage, pluralize
 from holdfast.core.errors import InvalidInput, ModelMissing
@@ -91,7 +91,7 @@ class _Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _list(console: Console, *, is_json: bool) -> int:
     folder = Home.default().models
-    with Progress(lambda: "looks for local servers"):
+    with ProgressIndicator(lambda: "looks for local servers"):
         servers = await local_servers()
     choices = _Choices(
         configured=_configured()[0],
@@ -124,7 +124,7 @@ async def _check(console: Console, given: str | None) -> int:
     try:
         request = UserMessage(text="Use the tool to add 19 and 23.")
         prompt = Prompt(system="Use the tools you have.", messages=(request,), tools=(_TOOL,), max_tokens=500)
-        with Progress(lambda: f"asks {model.name}"):
+        with ProgressIndicator(lambda: f"asks {model.name}"):
             reply = await model.ask(prompt, lambda _: None)
     finally:
         await model.close()
@@ -194,7 +194,7 @@ async def _install(console: Console, name: str, file: Path | None) -> int:
     folder = Home.default().models
     console.say(f"{weights.title}, {weights.size / 1e9:.1f} GB, licence {weights.licence}, into {folder}")
     if file is not None:
-        with Progress(lambda: f"checks {file}"):
+        with ProgressIndicator(lambda: f"checks {file}"):
             path = await install_file(weights, file, folder)
     else:
         path = await _fetched(weights, folder)
@@ -211,7 +211,9 @@ async def _fetched(weights: Weights, folder: Path) -> Path:
         nonlocal fetched
         fetched = done
 
-    with Progress(lambda: f"fetches {weights.name}: {fetched / 1e6:,.0f} of {weights.size / 1e6:,.0f} MB"):
+    with ProgressIndicator(
+        lambda: f"fetches {weights.name}: {fetched / 1e6:,.0f} of {weights.size / 1e6:,.0f} MB"
+    ):
         return await install_weights(weights, folder, on_progress=note)
 
 

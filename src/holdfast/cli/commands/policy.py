@@ -17,9 +17,9 @@ import sys
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.policy_inputs import RecordedCalls, request_for, with_tools
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import SystemClock, encode, pluralize
+from holdfast.cli.policy_inputs import RecordedCalls, request_for, with_known_tools
+from holdfast.cli.terminal.console import Console
+from holdfast.core import SystemClock, encode, escape_invisible, pluralize
 from holdfast.core.errors import JournalDamaged
 from holdfast.policy import (
     Backtesting,
@@ -106,7 +106,7 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
         if arguments.json:
             console.json(policies)
         for name, description in () if arguments.json else policies.items():
-            console.tell(f"{name:<14} {description}", folds=True)
+            console.show(f"{name:<14} {description}", folds=True)
         return exit_codes.OK
     policy = _load(arguments, arguments.name, is_checked=False)
     if arguments.json:
@@ -119,7 +119,7 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
 
 
 async def _check(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _knowing_tools(arguments)
+    policy = _load_with_tools(arguments)
     text = sys.stdin.read() if arguments.call == "-" else arguments.call
     request = await request_for(policy, text, workspace=arguments.workspace, protected=arguments.protected)
     if arguments.action == "explain":
@@ -127,7 +127,7 @@ async def _check(arguments: argparse.Namespace, console: Console) -> int:
         if arguments.json:
             console.json(told)
         for line in () if arguments.json else told.lines():
-            console.tell(visible(line), folds=True)
+            console.show(escape_invisible(line), folds=True)
         return exit_codes.OK
     decision = policy.judge(request)
     if arguments.json:
@@ -141,8 +141,10 @@ async def _check(arguments: argparse.Namespace, console: Console) -> int:
             }
         )
     else:
-        console.tell(
-            visible(f"{decision.verdict}  by {decision.rule} ({decision.source}): {decision.reason}"),
+        console.show(
+            escape_invisible(
+                f"{decision.verdict}  by {decision.rule} ({decision.source}): {decision.reason}"
+            ),
             folds=True,
         )
     return exit_codes.OK
@@ -160,7 +162,7 @@ def _test(arguments: argparse.Namespace, console: Console) -> int:
         call = f"{result.example.operation} {encode(result.example.arguments).decode()}"
         place = f"{policy.document.source}:{result.example.line}:{result.example.column}"
         console.print(
-            visible(
+            escape_invisible(
                 f"{place}: {call} {what} by {result.rule}, "
                 f"but {result.decision.verdict} by {result.decision.rule}"
             )
@@ -176,7 +178,9 @@ def _lint(arguments: argparse.Namespace, console: Console) -> int:
         console.json(findings)
     else:
         for finding in findings:
-            console.print(visible(f"{finding.source}: {finding.level}: {finding.message} [{finding.code}]"))
+            console.print(
+                escape_invisible(f"{finding.source}: {finding.level}: {finding.message} [{finding.code}]")
+            )
         console.say(
             f"{pluralize(len(warnings), 'warning')}, {pluralize(len(findings) - len(warnings), 'note')}"
         )
@@ -192,20 +196,20 @@ def _diff(arguments: argparse.Namespace, console: Console) -> int:
         return exit_codes.OK
     for sign, names in (("+", told.added), ("-", told.removed), ("~", told.altered)):
         for name in names:
-            console.print(visible(f"{sign} rule {name}"))
+            console.print(escape_invisible(f"{sign} rule {name}"))
     was, now = ("anywhere" if each is None else ", ".join(each) or "nowhere" for each in told.sandboxes)
     if was != now:
         console.print(f"~ code may run {was} -> {now}")
     for one in told.changed:
         mark = "looser  " if one.is_looser else "stricter"
-        call = visible(f"{one.operation} {encode(one.arguments).decode()}")
+        call = escape_invisible(f"{one.operation} {encode(one.arguments).decode()}")
         console.print(f"{mark} {one.before.verdict} -> {one.after.verdict}  {call}")
     console.say(f"{len(told.changed)} of {told.probes} tried calls are decided otherwise")
     return exit_codes.OK
 
 
 async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _knowing_tools(arguments)
+    policy = _load_with_tools(arguments)
     home = Home.default()
     home.prepare()
     store = await SqliteStore.start(home, clock=SystemClock())
@@ -234,7 +238,9 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
         console.json(told)
         return code
     for shift in told.shifts:
-        console.print(visible(f"{shift.count:>6}  {shift.before} -> {shift.after}  {shift.operation}"))
+        console.print(
+            escape_invisible(f"{shift.count:>6}  {shift.before} -> {shift.after}  {shift.operation}")
+        )
     read = pluralize(len(sessions) - len(unread), "session")
     console.print(
         f"{pluralize(told.calls, 'call')} of {read}: {told.changed} otherwise, {told.looser} looser"
@@ -250,6 +256,6 @@ def _load(arguments: argparse.Namespace, reference: str, *, is_checked: bool = T
     )
 
 
-def _knowing_tools(arguments: argparse.Namespace) -> RulePolicy:
+def _load_with_tools(arguments: argparse.Namespace) -> RulePolicy:
     policy = _load(arguments, arguments.policy)
-    return with_tools(policy, Home.default(), is_annotated=arguments.annotations is not None)
+    return with_known_tools(policy, Home.default(), is_annotated=arguments.annotations is not None)

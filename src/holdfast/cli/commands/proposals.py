@@ -15,10 +15,11 @@ from tempfile import TemporaryDirectory
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.views.tables import proposal_lines
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
 
@@ -40,7 +41,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Take the session up without a model, and decide."""
     console = Console()
     async with open_store() as (_, store):
-        name = await chosen_session(store, arguments.session)
+        name = await resolve_session(store, arguments.session)
     runtime = await Runtime.start()
     try:
         session = await runtime.resume(name, needs_model=False)
@@ -60,7 +61,9 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json({"action": arguments.action, "paths": paths})
     else:
         for path in paths:
-            console.say(f"{'committed' if arguments.action == 'commit' else 'rejected'} {visible(path)}")
+            console.say(
+                f"{'committed' if arguments.action == 'commit' else 'rejected'} {escape_invisible(path)}"
+            )
     return exit_codes.OK
 
 
@@ -75,7 +78,7 @@ async def _passes(session: Session, arguments: argparse.Namespace, console: Cons
             child = await asyncio.create_subprocess_shell(arguments.check, cwd=folder, stdout=sys.stderr)
             code = await child.wait()
     if code != 0:
-        console.say(f"nothing was committed: {visible(arguments.check)} ended with {code}", "bad")
+        console.say(f"nothing was committed: {escape_invisible(arguments.check)} ended with {code}", "bad")
     return code == 0
 
 
@@ -91,4 +94,4 @@ def _show(session: Session, arguments: argparse.Namespace, console: Console) -> 
         console.say("nothing is staged")
     for proposal in proposals:
         for line, tone in proposal_lines(proposal):
-            console.tell(line, tone)
+            console.show(line, tone)

@@ -62,7 +62,7 @@ async def run(arguments: argparse.Namespace) -> int:
     console, home = Console(), Home.default()
     settings, shelf = load_config(home), McpFiles(home.root)
     file = Path(arguments.servers) if arguments.servers else None
-    async with running(settings, shelf.servers(file)) as runtime:
+    async with open_runtime(settings, shelf.servers(file)) as runtime:
         await expire_orphaned_escalations(runtime.store, clock=SystemClock(), transport=TRANSPORT)
         folder = open_folder(Path(arguments.workspace), home.root)
         toolsets = shelf.toolsets(
@@ -78,7 +78,7 @@ async def run(arguments: argparse.Namespace) -> int:
         foreign: list[Toolset] = [ExternalTools()] if arguments.permission_prompt else []
         elsewhere = os.environ.get("ESCALATION_DIR")
         async with (
-            closing(toolsets),
+            closing_all(toolsets),
             runtime.gate(
                 *toolsets,
                 *foreign,
@@ -99,14 +99,14 @@ async def run(arguments: argparse.Namespace) -> int:
                 answers_permissions=arguments.permission_prompt,
             )
             try:
-                await _until_told(_serve(proxy, arguments, console))
+                await _serve_until_stopped(_serve(proxy, arguments, console))
             finally:
                 await keeper.end()
     return exit_codes.OK
 
 
 @asynccontextmanager
-async def running(settings: Settings, servers: Sequence[ServerSpec]) -> AsyncIterator[Runtime]:
+async def open_runtime(settings: Settings, servers: Sequence[ServerSpec]) -> AsyncIterator[Runtime]:
     """The runtime of the person's home, closed when the block is left. What the servers are handed is kept out of its record."""
     runtime = await Runtime.start(settings=settings, servers=servers)
     try:
@@ -116,7 +116,7 @@ async def running(settings: Settings, servers: Sequence[ServerSpec]) -> AsyncIte
 
 
 @asynccontextmanager
-async def closing(toolsets: Sequence[McpToolset]) -> AsyncIterator[None]:
+async def closing_all(toolsets: Sequence[McpToolset]) -> AsyncIterator[None]:
     """End every server when the block is left, all at once."""
     try:
         yield
@@ -124,7 +124,7 @@ async def closing(toolsets: Sequence[McpToolset]) -> AsyncIterator[None]:
         await asyncio.gather(*(toolset.close() for toolset in toolsets))
 
 
-async def _until_told(serving: Coroutine[None, None, None]) -> None:
+async def _serve_until_stopped(serving: Coroutine[None, None, None]) -> None:
     """Serve until the client leaves, or until we are asked to stop, which is an orderly end too."""
     task = asyncio.create_task(serving)
     loop = asyncio.get_running_loop()

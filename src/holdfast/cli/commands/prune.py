@@ -13,10 +13,10 @@ import re
 
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.wrap import ellipsize
-from holdfast.cli.views.session_table import span
-from holdfast.core import SystemClock, pluralize
+from holdfast.cli.views.session_table import format_age
+from holdfast.core import SystemClock, escape_invisible, pluralize
 from holdfast.store import prune
 
 _WORDS = 48
@@ -55,8 +55,8 @@ async def run(arguments: argparse.Namespace) -> int:
         return exit_codes.ERROR if has_failed else exit_codes.OK
     verb = "would go" if report.is_dry_run else "removed"
     for gone in report.pruned:
-        age, turns = span(now_ms - gone.active_ms), pluralize(gone.turns, "turn")
-        words = ellipsize(" ".join(visible(gone.first_words).split()), _WORDS)
+        age, turns = format_age(now_ms - gone.active_ms), pluralize(gone.turns, "turn")
+        words = ellipsize(" ".join(escape_invisible(gone.first_words).split()), _WORDS)
         console.print(f"{verb}  {gone.session} {gone.name or '-'} ({age} old, {turns}) {words}".rstrip())
     for spared in report.spared:
         console.say(f"stays ({spared.why})  {spared.session} {spared.name or '-'} {spared.detail}".rstrip())

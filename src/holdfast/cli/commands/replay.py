@@ -7,7 +7,7 @@ holdfast replay NAME --json
 import argparse
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
+from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.core import pluralize
 from holdfast.core.events import RunStarted
@@ -29,7 +29,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Read the journal and run what it recorded."""
     console = Console()
     async with open_store() as (home, store):
-        session = await chosen_session(store, arguments.session)
+        session = await resolve_session(store, arguments.session)
         recorded = await store.read(session)
         engines = Engines(key=home.key(), cache=home.cache)
         sandboxes = {entry.event.engine for entry in recorded if isinstance(entry.event, RunStarted)}

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.terminal.console import Console
+from holdfast.core import escape_invisible
 from holdfast.core.events import MessagePosted, RecordedEvent, RestorePointMade
 from holdfast.core.projection import without_rewound
 from holdfast.session import RewindPlan
@@ -35,7 +36,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """List the turns, show the way back to one, or go it."""
     console = Console()
     async with open_store() as (_, store):
-        name = await chosen_session(store, arguments.session)
+        name = await resolve_session(store, arguments.session)
         if arguments.to is None:
             _list(await store.read(name), arguments, console)
             return exit_codes.OK
@@ -66,18 +67,20 @@ def _list(recorded: Sequence[RecordedEvent], arguments: argparse.Namespace, cons
     if not turns:
         console.say("no turn of this session can be gone back to")
     for turn in turns:
-        first, *_ = visible(words.get(turn) or ("-" if turn else "before the first turn")).splitlines()
+        first, *_ = escape_invisible(
+            words.get(turn) or ("-" if turn else "before the first turn")
+        ).splitlines()
         console.print(f"{turn:>4}  {first[:100]}")
 
 
 def _show(plan: RewindPlan, console: Console, *, turns: int, is_done: bool) -> None:
     for change in plan.changes:
-        console.print(f"{'' if is_done else 'would be '}{change.kind:<9} {visible(change.path)}")
+        console.print(f"{'' if is_done else 'would be '}{change.kind:<9} {escape_invisible(change.path)}")
     if not plan.changes:
         console.say("no file changes")
     for path in plan.left:
         console.say(
-            f"{'stays' if is_done else 'would stay'} as it is, because it was not kept: {visible(path)}",
+            f"{'stays' if is_done else 'would stay'} as it is, because it was not kept: {escape_invisible(path)}",
             "bad",
         )
     for effect in plan.stays:

@@ -60,13 +60,13 @@ async def _show(engines: Engines, folder: Path, is_json: bool, console: Console)
         found.append({"capabilities": engine.capabilities, "is_built": is_built, "checks": checks})
         is_sound = is_sound and all(check.is_passed for check in checks)
         if not is_json:
-            _tell(sandbox, engine.capabilities, is_built, checks, console)
+            _print_engine(sandbox, engine.capabilities, is_built, checks, console)
     if is_json:
         console.json(found)
     return exit_codes.OK if is_sound else exit_codes.ERROR
 
 
-def _tell(
+def _print_engine(
     sandbox: Sandbox,
     capabilities: Capabilities,
     is_built: bool,

@@ -17,7 +17,7 @@ from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store
 from holdfast.cli.option_types import at_least_one
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.views.session_table import span
+from holdfast.cli.views.session_table import format_age
 from holdfast.core import SystemClock
 from holdfast.store import search
 
@@ -52,9 +52,9 @@ async def run(arguments: argparse.Namespace) -> int:
         return await show.run(where)
     now_ms = SystemClock().now_ms()
     for hit in found:
-        place = f"{names[hit.session] or hit.session} turn {hit.turn} ({span(now_ms - hit.at_ms)}): "
+        place = f"{names[hit.session] or hit.session} turn {hit.turn} ({format_age(now_ms - hit.at_ms)}): "
         first, *others = (re.sub(r"\s+", " ", piece) for piece in hit.pieces)
-        console.tell_marked(place + first.lstrip(), *others)
+        console.show_highlighted(place + first.lstrip(), *others)
     name = names[newest.session] or newest.session
     console.say(f"show a turn with: holdfast show {name} --turn {newest.turn}", "dim")
     return exit_codes.OK

@@ -22,16 +22,16 @@ from holdfast.cli.approvals.preapproved import PreApproved
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
-from holdfast.cli.open_store import say_notices
+from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.option_types import parse_limits, seconds
 from holdfast.cli.prompts import ensure_trusted, offer_local_model
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.cli.terminal.progress import Progress
-from holdfast.cli.views.narrator import Narrator, describe
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.terminal.progress import ProgressIndicator
+from holdfast.cli.views.narrator import Narrator, describe_call
 from holdfast.cli.views.result import report
 from holdfast.cli.views.resume import Resumable, choose_session
 from holdfast.config import load_config
-from holdfast.core import Needs, Outcome
+from holdfast.core import Needs, Outcome, escape_invisible
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.mcp import ServerSpec, load_servers
 from holdfast.models import Model
@@ -109,7 +109,7 @@ async def run(arguments: argparse.Namespace) -> int:
     settings = load_config(home, project=project)
     runtime = await Runtime.start(home=home.root, settings=settings, servers=_servers(home))
     try:
-        say_notices(runtime.store, console)
+        print_store_notices(runtime.store, console)
         left: Resumable | None = None
         if _goes_on(arguments):
             left = await choose_session(
@@ -156,7 +156,7 @@ def _check_unchanged(arguments: argparse.Namespace, left: Resumable) -> None:
 
 async def _open(runtime: Runtime, arguments: argparse.Namespace, left: Resumable | None) -> Session:
     can_ask = not arguments.no_escalations
-    with Progress(lambda: "opens the session", is_plain=arguments.plain):
+    with ProgressIndicator(lambda: "opens the session", is_plain=arguments.plain):
         if left is not None:
             model: Model | str | None = demo_model() if left.summary.model == DEMO_MODEL else arguments.model
             return await runtime.resume(
@@ -187,9 +187,9 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
     task = "\n\n".join(part for part in (" ".join(arguments.task), piped) if part) or None
     for note in session.diagnostics():
         if note.code == "server-failed":
-            console.say(f"  note    {visible(note.text)}", "ask")
+            console.say(f"  note    {escape_invisible(note.text)}", "ask")
     for call in session.unknown_calls():
-        console.say(f"  unknown {describe(call)}", "bad")
+        console.say(f"  unknown {describe_call(call)}", "bad")
         console.say(
             "          it was cut off; whether it happened is not known, and it is not repeated", "bad"
         )
@@ -199,9 +199,9 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
                 "--yes-to goes with a task",
                 hint="in a conversation you are asked, and 4 is a yes for all of it",
             )
-        from holdfast.cli.chat.chat import talk_at_terminal
+        from holdfast.cli.chat.chat import chat_at_terminal
 
-        return await talk_at_terminal(runtime, session, is_plain=arguments.plain)
+        return await chat_at_terminal(runtime, session, is_plain=arguments.plain)
     session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
     beforehand = PreApproved(session, arguments.yes_to)
     if console.is_interactive and not arguments.no_escalations:

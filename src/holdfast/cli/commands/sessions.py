@@ -49,7 +49,7 @@ async def run(arguments: argparse.Namespace) -> int:
     # Who hears the lines one by one is better served by lines that say what their numbers are.
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_linear() else None
     if width is not None:
-        console.tell(heading(width), "dim")
+        console.show(heading(width), "dim")
     for line in found:
         console.print(row(line, now_ms, width=width))
     if len(some) > len(found):

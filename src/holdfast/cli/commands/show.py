@@ -12,12 +12,12 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.cli.views.narrator import describe
-from holdfast.cli.views.result import in_words
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.views.narrator import describe_call
+from holdfast.cli.views.result import describe_outcome
 from holdfast.cli.views.session_table import sentence
-from holdfast.core import SystemClock, encode
+from holdfast.core import SystemClock, encode, escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     CallIntended,
@@ -54,7 +54,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Read the journal and tell it."""
     console = Console()
     async with open_store() as (_, store):
-        session = await chosen_session(store, arguments.session)
+        session = await resolve_session(store, arguments.session)
         summary = await store.summary(session)
         recorded: Sequence[RecordedEvent] = await store.read(session)
         shown = recorded if arguments.events else without_rewound(recorded)
@@ -63,23 +63,23 @@ async def run(arguments: argparse.Namespace) -> int:
                 f"there is no turn {arguments.turn} in this session",
                 hint=f"holdfast show {summary.name or session} shows those there are",
             )
-        part = _Part(arguments.turn)
+        part = _TurnFilter(arguments.turn)
         if arguments.json and not arguments.follow:
-            console.json({"session": summary, "events": [_plain(one) for one in shown if part.has(one)]})
+            console.json({"session": summary, "events": [_as_json(one) for one in shown if part.has(one)]})
             return exit_codes.OK
         told = sentence(summary, SystemClock().now_ms())
         console.say(f"{told}{_sandboxes(recorded)}", "dim", folds=True)
         for one in shown:
             if part.has(one):
-                _tell(one, arguments, console)
+                _print_event(one, arguments, console)
         if arguments.follow:
             async for one in tail(store, session, after=recorded[-1].seq):
                 if part.has(one):
-                    _tell(one, arguments, console)
+                    _print_event(one, arguments, console)
     return exit_codes.OK
 
 
-class _Part:
+class _TurnFilter:
     """What belongs to one turn, or to any. An event that names no turn belongs to the one that is under way."""
 
     def __init__(self, turn: int | None) -> None:
@@ -105,19 +105,19 @@ def _sandboxes(recorded: Sequence[RecordedEvent]) -> str:
     return f"; code ran in the sandbox {named}" if named else ""
 
 
-def _tell(one: RecordedEvent, arguments: argparse.Namespace, console: Console) -> None:
+def _print_event(one: RecordedEvent, arguments: argparse.Namespace, console: Console) -> None:
     if arguments.json:
-        console.print(encode(_plain(one)).decode())
+        console.print(encode(_as_json(one)).decode())
         return
     if arguments.events:
         console.print(f"{one.seq:>5}  {type(one.event).__name__}")
-    for label, text in _told(one):
-        first, *rest = visible(text.rstrip()).split("\n")
+    for label, text in _event_texts(one):
+        first, *rest = escape_invisible(text.rstrip()).split("\n")
         for line in (f"{label}{first}", *(f"    {each}" for each in rest)):
-            console.tell(line.rstrip(), folds=True)
+            console.show(line.rstrip(), folds=True)
 
 
-def _plain(one: RecordedEvent) -> dict[str, object]:
+def _as_json(one: RecordedEvent) -> dict[str, object]:
     return {
         "session": one.session,
         "seq": one.seq,
@@ -127,7 +127,7 @@ def _plain(one: RecordedEvent) -> dict[str, object]:
     }
 
 
-def _told(one: RecordedEvent) -> Iterator[tuple[str, str]]:
+def _event_texts(one: RecordedEvent) -> Iterator[tuple[str, str]]:
     match one.event:
         case MessagePosted(turn=turn, text=text):
             yield f"[{turn}] you: ", text
@@ -136,9 +136,9 @@ def _told(one: RecordedEvent) -> Iterator[tuple[str, str]]:
         case ModelReplied(message=message) if message.text:
             yield "    agent: ", message.text
         case CallIntended(call=call, decision=decision):
-            yield "    staged: " if decision.verdict == "stage" else "    did: ", describe(call)
+            yield "    staged: " if decision.verdict == "stage" else "    did: ", describe_call(call)
         case CallRefused(call=call, decision=decision):
-            yield "    refused: ", f"{describe(call)} ({decision.reason})"
+            yield "    refused: ", f"{describe_call(call)} ({decision.reason})"
         case RunEnded(status=status, error=error, printed=printed):
             if printed.strip():
                 yield "    printed: ", printed
@@ -147,6 +147,6 @@ def _told(one: RecordedEvent) -> Iterator[tuple[str, str]]:
         case HistoryCompacted(through=through):
             yield "    ", f"turns up to {through} were summed up"
         case TurnEnded(turn=turn, outcome=outcome):
-            yield f"[{turn}] ", in_words(outcome)
+            yield f"[{turn}] ", describe_outcome(outcome)
         case _:
             return

@@ -16,18 +16,18 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_teams import opened_board, serve_board
+from holdfast.cli.open_teams import open_broker, serve_broker
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.team_tables import (
-    NOBODY,
+    NO_MESSAGES_YET,
     LogLine,
     log_lines,
-    show_figures,
     show_log,
     show_pairs,
     show_reply,
     show_roster,
+    show_stats,
 )
 from holdfast.core import JsonObject, pluralize
 from holdfast.core.errors import InvalidConfig, InvalidInput, JournalDamaged
@@ -97,7 +97,7 @@ async def run(arguments: argparse.Namespace) -> int:
     file = Path(arguments.file).absolute() if arguments.file else home.root / "teams.yaml"
     match arguments.verb:
         case "init":
-            return _begin(file, home, console)
+            return _init(file, home, console)
         case "add" | "remove":
             return _edit(file, arguments, console)
         case "check":
@@ -107,14 +107,14 @@ async def run(arguments: argparse.Namespace) -> int:
         case "list":
             console.json(roster) if arguments.json else show_roster(roster, console)
             return exit_codes.OK
-    async with opened_board(roster, file, home) as (board, staff):
+    async with open_broker(roster, file, home) as (board, staff):
         match arguments.verb:
             case "ask":
                 if arguments.seconds is not None and not arguments.seconds > 0:
                     raise InvalidInput(
                         "--seconds is more than 0", hint="leave it out to wait for a whole turn"
                     )
-                with Progress(lambda: f"{arguments.team} answers"):
+                with ProgressIndicator(lambda: f"{arguments.team} answers"):
                     reply = await board.ask(
                         arguments.sender,
                         arguments.team,
@@ -128,17 +128,17 @@ async def run(arguments: argparse.Namespace) -> int:
                 console.json(lines) if arguments.json else show_pairs(lines, console)
             case "usage":
                 figures = await board.figures()
-                console.json(figures) if arguments.json else show_figures(figures, console)
+                console.json(figures) if arguments.json else show_stats(figures, console)
             case "log":
-                said = await _said(board, arguments, console)
+                said = await _log_lines(board, arguments, console)
                 console.json(said) if arguments.json else show_log(said, console)
             case _:
                 caller = Caller(team=arguments.sender, is_operator=arguments.operator)
-                await serve_board(board, staff, console, caller=caller, port=arguments.http)
+                await serve_broker(board, staff, console, caller=caller, port=arguments.http)
     return exit_codes.OK
 
 
-async def _said(board: Broker, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
+async def _log_lines(board: Broker, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
     """The latest messages of the pairs that are asked for, oldest first; told are what cannot be read, and that there are none."""
     found: list[LogLine] = []
     is_damaged = False
@@ -153,7 +153,7 @@ async def _said(board: Broker, wanted: argparse.Namespace, console: Console) -> 
                 is_damaged = True
                 console.say(f"note: {pair}: {damage}. {damage.hint}", "ask", folds=True)
     if not found and not is_damaged:
-        console.say("nothing was said there" if lines else NOBODY)
+        console.say("nothing was said there" if lines else NO_MESSAGES_YET)
     found.sort(key=lambda each: each.at_ms)
     return found[max(0, len(found) - max(wanted.limit, 0)) :]
 
@@ -166,7 +166,7 @@ def _check(file: Path, home: Home, console: Console) -> int:
     return exit_codes.OK
 
 
-def _begin(file: Path, home: Home, console: Console) -> int:
+def _init(file: Path, home: Home, console: Console) -> int:
     home.prepare()
     try:
         write_private(file, _TEMPLATE.encode())

@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Sequence
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
+from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.core import pluralize
 from holdfast.store import Inspection, verify, verify_all
@@ -33,7 +33,7 @@ async def run(arguments: argparse.Namespace) -> int:
         if arguments.all:
             found = list(await verify_all(store))
         else:
-            found = [await verify(store, await chosen_session(store, arguments.session))]
+            found = [await verify(store, await resolve_session(store, arguments.session))]
     if arguments.json:
         console.json(found)
         return _code(found)
@@ -41,7 +41,7 @@ async def run(arguments: argparse.Namespace) -> int:
         console.say("there are no sessions yet")
     for one in found:
         if one.is_sound:
-            console.tell(
+            console.show(
                 f"sound    {one.session}  {pluralize(one.events, 'event')}, last hash {one.last_hash}",
                 folds=True,
             )

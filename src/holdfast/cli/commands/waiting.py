@@ -8,10 +8,11 @@ import argparse
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.approvals.remote import show_requests, waiting
-from holdfast.cli.approvals.text import exact_call, what_happens, why_it_asks
+from holdfast.cli.approvals.remote import show_external_requests, waiting
+from holdfast.cli.approvals.text import describe_effect, describe_reason, exact_call
 from holdfast.cli.open_store import open_store
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
+from holdfast.core import escape_invisible
 from holdfast.gate import grant_description
 
 WORKING = "looks for what waits"
@@ -30,7 +31,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """List every open escalation."""
     console = Console()
     if arguments.folder is not None:
-        show_requests(arguments.folder, console, is_json=arguments.json)
+        show_external_requests(arguments.folder, console, is_json=arguments.json)
         return exit_codes.OK
     async with open_store() as (_, store):
         found = await waiting(store, arguments.session)
@@ -41,14 +42,14 @@ async def run(arguments: argparse.Namespace) -> int:
     if not found:
         console.say("nothing waits for you")
     for session, escalation in found:
-        console.tell(f"{escalation.id}  in session {visible(names[session])}", "strong")
-        console.tell(f"  {what_happens(escalation)}", folds=True)
+        console.show(f"{escalation.id}  in session {escape_invisible(names[session])}", "strong")
+        console.show(f"  {describe_effect(escalation)}", folds=True)
         # Whole, unlike everywhere else: what is cut off here would be approved unseen.
         for line in exact_call(escalation.call):
             console.print(f"    {line}")
-        console.tell(f"  why it asks:  {why_it_asks(escalation)}", folds=True)
+        console.show(f"  why it asks:  {describe_reason(escalation)}", folds=True)
         if rule := grant_description(escalation):
-            console.tell(f"  a standing yes covers: {visible(rule)}", folds=True)
+            console.show(f"  a standing yes covers: {escape_invisible(rule)}", folds=True)
     if found:
         which = "" if len(found) == 1 else " ID"
         console.say(

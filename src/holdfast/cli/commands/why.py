@@ -7,10 +7,10 @@ holdfast why 3.2 --session NAME
 import argparse
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.cli.views.narrator import describe
-from holdfast.core import Call
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.views.narrator import describe_call
+from holdfast.core import Call, escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.gate import AuditEntry, audit_view
 
@@ -28,7 +28,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Find the call and say why."""
     console = Console()
     async with open_store() as (_, store):
-        recorded = await store.read(await chosen_session(store, arguments.session))
+        recorded = await store.read(await resolve_session(store, arguments.session))
     entry = next((each for each in audit_view(recorded) if each.call == arguments.call), None)
     if entry is None:
         raise InvalidInput(f"there is no call {arguments.call!r} in this session", hint="see: holdfast audit")
@@ -36,7 +36,7 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json(entry)
     else:
         for line in explain(entry):
-            console.tell(line, folds=True)
+            console.show(line, folds=True)
     return exit_codes.OK
 
 
@@ -45,7 +45,7 @@ def explain(entry: AuditEntry) -> list[str]:
     decision = entry.decision
     call = Call(id=entry.call, operation=entry.operation, arguments=entry.arguments)
     lines = [
-        f"{describe(call)}: {entry.result}",
+        f"{describe_call(call)}: {entry.result}",
         f"{decision.verdict} by rule {decision.rule} ({decision.source or 'built-in'}): {decision.reason}",
     ]
     if entry.response is not None:
@@ -57,4 +57,4 @@ def explain(entry: AuditEntry) -> list[str]:
         lines.append(f"a standing yes covers it (grant {entry.grant}, {giver}); see: holdfast grants")
     elif entry.error:
         lines.append(entry.error)
-    return [visible(" ".join(line.split("\n"))) for line in lines]
+    return [escape_invisible(" ".join(line.split("\n"))) for line in lines]

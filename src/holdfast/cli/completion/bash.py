@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from holdfast.cli.completion.cases import case_script
-from holdfast.cli.completion.words import Place, Value
+from holdfast.cli.completion.words import ArgumentSpec, CommandSpec
 
 _HEAD = """\
 # Completion of holdfast for bash. Load it with: source <(holdfast completion bash)
@@ -30,19 +30,19 @@ complete -o filenames -o bashdefault -F _holdfast holdfast
 """
 
 
-def bash_script(places: Sequence[Place]) -> str:
+def bash_script(places: Sequence[CommandSpec]) -> str:
     """The script."""
-    return case_script(places, head=_HEAD, tail=_TAIL, offer=_offer, at_place=_at_place)
+    return case_script(places, head=_HEAD, tail=_TAIL, offer=_offer, at_place=_after_command)
 
 
-def _at_place(place: Place) -> str:
+def _after_command(place: CommandSpec) -> str:
     flags = " ".join(flag for option in place.options for flag in option.flags)
     words = f'-W "{" ".join(place.words)}"' if place.words else ""
     rest = f"_holdfast_offer {words}" if words else _offer(place.argument)
     return f"if [[ $current == -* ]]; then _holdfast_offer -W '{flags}'; else {rest}; fi"
 
 
-def _offer(value: Value) -> str:
+def _offer(value: ArgumentSpec) -> str:
     match value.kind:
         case "words":
             return f"_holdfast_offer -W '{' '.join(value.words)}'"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from holdfast.cli.completion.words import Place, Value, flags_with_values
+from holdfast.cli.completion.words import ArgumentSpec, CommandSpec, flags_with_values
 
 _MIDDLE = """\
   esac
@@ -11,12 +11,12 @@ _MIDDLE = """\
 
 
 def case_script(
-    places: Sequence[Place],
+    places: Sequence[CommandSpec],
     *,
     head: str,
     tail: str,
-    offer: Callable[[Value], str],
-    at_place: Callable[[Place], str],
+    offer: Callable[[ArgumentSpec], str],
+    at_place: Callable[[CommandSpec], str],
 ) -> str:
     """The script. `head` walks the words typed so far, `offer` completes a value, `at_place` whatever a place takes."""
     valued = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.cli.completion.words import Option, Place, Value, flags_with_values
+from holdfast.cli.completion.words import ArgumentSpec, CommandSpec, OptionSpec, flags_with_values
 
 _HEAD = """\
 # Completion of holdfast for fish. Load it with: holdfast completion fish | source
@@ -29,7 +29,7 @@ complete -c holdfast -f
 """
 
 
-def fish_script(places: Sequence[Place]) -> str:
+def fish_script(places: Sequence[CommandSpec]) -> str:
     """The script."""
     valued = [
         f"{place.path}|{flag}" for place in places for o in flags_with_values(place) for flag in o.flags
@@ -43,7 +43,7 @@ def fish_script(places: Sequence[Place]) -> str:
     return "".join(lines)
 
 
-def _lines(place: Place) -> Iterator[str]:
+def _lines(place: CommandSpec) -> Iterator[str]:
     here = f"complete -c holdfast -n '__holdfast_at \"{place.path}\"'"
     for word, what in place.words.items():
         yield f"{here} -a {word} -d {_quoted(what)}"
@@ -54,21 +54,21 @@ def _lines(place: Place) -> Iterator[str]:
         yield f"{here} {_flags(option)} -d {_quoted(option.what)}{f' {taken}' if taken else ''}"
 
 
-def _flags(option: Option) -> str:
+def _flags(option: OptionSpec) -> str:
     return " ".join(
         f"-l {flag.removeprefix('--')}" if flag.startswith("--") else f"-s {flag.removeprefix('-')}"
         for flag in option.flags
     )
 
 
-def _taken(option: Option) -> str:
+def _taken(option: OptionSpec) -> str:
     if option.value.kind == "none":
         return ""
     is_path = option.value.kind in ("files", "folders")
     return f"{'-r' if is_path else '-x'} {_offer(option.value)}".rstrip()
 
 
-def _offer(value: Value) -> str:
+def _offer(value: ArgumentSpec) -> str:
     match value.kind:
         case "words":
             return f"-a {_quoted(' '.join(value.words))}"

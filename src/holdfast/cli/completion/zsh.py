@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from holdfast.cli.completion.cases import case_script
-from holdfast.cli.completion.words import Place, Value
+from holdfast.cli.completion.words import ArgumentSpec, CommandSpec
 
 _HEAD = """\
 #compdef holdfast
@@ -30,12 +30,12 @@ if [[ $funcstack[1] == _holdfast ]]; then _holdfast "$@"; elif (( $+functions[co
 """
 
 
-def zsh_script(places: Sequence[Place]) -> str:
+def zsh_script(places: Sequence[CommandSpec]) -> str:
     """The script."""
-    return case_script(places, head=_HEAD, tail=_TAIL, offer=_offer, at_place=_at_place)
+    return case_script(places, head=_HEAD, tail=_TAIL, offer=_offer, at_place=_after_command)
 
 
-def _at_place(place: Place) -> str:
+def _after_command(place: CommandSpec) -> str:
     options = {flag: option.what for option in place.options for flag in option.flags}
     rest = _described("command", place.words) if place.words else _offer(place.argument)
     return f"if [[ $PREFIX == -* ]]; then {_described('option', options)}; else {rest}; fi"
@@ -46,7 +46,7 @@ def _described(what: str, words: Mapping[str, str]) -> str:
     return f"found=({listed}); _describe '{what}' found"
 
 
-def _offer(value: Value) -> str:
+def _offer(value: ArgumentSpec) -> str:
     match value.kind:
         case "words":
             return f"compadd -- {' '.join(value.words)}"

@@ -7,7 +7,7 @@ from holdfast.core import Value
 State = Literal["ok", "note", "bad"]
 
 
-class Finding(Value):
+class CheckResult(Value):
     """What was looked at, how it is, and how to mend it. A note works, but less well than it could."""
 
     part: str

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
-from holdfast.cli.doctor.finding import Finding
+from holdfast.cli.doctor.finding import CheckResult
 
 _OPENAT2, _LANDLOCK_CREATE_RULESET = 437, 444
 _AT_FDCWD = -100
@@ -21,10 +21,10 @@ class _How(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
-def check_kernel() -> Iterator[Finding]:
+def check_kernel() -> Iterator[CheckResult]:
     """openat2, Landlock, seccomp and inotify."""
     if not sys.platform.startswith("linux"):
-        yield Finding(
+        yield CheckResult(
             part="kernel",
             state="bad",
             told=f"{sys.platform} was never tried",
@@ -35,9 +35,9 @@ def check_kernel() -> Iterator[Finding]:
     for name, tried, without, fix in _FEATURES:
         found = tried(libc)
         if found:
-            yield Finding(part="kernel", state="ok", told=f"{name}: {found}")
+            yield CheckResult(part="kernel", state="ok", told=f"{name}: {found}")
         else:
-            yield Finding(part="kernel", state="note", told=f"{name} is missing: {without}", fix=fix)
+            yield CheckResult(part="kernel", state="note", told=f"{name} is missing: {without}", fix=fix)
 
 
 def _openat2(libc: ctypes.CDLL) -> str:

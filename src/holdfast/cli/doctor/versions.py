@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from importlib import metadata
 
 from holdfast import __version__
-from holdfast.cli.doctor.finding import Finding
+from holdfast.cli.doctor.finding import CheckResult
 
-_OLDEST_PYTHON = (3, 11)
+_MIN_PYTHON = (3, 11)
 _LIBRARIES = (
     "msgspec",
     "pyyaml",
@@ -24,12 +24,12 @@ _LIBRARIES = (
 _EXTRAS = {"wasmtime": "wasi", "xllamacpp": "local", "agent-client-protocol": "acp"}
 
 
-def check_versions() -> Iterator[Finding]:
+def check_versions() -> Iterator[CheckResult]:
     """What runs here, what is missing, and which extras could be had."""
     python = platform.python_version()
     told = f"holdfast {__version__}, Python {python}, SQLite {sqlite3.sqlite_version}, Linux {platform.release()}"
-    is_new = sys.version_info >= _OLDEST_PYTHON
-    yield Finding(
+    is_new = sys.version_info >= _MIN_PYTHON
+    yield CheckResult(
         part="versions",
         state="ok" if is_new else "bad",
         told=told,
@@ -38,24 +38,27 @@ def check_versions() -> Iterator[Finding]:
     missing = [name for name in _LIBRARIES if _version(name) is None]
     if missing:
         told = f"not installed: {', '.join(missing)}"
-        yield Finding(part="libraries", state="bad", told=told, fix=_installing(missing))
+        yield CheckResult(part="libraries", state="bad", told=told, fix=_install_command(missing))
     else:
         told = ", ".join(f"{name} {_version(name)}" for name in ("pydantic-monty", "pydantic-ai-slim", "mcp"))
-        yield Finding(part="libraries", state="ok", told=told)
+        yield CheckResult(part="libraries", state="ok", told=told)
     for name, extra in _EXTRAS.items():
         if _version(name) is None:
             told = f"extra {extra!r} is not installed ({name})"
-            yield Finding(
-                part="libraries", state="note", told=told, fix=_installing(_needed(extra) or [name])
+            yield CheckResult(
+                part="libraries",
+                state="note",
+                told=told,
+                fix=_install_command(_extra_requirements(extra) or [name]),
             )
 
 
-def _installing(requirements: list[str]) -> str:
+def _install_command(requirements: list[str]) -> str:
     """By what they are called, and for this very Python: whoever has our name in a registry may not be us."""
     return shlex.join([sys.executable, "-m", "pip", "install", *requirements])
 
 
-def _needed(extra: str) -> list[str]:
+def _extra_requirements(extra: str) -> list[str]:
     """What an extra stands on, in the versions it was tried with."""
     try:
         named = [each.partition(";") for each in metadata.requires("holdfast") or ()]

@@ -5,7 +5,7 @@ import re
 import shutil
 from collections.abc import Callable
 
-from holdfast.cli.terminal.console import visible
+from holdfast.core import escape_invisible
 
 MAX_WIDTH = 100
 _BLANK_ENDS = re.compile(r"\A(?:(?:\x1b\[[\d;]*m|[ ])*\n)+|(?:\n(?:\x1b\[[\d;]*m|[ ])*)+\Z")
@@ -23,22 +23,22 @@ class AnswerStream:
         self._text += piece
         while (end := _end_of_block(self._text)) is not None:
             block, self._text = self._text[:end], self._text[end:]
-            self._tell(block)
+            self._show_block(block)
 
     @property
-    def waiting(self) -> int:
+    def pending_characters(self) -> int:
         """How many characters of an unfinished block are there."""
         return len(self._text)
 
     def end(self) -> None:
         """No more pieces: tell the rest."""
         block, self._text = self._text, ""
-        self._tell(block)
+        self._show_block(block)
 
-    def _tell(self, block: str) -> None:
+    def _show_block(self, block: str) -> None:
         if not block.strip():
             return
-        text = visible(block.strip("\n"))
+        text = escape_invisible(block.strip("\n"))
         self._show(text if self._is_plain else render(text))
 
 

@@ -91,7 +91,7 @@ class LineKeyboard:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._partial = ""
         self._lines: deque[str] = deque()
-        self._is_over = False
+        self._is_at_end = False
         self._arrived = asyncio.Event()
         self._on_line: OnKey | None = None
 
@@ -108,7 +108,7 @@ class LineKeyboard:
         self._lines.clear()
         self._partial = ""
         self._on_line = on_key
-        if self._is_over:
+        if self._is_at_end:
             on_key(_END)  # whoever left while nothing was asked has left
         try:
             yield
@@ -125,7 +125,7 @@ class LineKeyboard:
     async def next(self) -> str | None:
         """The next line; None at the end."""
         while not self._lines:
-            if self._is_over:
+            if self._is_at_end:
                 return None
             self._arrived.clear()
             await self._arrived.wait()
@@ -135,16 +135,16 @@ class LineKeyboard:
         content = os.read(self._descriptor, _READ_BYTES)
         if not content:
             self.close()
-            self._is_over = True
+            self._is_at_end = True
             self._arrived.set()
             if self._on_line is not None:
                 self._on_line(_END)
             return
         *whole, self._partial = (self._partial + self._decoder.decode(content)).split("\n")
         for line in whole:
-            self._take(line)
+            self._deliver(line)
 
-    def _take(self, line: str) -> None:
+    def _deliver(self, line: str) -> None:
         if self._on_line is not None:
             self._on_line(line.strip())
         else:

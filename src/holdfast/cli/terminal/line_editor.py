@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 0.5
 _LOCAL_FLAGS = 3
-_AT_REST = "  nothing runs; Ctrl-D leaves"
+_IDLE_HINT = "  nothing runs; Ctrl-D leaves"
 Interrupt = Callable[[], bool]
 """Ends what runs; False where nothing does."""
 
@@ -59,7 +59,7 @@ class PlainLines:
 
     def _stop(self, interrupt: Interrupt) -> None:
         if not interrupt():
-            self._screen.say(_AT_REST)
+            self._screen.say(_IDLE_HINT)
 
 
 class EditedLines:
@@ -90,14 +90,14 @@ class EditedLines:
 
     def open(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
-        _keep_typed(True)
+        _keep_typed_input_on_interrupt(True)
         # While the editor steps aside for a line, Ctrl-C is a signal and no key; it means the same.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
 
     async def next(self) -> str | None:
         lines: list[str] = []
         while True:
-            await self._screen.free.wait()
+            await self._screen.available.wait()
             try:
                 line = await self._prompt.prompt_async("... " if lines else "> ", handle_sigint=False)
             except EOFError:
@@ -108,7 +108,7 @@ class EditedLines:
 
     def close(self) -> None:
         self._interrupt = lambda: False
-        _keep_typed(False)
+        _keep_typed_input_on_interrupt(False)
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
     def _bindings(self) -> "KeyBindings":
@@ -121,7 +121,7 @@ class EditedLines:
             if self._interrupt():
                 return
             if not event.current_buffer.text:
-                self._screen.say(_AT_REST, "dim")
+                self._screen.say(_IDLE_HINT, "dim")
             event.current_buffer.reset()
 
         @keys.add("escape", "enter")
@@ -132,7 +132,7 @@ class EditedLines:
         return keys
 
 
-def _keep_typed(is_wanted: bool) -> None:
+def _keep_typed_input_on_interrupt(is_wanted: bool) -> None:
     """Whether Ctrl-C as a signal leaves alone what was typed before it; terminals throw it away unless told."""
     with suppress(termios.error):
         attributes = termios.tcgetattr(0)
@@ -144,7 +144,7 @@ def _keep_typed(is_wanted: bool) -> None:
 def _history(path: Path) -> "History":
     from prompt_toolkit.history import FileHistory
 
-    class Remembered(FileHistory):
+    class FilteredHistory(FileHistory):
         """What was typed, without answers: one from yesterday must not be an arrow key away from a question of today."""
 
         def append_string(self, string: str) -> None:
@@ -152,7 +152,7 @@ def _history(path: Path) -> "History":
                 super().append_string(string)
 
     path.touch(mode=0o600, exist_ok=True)
-    return Remembered(str(path))
+    return FilteredHistory(str(path))
 
 
 def _completer(words: Callable[[], Sequence[str] | Iterable[str]]) -> "Completer":

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.cli.terminal.console import Output
+from holdfast.cli.terminal.console import MessageOutput
 from holdfast.cli.terminal.keyboard import LineKeyboard
 from holdfast.cli.terminal.wrap import ellipsize
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-MOST_ROWS = 12
+MAX_ROWS = 12
 """As many as leave room for the rest on a terminal of 24 lines."""
 
 
@@ -30,76 +30,76 @@ class Choice:
 class Selection:
     """What is typed, what fits it, and which of that is marked. Knows of no terminal."""
 
-    def __init__(self, choices: Sequence[Choice], *, rows: int = MOST_ROWS) -> None:
+    def __init__(self, choices: Sequence[Choice], *, rows: int = MAX_ROWS) -> None:
         self._choices = choices
         self._rows = rows
-        self._place = 0
+        self._index = 0
         self._first = 0
-        self.typed = ""
-        self.fitting = list(choices)
+        self.query = ""
+        self.matches = list(choices)
 
     @property
-    def marked(self) -> Choice | None:
+    def selected(self) -> Choice | None:
         """The one that Enter takes; None where nothing fits."""
-        return self.fitting[self._place] if self.fitting else None
+        return self.matches[self._index] if self.matches else None
 
     @property
     def shown(self) -> list[Choice]:
         """The part of the list that is on the screen; the marked one is always in it."""
-        return self.fitting[self._first : self._first + self._rows]
+        return self.matches[self._first : self._first + self._rows]
 
     def move(self, steps: int) -> None:
         """Mark another one; the ends of the list hold."""
-        self._place = max(0, min(self._place + steps, len(self.fitting) - 1))
-        self._first = max(self._place - self._rows + 1, min(self._first, self._place))
+        self._index = max(0, min(self._index + steps, len(self.matches) - 1))
+        self._first = max(self._index - self._rows + 1, min(self._first, self._index))
 
     def type(self, text: str) -> None:
         """Leave what holds every word that is typed, in any order and any case."""
-        self.typed += text
+        self.query += text
         self._filter()
 
     def erase(self) -> None:
         """Take the last character back."""
-        self.typed = self.typed[:-1]
+        self.query = self.query[:-1]
         self._filter()
 
     def clear(self) -> None:
         """Take everything back that was typed."""
-        self.typed = ""
+        self.query = ""
         self._filter()
 
     def _filter(self) -> None:
-        wanted = self.typed.casefold().split()
-        self.fitting = [one for one in self._choices if all(word in one.words.casefold() for word in wanted)]
-        self._place = self._first = 0
+        wanted = self.query.casefold().split()
+        self.matches = [one for one in self._choices if all(word in one.words.casefold() for word in wanted)]
+        self._index = self._first = 0
 
 
-async def pick(choices: Sequence[Choice], *, title: str, teller: Output, is_plain: bool) -> str | None:
+async def pick(choices: Sequence[Choice], *, title: str, teller: MessageOutput, is_plain: bool) -> str | None:
     """The key of the one that the person chose; None where they chose none."""
     if is_plain:
         return await _pick_by_number(choices, title, teller)
     return await _application(Selection(choices), title).run_async()
 
 
-async def _pick_by_number(choices: Sequence[Choice], title: str, teller: Output) -> str | None:
+async def _pick_by_number(choices: Sequence[Choice], title: str, teller: MessageOutput) -> str | None:
     keyboard = LineKeyboard(write=lambda text: print(text, end="", file=sys.stderr, flush=True))
     fitting = list(choices)
     keyboard.open()
     try:
         while True:
-            for number, choice in enumerate(fitting[:MOST_ROWS], start=1):
+            for number, choice in enumerate(fitting[:MAX_ROWS], start=1):
                 teller.say(f"{number:>3}  {choice.line}")
-            if len(fitting) > MOST_ROWS:
-                teller.say(f"     and {len(fitting) - MOST_ROWS} more")
+            if len(fitting) > MAX_ROWS:
+                teller.say(f"     and {len(fitting) - MAX_ROWS} more")
             answer = await keyboard.line(f"{title}: a number, words to look for, or Enter to leave> ")
             if not answer:
                 return None
-            if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= min(len(fitting), MOST_ROWS):
+            if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= min(len(fitting), MAX_ROWS):
                 return fitting[int(answer) - 1].key
             selection = Selection(choices)
             selection.type(answer)
-            if selection.fitting:
-                fitting = selection.fitting
+            if selection.matches:
+                fitting = selection.matches
             else:
                 teller.say(f"nothing here holds {answer!r}")
     finally:
@@ -115,13 +115,13 @@ def _application(selection: Selection, title: str) -> "Application[str | None]":
     output = create_output(stdout=sys.stderr)
 
     def text() -> "StyleAndTextTuples":
-        lines: StyleAndTextTuples = [("bold", f"{title}: "), ("", f"{selection.typed}"), ("reverse", " ")]
+        lines: StyleAndTextTuples = [("bold", f"{title}: "), ("", f"{selection.query}"), ("reverse", " ")]
         for choice in selection.shown:
-            is_marked = choice is selection.marked
+            is_marked = choice is selection.selected
             line = ellipsize(f"{'>' if is_marked else ' '} {choice.line}", output.get_size().columns)
             lines.append(("", "\n"))
             lines.append(("reverse" if is_marked else "", line))
-        count = len(selection.fitting)
+        count = len(selection.matches)
         hidden = count - len(selection.shown)
         more = f", {hidden} more by going down or typing" if hidden else ""
         found = f"{count} found{more}" if count else "nothing fits"
@@ -142,7 +142,7 @@ def _keys(selection: Selection) -> "KeyBindings":
     from prompt_toolkit.keys import Keys
 
     keys = KeyBindings()
-    for name, steps in (("up", -1), ("down", 1), ("pageup", -MOST_ROWS), ("pagedown", MOST_ROWS)):
+    for name, steps in (("up", -1), ("down", 1), ("pageup", -MAX_ROWS), ("pagedown", MAX_ROWS)):
         keys.add(name)(lambda _, steps=steps: selection.move(steps))
     for name in ("c-p", "c-n"):
         keys.add(name)(lambda _, steps=1 if name == "c-n" else -1: selection.move(steps))
@@ -151,8 +151,8 @@ def _keys(selection: Selection) -> "KeyBindings":
 
     @keys.add("enter")
     def _take(event: "KeyPressEvent") -> None:
-        if selection.marked is not None:
-            event.app.exit(result=selection.marked.key)
+        if selection.selected is not None:
+            event.app.exit(result=selection.selected.key)
 
     @keys.add("escape", eager=True)
     @keys.add("c-c")

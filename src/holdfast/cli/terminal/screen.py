@@ -6,9 +6,10 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from holdfast.cli.terminal.console import Tone, paint, visible
+from holdfast.cli.terminal.console import Tone, paint
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.terminal.wrap import fold
+from holdfast.core import escape_invisible
 
 
 class PlainScreen:
@@ -22,16 +23,16 @@ class PlainScreen:
 
     def say(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
         """News, on stderr; a tone is only a colour and a fold only for the eye, and there is neither here."""
-        print(visible(text), file=sys.stderr, flush=True)
+        print(escape_invisible(text), file=sys.stderr, flush=True)
 
     async def settle(self) -> None:
         """Wait until everything is written."""
 
-    def catch_up(self) -> None:
+    def write_pending(self) -> None:
         """Nothing is ever held back here."""
 
     @asynccontextmanager
-    async def taken(self) -> AsyncIterator[None]:
+    async def exclusive(self) -> AsyncIterator[None]:
         """Have the screen for oneself, to ask a question."""
         yield
 
@@ -42,9 +43,9 @@ class LiveScreen:
     is_plain = False
 
     def __init__(self) -> None:
-        self.free = asyncio.Event()
+        self.available = asyncio.Event()
         """Set while no question has the screen; the editor waits for it before it begins a line."""
-        self.free.set()
+        self.available.set()
         self._pending: list[str] = []
         self._lock = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
@@ -55,7 +56,7 @@ class LiveScreen:
 
     def say(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
         """News."""
-        text = visible(text)
+        text = escape_invisible(text)
         if folds:
             text = fold(text, shutil.get_terminal_size().columns)
         self._put(paint(text, tone, sys.stdout))
@@ -66,22 +67,22 @@ class LiveScreen:
             await asyncio.wait({self._flushing})
 
     @asynccontextmanager
-    async def taken(self) -> AsyncIterator[None]:
+    async def exclusive(self) -> AsyncIterator[None]:
         """Have the screen for oneself, to ask a question; what others say meanwhile comes after it."""
         from prompt_toolkit.application import in_terminal
 
         async with self._lock:
-            self.free.clear()
+            self.available.clear()
             try:
                 async with in_terminal():
                     self._write()
                     yield
             finally:
-                self.free.set()
+                self.available.set()
 
-    def catch_up(self) -> None:
+    def write_pending(self) -> None:
         """Write what was held back during a question: whoever has the screen calls it when nothing is half typed."""
-        if not self.free.is_set():
+        if not self.available.is_set():
             self._write()
 
     def _put(self, text: str) -> None:

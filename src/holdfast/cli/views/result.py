@@ -3,8 +3,20 @@
 from typing import assert_never
 
 from holdfast.cli import exit_codes
-from holdfast.cli.terminal.console import Console, Output, visible
-from holdfast.core import Cycle, Error, Json, Needs, Nonconverged, Ok, Outcome, Proposed, encode, pluralize
+from holdfast.cli.terminal.console import Console, MessageOutput
+from holdfast.core import (
+    Cycle,
+    Error,
+    Json,
+    Needs,
+    Nonconverged,
+    Ok,
+    Outcome,
+    Proposed,
+    encode,
+    escape_invisible,
+    pluralize,
+)
 from holdfast.session import Session
 
 
@@ -25,7 +37,7 @@ def report(
             }
         )
     elif isinstance(outcome, Ok | Proposed) and outcome.value is not None:
-        console.print(visible(_shown(outcome.value)))
+        console.print(escape_invisible(_value_text(outcome.value)))
     print_outcome(outcome, console)
     if isinstance(outcome, Error) and was_refused(session):
         return exit_codes.DENIED
@@ -47,15 +59,15 @@ def was_refused(session: Session) -> bool:
     return bool(entries) and entries[-1].result == "refused"
 
 
-def print_outcome(outcome: Outcome, console: Output) -> None:
+def print_outcome(outcome: Outcome, console: MessageOutput) -> None:
     """What the person should know besides the answer."""
     match outcome:
         case Ok():
             return
         case Proposed() | Needs():
-            console.say(in_words(outcome), "ask", folds=True)
+            console.say(describe_outcome(outcome), "ask", folds=True)
         case Nonconverged() | Cycle() | Error():
-            console.say(in_words(outcome), "bad", folds=True)
+            console.say(describe_outcome(outcome), "bad", folds=True)
         case _:
             assert_never(outcome)
     if isinstance(outcome, Nonconverged) and outcome.reason == "budget":
@@ -68,15 +80,15 @@ def print_outcome(outcome: Outcome, console: Output) -> None:
         console.say(f"hint: {outcome.hint or f'holdfast explain {outcome.code}'}", folds=True)
 
 
-def in_words(outcome: Outcome) -> str:
+def describe_outcome(outcome: Outcome) -> str:
     """How it ended, for a person; programs read the names of outcomes in JSON."""
     match outcome:
         case Ok():
             return "done"
         case Proposed():
-            return f"proposed, not yet made: {', '.join(map(visible, outcome.proposals))}"
+            return f"proposed, not yet made: {', '.join(map(escape_invisible, outcome.proposals))}"
         case Needs():
-            return visible(outcome.description)
+            return escape_invisible(outcome.description)
         case Nonconverged(reason="budget"):
             return f"stopped before it was done: the limit of {outcome.dimension} is reached"
         case Nonconverged(reason="cancelled"):
@@ -86,7 +98,7 @@ def in_words(outcome: Outcome) -> str:
         case Cycle():
             return f"stopped: it did the same and got the same {outcome.length} times"
         case Error():
-            return f"error: {visible(outcome.message)} ({outcome.code})"
+            return f"error: {escape_invisible(outcome.message)} ({outcome.code})"
         case _:
             assert_never(outcome)
 
@@ -104,7 +116,7 @@ def exit_code(outcome: Outcome) -> int:
             return exit_codes.ERROR
 
 
-def _shown(value: Json) -> str:
+def _value_text(value: Json) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else encode(value).decode()

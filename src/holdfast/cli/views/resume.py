@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from holdfast.cli.terminal.console import Console, visible, wants_plain
+from holdfast.cli.terminal.console import Console, wants_plain
 from holdfast.cli.terminal.picker import Choice, pick
 from holdfast.cli.terminal.wrap import ellipsize, pad
-from holdfast.cli.views.session_table import first_words, folder_of, span, state
-from holdfast.core import SessionId, SystemClock, pluralize
+from holdfast.cli.views.session_table import first_words, folder_of, format_age, state
+from holdfast.core import SessionId, SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.events import MessagePosted, ModelReplied, RecordedEvent
 from holdfast.core.projection import without_rewound
@@ -48,7 +48,7 @@ def _time(milliseconds: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
 
 
-MOST_CHOICES = 1000
+MAX_CHOICES = 1000
 _NAME = 28
 _WORDS = 120
 
@@ -75,9 +75,9 @@ async def choose_session(
     is told. Raises SessionNotFound, SessionAmbiguous, InvalidInput.
     """
     if reference is None:
-        session: SessionId | None = await _last_here(store)
+        session: SessionId | None = await _latest_in_folder(store)
     elif reference is True:
-        session = await _picked(store, console, is_plain=is_plain)
+        session = await _pick_session(store, console, is_plain=is_plain)
     else:
         session = await store.find(reference)
     if session is None:
@@ -85,27 +85,27 @@ async def choose_session(
     if wait_seconds and (holder := await store.holder(session)):
         console.say(f"process {holder.pid} on {holder.host} holds {session}; waiting for it", "ask")
         await wait_until_released(store, session, timeout_seconds=wait_seconds)
-    return Resumable(summary=await store.summary(session), notice=await notice_of(store, session))
+    return Resumable(summary=await store.summary(session), notice=await resume_notice_for(store, session))
 
 
-async def notice_of(store: Store, session: SessionId) -> str:
+async def resume_notice_for(store: Store, session: SessionId) -> str:
     """What the person is shown when a session is taken up again."""
-    return visible(resume_notice(await store.summary(session), await store.read(session)))
+    return escape_invisible(resume_notice(await store.summary(session), await store.read(session)))
 
 
-async def _last_here(store: Store) -> SessionId:
+async def _latest_in_folder(store: Store) -> SessionId:
     found = await store.sessions(limit=1, folder=os.getcwd())
     if not found:
         raise SessionNotFound("no session was started in this folder", hint="see: holdfast sessions")
     return found[0].id
 
 
-async def _picked(store: Store, console: Console, *, is_plain: bool | None) -> SessionId | None:
+async def _pick_session(store: Store, console: Console, *, is_plain: bool | None) -> SessionId | None:
     if not console.is_interactive:
         raise InvalidInput(
             "say which session", hint="holdfast sessions lists them, and holdfast -r NAME goes on with one"
         )
-    found = await store.sessions(limit=MOST_CHOICES)
+    found = await store.sessions(limit=MAX_CHOICES)
     if not found:
         raise SessionNotFound("there are no sessions yet", hint="start one with: holdfast")
 
@@ -116,9 +116,9 @@ async def _picked(store: Store, console: Console, *, is_plain: bool | None) -> S
 
 
 def _choice(line: SessionSummary, now_ms: int) -> Choice:
-    name, words = visible(line.name or line.id), first_words(line)
+    name, words = escape_invisible(line.name or line.id), first_words(line)
     shown = (
-        f"{pad(ellipsize(name, _NAME), _NAME)} {span(now_ms - line.active_ms):>4} "
+        f"{pad(ellipsize(name, _NAME), _NAME)} {format_age(now_ms - line.active_ms):>4} "
         f"{state(line, now_ms):<12} {pluralize(line.turns, 'turn'):<9} {ellipsize(words, _WORDS)}"
     )
     return Choice(

@@ -4,10 +4,9 @@ from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 
-from holdfast.cli.terminal.console import visible
-from holdfast.cli.views.narrator import describe, why_it_ended
-from holdfast.cli.views.result import in_words
-from holdfast.core import pluralize
+from holdfast.cli.views.narrator import describe_call, run_error_summary
+from holdfast.cli.views.result import describe_outcome
+from holdfast.core import escape_invisible, pluralize
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -29,7 +28,7 @@ from holdfast.core.events import (
     TurnEnded,
 )
 
-MOST_EVENTS = 10_000
+MAX_EVENTS = 10_000
 """Of a longer session `holdfast show --events` tells the rest."""
 _EXCERPT = 200
 
@@ -38,7 +37,7 @@ class SessionLog:
     """Follows a session; made into lines only when somebody asks for them."""
 
     def __init__(self) -> None:
-        self._entries: deque[RecordedEvent] = deque(maxlen=MOST_EVENTS)
+        self._entries: deque[RecordedEvent] = deque(maxlen=MAX_EVENTS)
 
     def __call__(self, entry: RecordedEvent) -> None:
         self._entries.append(entry)
@@ -50,18 +49,18 @@ class SessionLog:
 
 def log_lines(entry: RecordedEvent) -> Iterator[str]:
     """What an event is worth in the log: a line with its time, a note also several, or none."""
-    told = _told(entry)
+    told = _label_and_text(entry)
     if told is None:
         return
     who, what = told
     at = datetime.fromtimestamp(entry.at_ms / 1000).strftime("%H:%M:%S")
     # A note is whole: it may be the trace of a fault, and stands nowhere else.
-    first, *rest = visible(what).splitlines() if isinstance(entry.event, Noted) else [_excerpt(what)]
+    first, *rest = escape_invisible(what).splitlines() if isinstance(entry.event, Noted) else [_excerpt(what)]
     yield f"{at}  {who:<6}  {first}".rstrip()
     yield from (f"{'':18}{line}" for line in rest)
 
 
-def _told(entry: RecordedEvent) -> tuple[str, str] | None:
+def _label_and_text(entry: RecordedEvent) -> tuple[str, str] | None:
     match event := entry.event:
         case MessagePosted():
             return "you", f"turn {event.turn}: {event.text}"
@@ -76,17 +75,17 @@ def _told(entry: RecordedEvent) -> tuple[str, str] | None:
         case RunStarted():
             return "run", f"in {event.engine}: {event.code}"
         case RunEnded():
-            gist = why_it_ended(event) or event.printed.strip()
+            gist = run_error_summary(event) or event.printed.strip()
             return "run", f"{event.status}: {gist}" if gist else event.status
         case CallIntended():
-            return "call", f"{event.call.id} {event.decision.verdict} {describe(event.call)}"
+            return "call", f"{event.call.id} {event.decision.verdict} {describe_call(event.call)}"
         case CallRefused():
-            return "call", f"{event.call.id} refused {describe(event.call)}: {event.decision.reason}"
+            return "call", f"{event.call.id} refused {describe_call(event.call)}: {event.decision.reason}"
         case CallSettled():
             error = f": {event.error}" if event.error else ""
             return "call", f"{event.call} {event.status} after {event.duration_ms:.1f} ms{error}"
         case EscalationOpened():
-            return "asks", f"{event.escalation.call.id} {describe(event.escalation.call)}"
+            return "asks", f"{event.escalation.call.id} {describe_call(event.escalation.call)}"
         case EscalationAnswered():
             return "answer", f"{event.response.verdict} ({event.response.scope}), by {event.transport}"
         case EscalationExpired():
@@ -100,11 +99,11 @@ def _told(entry: RecordedEvent) -> tuple[str, str] | None:
         case Noted():
             return "note", f"{event.code}: {event.text}"
         case TurnEnded():
-            return "turn", f"{event.turn} {in_words(event.outcome)}, {event.wall_seconds:.1f} s"
+            return "turn", f"{event.turn} {describe_outcome(event.outcome)}, {event.wall_seconds:.1f} s"
         case _:
             return None
 
 
 def _excerpt(text: str) -> str:
-    words = " ".join(visible(text).split())
+    words = " ".join(escape_invisible(text).split())
     return words if len(words) <= _EXCERPT else f"{words[: _EXCERPT - 1]}…"

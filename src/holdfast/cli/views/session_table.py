@@ -1,8 +1,7 @@
 """Sessions as a person sees them in a list: a line each, or two where it is narrow, below a heading where they are a table."""
 
-from holdfast.cli.terminal.console import visible
 from holdfast.cli.terminal.wrap import ellipsize, pad
-from holdfast.core import pluralize
+from holdfast.core import escape_invisible, pluralize
 from holdfast.store import SessionSummary
 
 _WIDE = 120
@@ -25,31 +24,29 @@ def heading(width: int) -> str:
 def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
     """One session: a part of a table of this width, below its heading; or, without a width, a line that stands alone."""
     session = f"{line.id:<28}{'*' if line.is_pinned else ' '}"
-    age, name = span(now_ms - line.active_ms), _on_one_line(line.name or "-")
+    age, name = format_age(now_ms - line.active_ms), _one_line(line.name or "-")
     cost = "?" if line.cost_usd is None else f"${line.cost_usd:.2f}"
     words = first_words(line)
     if width is None:
         turns = pad(pluralize(line.turns, "turn"), 8)
         start = f"{session} {pad(name, _NAME)} {age:>4} {state(line, now_ms):<12} {turns} {cost:>7}"
-        return (
-            f"{start} {pad(_end_of(folder_of(line), _FOLDER), _FOLDER)} {ellipsize(words, _WORDS)}".rstrip()
-        )
+        return f"{start} {pad(_clip_start(folder_of(line), _FOLDER), _FOLDER)} {ellipsize(words, _WORDS)}".rstrip()
     if width < _WIDE:
         start = f"{session} {age:>4} {state(line, now_ms):<11} {line.turns:>5} {cost:>7} "
-        above = f"{start}{_end_of(folder_of(line), width - len(start))}"
+        above = f"{start}{_clip_start(folder_of(line), width - len(start))}"
         return f"{ellipsize(above, width)}\n{ellipsize(f'  {name} | {words}'.rstrip(), width)}"
     short = pad(ellipsize(name, _NAME), _NAME)
     start = f"{session} {short} {age:>4} {state(line, now_ms):<12} {line.turns:>5} {cost:>7} "
-    start += f"{pad(_end_of(folder_of(line), _FOLDER), _FOLDER)} "
+    start += f"{pad(_clip_start(folder_of(line), _FOLDER), _FOLDER)} "
     return ellipsize(f"{start}{words}".rstrip(), width)
 
 
 def sentence(line: SessionSummary, now_ms: int) -> str:
     """One session in words: which, what it is called, and how far it is."""
-    name = f" ({_on_one_line(line.name)})" if line.name else ""
+    name = f" ({_one_line(line.name)})" if line.name else ""
     pinned = ", pinned" if line.is_pinned else ""
     cost = "cost unknown" if line.cost_usd is None else f"${line.cost_usd:.2f}"
-    age = span(now_ms - line.active_ms)
+    age = format_age(now_ms - line.active_ms)
     return (
         f"{line.id}{name}{pinned}: {state(line, now_ms)}, {pluralize(line.turns, 'turn')}, {cost}, "
         f"last active {age} ago, in {folder_of(line)}"
@@ -58,12 +55,12 @@ def sentence(line: SessionSummary, now_ms: int) -> str:
 
 def first_words(line: SessionSummary) -> str:
     """How the conversation began, in one line."""
-    return " ".join(visible(line.first_words).split())
+    return " ".join(escape_invisible(line.first_words).split())
 
 
 def folder_of(line: SessionSummary) -> str:
     """Where it was started, in one line whatever the folder is called."""
-    return _on_one_line(line.folder)
+    return _one_line(line.folder)
 
 
 def state(line: SessionSummary, now_ms: int) -> str:
@@ -71,11 +68,11 @@ def state(line: SessionSummary, now_ms: int) -> str:
     if line.is_damaged:
         return "damaged"
     if line.waiting_since_ms is not None:
-        return f"waiting {span(now_ms - line.waiting_since_ms)}"
+        return f"waiting {format_age(now_ms - line.waiting_since_ms)}"
     return line.activity if line.lifecycle == "open" else line.lifecycle
 
 
-def span(milliseconds: int) -> str:
+def format_age(milliseconds: int) -> str:
     """A stretch of time in its largest unit: 3m, 2h, 9d, 1y."""
     seconds = max(milliseconds, 0) // 1000
     for size, unit in ((31_536_000, "y"), (86400, "d"), (3600, "h"), (60, "m")):
@@ -84,10 +81,10 @@ def span(milliseconds: int) -> str:
     return f"{seconds}s"
 
 
-def _end_of(folder: str, width: int) -> str:
+def _clip_start(folder: str, width: int) -> str:
     """As much of a path as fits, from its end: that is where paths differ."""
     return ellipsize(folder[::-1], width)[::-1]
 
 
-def _on_one_line(text: str) -> str:
-    return visible(text).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
+def _one_line(text: str) -> str:
+    return escape_invisible(text).replace("\n", "<U+000A>").replace("\t", "<U+0009>")

@@ -5,9 +5,9 @@ A proposal as a person reads it: where the content came from, then the diff, lin
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.cli.terminal.console import Tone, visible
-from holdfast.cli.views.narrator import describe
-from holdfast.core import Call
+from holdfast.cli.terminal.console import Tone
+from holdfast.cli.views.narrator import describe_call
+from holdfast.core import Call, escape_invisible
 from holdfast.gate import AuditEntry
 from holdfast.world import Proposal
 
@@ -16,7 +16,9 @@ def audit_table(entries: Iterable[AuditEntry], width: int = 96) -> Iterator[str]
     """One line a call: id, decision, result, what it was, and who approved it."""
     yield f"{'call':<6}{'decision':<10}{'result':<9}{'ms':>7}  what"
     for entry in entries:
-        what = describe(Call(id=entry.call, operation=entry.operation, arguments=entry.arguments), width=36)
+        what = describe_call(
+            Call(id=entry.call, operation=entry.operation, arguments=entry.arguments), width=36
+        )
         said = ""
         if entry.approver is not None and entry.response is not None:
             said = f"  [{entry.response.verdict} by {entry.approver}]"
@@ -32,8 +34,11 @@ def audit_table(entries: Iterable[AuditEntry], width: int = 96) -> Iterator[str]
 def proposal_lines(proposal: Proposal) -> Iterator[tuple[str, Tone]]:
     """Each line with its tone; nothing in it can steer the terminal."""
     if proposal.renamed_from is not None:
-        yield f"{visible(proposal.path)} renamed from {visible(proposal.renamed_from)}", "strong"
-    for line in visible(proposal.diff).splitlines():
+        yield (
+            f"{escape_invisible(proposal.path)} renamed from {escape_invisible(proposal.renamed_from)}",
+            "strong",
+        )
+    for line in escape_invisible(proposal.diff).splitlines():
         yield line, _tone(line)
 
 

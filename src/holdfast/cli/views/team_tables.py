@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from holdfast.cli import exit_codes
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import Error, Outcome, Value, is_success, pluralize
+from holdfast.cli.terminal.console import Console
+from holdfast.core import Error, Outcome, Value, escape_invisible, is_success, pluralize
 from holdfast.store import SessionSummary
 from holdfast.teams import Pair, PairFigures, PairHistory, Roster, TeamReply, TeamsStats
 
 _WORDS = 60
 _ID = 13
 """So much of an id names a session, wherever one is asked for."""
-NOBODY = "nobody has asked anybody yet; holdfast teams ask TEAM QUESTION is the first"
+NO_MESSAGES_YET = "nobody has asked anybody yet; holdfast teams ask TEAM QUESTION is the first"
 
 
 class LogLine(Value):
@@ -49,14 +49,14 @@ def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
 def show_roster(roster: Roster, console: Console) -> None:
     """Who is on it."""
     for team in roster.teams.values():
-        told = f"{team.name:<16} {team.member:<9} {team.project}  {visible(team.description)}"
-        console.tell(told.rstrip(), folds=True)
+        told = f"{team.name:<16} {team.member:<9} {team.project}  {escape_invisible(team.description)}"
+        console.show(told.rstrip(), folds=True)
 
 
 def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
     """Every pair that ever talked."""
     if not lines:
-        console.say(NOBODY)
+        console.say(NO_MESSAGES_YET)
     for line in lines:
         rest = " (archived)" if line.lifecycle == "paused" else ""
         amounts = f"{pluralize(line.turns, 'message'):>13} {line.tokens:>9,} tokens"
@@ -67,18 +67,18 @@ def show_log(lines: Sequence[LogLine], console: Console) -> None:
     """What was said, a message a line and its answer below it."""
     for line in lines:
         at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        console.tell(f"{at}  {line.pair}  {_short(line.text)}", folds=True)
+        console.show(f"{at}  {line.pair}  {_short(line.text)}", folds=True)
         if isinstance(line.outcome, Error):
-            console.tell(f"{'':21}! {_short(line.outcome.code)}: {_short(line.outcome.message)}", folds=True)
+            console.show(f"{'':21}! {_short(line.outcome.code)}: {_short(line.outcome.message)}", folds=True)
         elif line.outcome is None:
-            console.tell(f"{'':21}… not answered")
+            console.show(f"{'':21}… not answered")
         else:
-            console.tell(
+            console.show(
                 f"{'':21}> {_short(line.answer)}  ({line.seconds:.1f} s, {line.tokens:,} tokens)", folds=True
             )
 
 
-def show_figures(figures: TeamsStats, console: Console) -> None:
+def show_stats(figures: TeamsStats, console: Console) -> None:
     """The busiest pairs first, and all together at the end. A name comes last, where it has all the room it needs."""
     for pair in figures.damaged:
         console.say(f"note: the record of {pair} is damaged and not counted", "ask", folds=True)
@@ -103,7 +103,7 @@ def show_reply(reply: TeamReply, console: Console, *, is_json: bool) -> int:
         for note in reply.notes:
             console.say(f"note: {note}", "ask")
         if reply.text:
-            console.print(visible(reply.text))
+            console.print(escape_invisible(reply.text))
         if isinstance(reply.outcome, Error):
             console.say(f"holdfast: {reply.outcome.message} ({reply.outcome.code})", "bad", folds=True)
             if reply.outcome.hint:
@@ -124,5 +124,5 @@ def _time(seconds: float | None) -> str:
 
 
 def _short(text: str) -> str:
-    words = " ".join(visible(text).split())
+    words = " ".join(escape_invisible(text).split())
     return words if len(words) <= _WORDS else f"{words[: _WORDS - 1]}…"

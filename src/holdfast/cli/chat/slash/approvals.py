@@ -1,9 +1,8 @@
 """Answering what waits, and the standing yeses that came of it."""
 
-from holdfast.cli.approvals.text import what_happens
+from holdfast.cli.approvals.text import describe_effect
 from holdfast.cli.chat.slash.contract import ChatContext
-from holdfast.cli.terminal.console import visible
-from holdfast.core import Escalation, Response
+from holdfast.core import Escalation, Response, escape_invisible
 from holdfast.core.errors import InvalidInput
 
 
@@ -32,7 +31,7 @@ def _chosen(waiting: tuple[Escalation, ...], number: str) -> Escalation:
         return waiting[0]
     if number.isdigit() and 1 <= int(number) <= len(waiting):
         return waiting[int(number) - 1]
-    listed = "; ".join(f"{place} {what_happens(each)}" for place, each in enumerate(waiting, 1))
+    listed = "; ".join(f"{place} {describe_effect(each)}" for place, each in enumerate(waiting, 1))
     raise InvalidInput(f"{len(waiting)} wait: {listed}", hint="say which by its number")
 
 
@@ -42,6 +41,6 @@ async def grants(talk: ChatContext, rest: str) -> None:
 
     grants = talk.session.grants()
     for grant in grants:
-        talk.screen.say(f"  {grant.id}  {visible(describe_grant(grant))}", folds=True)
+        talk.screen.say(f"  {grant.id}  {escape_invisible(describe_grant(grant))}", folds=True)
     if not grants:
         talk.screen.say("  no grants stand")

@@ -31,11 +31,11 @@ class ChatContext(Protocol):
         """Where words go."""
         ...
 
-    async def quiet(self) -> bool:
+    async def wait_until_idle(self) -> bool:
         """Whether no turn runs; one that has said its last word is given a moment to end."""
         ...
 
-    def adopt(self, session: Session) -> None:
+    def attach(self, session: Session) -> None:
         """Talk with this session from here on."""
         ...
 
@@ -57,5 +57,5 @@ class Command(NamedTuple):
 
 async def check_ready(talk: ChatContext) -> None:
     """Some things must not happen during a turn. Raises InvalidInput."""
-    if not await talk.quiet():
+    if not await talk.wait_until_idle():
         raise InvalidInput("a turn is running", hint="wait for it, or stop it with Ctrl-C")

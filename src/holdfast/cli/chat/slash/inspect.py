@@ -1,6 +1,6 @@
 """What was done, what it cost, and why it was judged as it was."""
 
-from holdfast.cli.approvals.text import cost_so_far
+from holdfast.cli.approvals.text import describe_cost
 from holdfast.cli.chat.slash.contract import ChatContext
 from holdfast.core import DIMENSIONS, pluralize
 from holdfast.core.errors import InvalidInput
@@ -32,7 +32,7 @@ async def budget(talk: ChatContext, rest: str) -> None:
 
 async def cost(talk: ChatContext, rest: str) -> None:
     """What was spent, in a line."""
-    talk.screen.say(f"  {cost_so_far(talk.session)}")
+    talk.screen.say(f"  {describe_cost(talk.session)}")
 
 
 async def why(talk: ChatContext, rest: str) -> None:

@@ -7,7 +7,7 @@ import holdfast.cli.chat.slash.files as files
 import holdfast.cli.chat.slash.inspect as inspect
 import holdfast.cli.chat.slash.session as session
 from holdfast.cli.chat.slash.contract import ChatContext, Command
-from holdfast.cli.terminal.console import visible
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 
 
@@ -19,7 +19,7 @@ async def perform(talk: ChatContext, line: str) -> None:
         # Never guessed and done: a command cut short may be the yes to a call that waits.
         near = get_close_matches(word, COMMANDS, n=1)
         raise InvalidInput(
-            f"there is no {visible(word)}",
+            f"there is no {escape_invisible(word)}",
             hint=f"did you mean {near[0]}?" if near else "/help lists what there is",
         )
     await command.action(talk, rest.strip())

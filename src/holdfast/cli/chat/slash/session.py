@@ -4,9 +4,8 @@ import shutil
 from textwrap import indent
 
 from holdfast.cli.chat.slash.contract import ChatContext, check_ready
-from holdfast.cli.terminal.console import visible
 from holdfast.cli.views.session_table import heading, row
-from holdfast.core import SystemClock, pluralize
+from holdfast.core import SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput
 
 
@@ -22,7 +21,7 @@ async def sessions(talk: ChatContext, rest: str) -> None:
 
 async def resume(talk: ChatContext, rest: str) -> None:
     """Go to another session."""
-    from holdfast.cli.views.resume import notice_of
+    from holdfast.cli.views.resume import resume_notice_for
 
     if not rest:
         raise InvalidInput("say which session", hint="/sessions lists them")
@@ -30,10 +29,10 @@ async def resume(talk: ChatContext, rest: str) -> None:
     found = await talk.runtime.store.find(rest)
     if found == talk.session.id:
         raise InvalidInput("you are in it")
-    notice = await notice_of(talk.runtime.store, found)
+    notice = await resume_notice_for(talk.runtime.store, found)
     session = await talk.runtime.resume(found)
     await talk.session.close()
-    talk.adopt(session)
+    talk.attach(session)
     talk.screen.say(notice, "dim")
     talk.screen.say(
         f"  you are in {session.status.name or session.id} now, {pluralize(len(session.history()), 'turn')}"
@@ -51,14 +50,14 @@ async def fork(talk: ChatContext, rest: str) -> None:
     await check_ready(talk)
     fork = await talk.runtime.fork(talk.session.id, name=rest or None)
     await talk.session.close()
-    talk.adopt(fork)
+    talk.attach(fork)
     talk.screen.say(f"  you are in {fork.id} now, in a folder of its own; the other is as it was", folds=True)
 
 
 async def compact(talk: ChatContext, rest: str) -> None:
     """Put a summary in the place of older turns."""
     await check_ready(talk)
-    talk.screen.say(f"  summarised: {visible(await talk.session.compact())}", folds=True)
+    talk.screen.say(f"  summarised: {escape_invisible(await talk.session.compact())}", folds=True)
 
 
 async def model(talk: ChatContext, rest: str) -> None:
@@ -73,10 +72,10 @@ async def model(talk: ChatContext, rest: str) -> None:
 async def policy(talk: ChatContext, rest: str) -> None:
     """Say which policy, or take another."""
     if not rest:
-        talk.screen.say(f"  {visible(talk.session.status.policy)}; /policy NAME|FILE takes another")
+        talk.screen.say(f"  {escape_invisible(talk.session.status.policy)}; /policy NAME|FILE takes another")
         return
     await _reopen(talk, policy=rest)
-    talk.screen.say(f"  from here on: {visible(rest)}")
+    talk.screen.say(f"  from here on: {escape_invisible(rest)}")
 
 
 async def leave(talk: ChatContext, rest: str) -> None:
@@ -92,6 +91,6 @@ async def _reopen(talk: ChatContext, *, model: str | None = None, policy: str | 
     try:
         session = await talk.runtime.resume(name, model=model, policy=policy)
     except BaseException:
-        talk.adopt(await talk.runtime.resume(name, model=before.model, policy=before.policy))
+        talk.attach(await talk.runtime.resume(name, model=before.model, policy=before.policy))
         raise
-    talk.adopt(session)
+    talk.attach(session)
