@@ -17,7 +17,7 @@ import msgspec
 from holdfast.cli import exit_codes
 from holdfast.cli.command_list import GROUPS
 from holdfast.cli.error_help import load_error_help
-from holdfast.cli.help_pages import HelpParser, actions, load_command
+from holdfast.cli.help_pages import HelpParser, load_command, subcommands
 from holdfast.config import ProjectSettings, fields, tables
 from holdfast.core import events
 
@@ -36,7 +36,7 @@ def commands() -> str:
         for name, what in group.items():
             parser = load_command(name).parser
             parts += [f"### holdfast {name}\n", f"{what[0].upper()}{what[1:]}.\n", _shown(parser)]
-            for below in actions(parser).values():
+            for below in subcommands(parser).values():
                 parts.append(_shown(below))
     return "\n".join(parts)
 

@@ -8,7 +8,7 @@ from tests.cli.terminals import DELETE, prepared, terminal
 from tests.cli.test_task import holdfast
 
 from holdfast.cli.command_list import COMMANDS
-from holdfast.cli.help_pages import actions, load_command
+from holdfast.cli.help_pages import load_command, subcommands
 
 _REDRAWN = re.compile(r"[^\n]*\x1b\[K|\x1b\[[0-9;]*m")
 
@@ -77,7 +77,7 @@ def test_sentences_are_folded_between_words(command: tuple[str, ...], waiting: P
 def test_every_manual_begins_with_examples_and_fits(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     parser = load_command(command).parser
-    for page in (parser, *actions(parser).values()):
+    for page in (parser, *subcommands(parser).values()):
         text = page.format_help()
         assert [line for line in text.splitlines() if len(line) > 80] == []
         assert 0 < text.index("examples:\n") < text.index("usage: ")

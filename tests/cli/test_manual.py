@@ -9,7 +9,7 @@ import pytest
 from tests.cli.commands import Run, run
 
 from holdfast.cli.command_list import COMMANDS
-from holdfast.cli.help_pages import HelpParser, actions, load_command
+from holdfast.cli.help_pages import HelpParser, load_command, subcommands
 
 __all__ = ["run"]
 
@@ -17,7 +17,7 @@ __all__ = ["run"]
 def pages(command: str) -> Iterator[tuple[str, HelpParser]]:
     parser = load_command(command).parser
     yield f"holdfast {command}", parser
-    for name, below in actions(parser).items():
+    for name, below in subcommands(parser).items():
         yield f"holdfast {command} {name}", below
 
 

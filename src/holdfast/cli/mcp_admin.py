@@ -1,4 +1,4 @@
-"""The desk where a person looks after MCP servers: lists, differences, trust, roles and health."""
+"""Administration of MCP servers: list, diff, trust, add, remove, annotate and check."""
 
 import argparse
 import codecs
@@ -35,7 +35,7 @@ from holdfast.store import Home
 
 
 class McpAdmin:
-    """The verbs of `holdfast mcp`, at one home."""
+    """The subcommands of `holdfast mcp`, for one data directory."""
 
     def __init__(self, home: Home, console: Console) -> None:
         self._home = home
@@ -44,7 +44,7 @@ class McpAdmin:
         self._pins = self._files.pins
 
     def list_servers(self, *, as_json: bool) -> int:
-        """From the configuration and the pins; starts nothing."""
+        """List the configured servers with their accepted tools. Starts nothing."""
         specs, annotations = self._files.servers(), self._files.annotations()
         if as_json:
             self._console.json([{"server": spec, "pins": self._pins.server(spec.name)} for spec in specs])
@@ -57,7 +57,7 @@ class McpAdmin:
             state = (
                 "never started"
                 if known is None
-                else f"{pluralize(len(known.tools), 'tool')}, {len(known.held)} held"
+                else f"{pluralize(len(known.tools), 'tool')}, {len(known.held)} to review"
             )
             self._console.print(
                 f"{spec.name}  {escape_invisible(spec.url or ' '.join((spec.command, *spec.args)))}  ({state})"
@@ -71,33 +71,33 @@ class McpAdmin:
         return exit_codes.OK
 
     async def diff(self, name: str) -> int:
-        """What the server offers now against what was accepted."""
+        """Print how the server's tools differ from the accepted definitions."""
         async with self._running(self._files.server(name)):
             pass
         difference = self._pins.diff(name)
         self._console.write(difference)
         if not difference:
-            self._console.say(f"{name}: every tool is as you accepted it")
+            self._console.say(f"{name}: every tool matches the accepted definition")
         return exit_codes.OK
 
-    async def trust(self, name: str, tools: list[str], *, is_sure: bool) -> int:
-        """Show the difference, ask, accept."""
+    async def trust(self, name: str, tools: list[str], *, is_confirmed: bool) -> int:
+        """Show the differences, ask, and accept them."""
         await self.diff(name)
         known = self._pins.server(name)
         if known is not None and (
-            strange := [tool for tool in tools if tool not in {*known.tools, *known.held}]
+            unknown := [tool for tool in tools if tool not in {*known.tools, *known.held}]
         ):
-            raise InvalidInput(f"{name} has no tool {strange[0]!r}", hint="holdfast mcp list")
+            raise InvalidInput(f"{name} has no tool {unknown[0]!r}", hint="holdfast mcp list")
         if known is None or not known.held:
             return exit_codes.OK
-        if not is_sure and not await self._confirm("accept these definitions?"):
+        if not is_confirmed and not await self._confirm("Accept these definitions?"):
             self._console.say("nothing was accepted")
             return exit_codes.DENIED
         self._console.say(f"accepted: {', '.join(self._pins.trust(name, tools or None))}", "good")
         return exit_codes.OK
 
     async def add(self, arguments: argparse.Namespace) -> int:
-        """Put an entry into mcp-servers.json once the server has answered."""
+        """Add a server to mcp-servers.json once it has started and listed its tools."""
         words = arguments.command
         entry: dict[str, object] = (
             {"url": arguments.url} if arguments.url else {"command": "", "args": words[1:]}
@@ -113,7 +113,8 @@ class McpAdmin:
         entries = document.setdefault("mcpServers", {})
         if not isinstance(entries, dict) or arguments.server in entries:
             raise InvalidInput(
-                f"there is a server {arguments.server!r}", hint=f"holdfast mcp remove {arguments.server}"
+                f"there is already a server {arguments.server!r}",
+                hint=f"holdfast mcp remove {arguments.server}",
             )
         specs = load_servers({"mcpServers": {**entries, arguments.server: entry}})
         async with self._running(specs[-1]) as toolset:
@@ -125,7 +126,7 @@ class McpAdmin:
         return exit_codes.OK
 
     def remove(self, name: str) -> int:
-        """Take an entry out, and forget what was accepted of it."""
+        """Remove a server and its accepted definitions."""
         document = self._document()
         entries = document.get("mcpServers", document)
         if not isinstance(entries, dict) or name not in entries:
@@ -136,55 +137,55 @@ class McpAdmin:
         self._console.say(f"removed {name}", "good")
         return exit_codes.OK
 
-    async def annotate(self, name: str, *, model: str | None, is_sure: bool) -> int:
-        """Propose roles for tools that have none, and keep what the person confirms."""
+    async def annotate(self, name: str, *, model: str | None, is_confirmed: bool) -> int:
+        """Suggest argument roles for tools that have none, and save what the user confirms."""
         spec, annotations = self._files.server(name), self._files.annotations()
         async with self._running(spec):
             pass
         known = self._pins.server(name)
-        open_ones = [
+        unannotated = [
             each for each in (known.tools.values() if known else ()) if annotations.of(spec, each) is None
         ]
-        proposals = [propose_roles(definition) for definition in open_ones]
+        suggestions = [propose_roles(definition) for definition in unannotated]
         if chosen := _model_name(model):
-            proposals = await self._with_model_suggestions(chosen, open_ones, proposals)
-        for proposal in proposals:
-            self._show_suggestion(name, proposal)
-        if not proposals:
-            self._console.say(f"{name}: the arguments of every tool have roles")
+            suggestions = await self._with_model_suggestions(chosen, unannotated, suggestions)
+        for suggestion in suggestions:
+            self._show_suggestion(name, suggestion)
+        if not suggestions:
+            self._console.say(f"{name}: every tool is annotated")
             return exit_codes.OK
-        if not is_sure and not await self._confirm(
-            "are these right? Edit tool-annotations.json for single ones."
+        if not is_confirmed and not await self._confirm(
+            "Save these roles? Single ones can be changed in tool-annotations.json."
         ):
-            self._console.say("nothing was kept")
+            self._console.say("nothing was saved")
             return exit_codes.DENIED
-        fresh = Annotations({name: {each.tool: ToolRoles(arguments=each.roles) for each in proposals}})
+        fresh = Annotations({name: {each.tool: ToolRoles(arguments=each.roles) for each in suggestions}})
         self._files.keep_annotations(self._files.own_annotations().merged(fresh))
-        self._console.say(f"kept in {self._files.annotations_file}", "good")
+        self._console.say(f"saved in {self._files.annotations_file}", "good")
         return exit_codes.OK
 
     async def check_servers(self, name: str | None) -> int:
-        """Start each server and tell what a person should know of it."""
+        """Start each server and report its problems."""
         specs = [self._files.server(name)] if name else list(self._files.servers())
-        is_well = True
+        is_healthy = True
         if not specs:
-            self._console.say("there is no server to look at; add one with: holdfast mcp add NAME -- COMMAND")
+            self._console.say("no servers are configured; add one with: holdfast mcp add NAME -- COMMAND")
         for spec in specs:
             try:
                 async with self._running(spec) as toolset:
                     problems = health_problems(toolset, self._pins)
             except HoldfastError as error:
                 problems = (f"does not start: {error}" + (f" (hint: {error.hint})" if error.hint else ""),)
-            is_well = is_well and not problems
+            is_healthy = is_healthy and not problems
             self._console.print(f"{'ok ' if not problems else 'BAD'} {spec.name}")
             for problem in problems:
                 self._console.print(f"    {problem}")
-        return exit_codes.OK if is_well else exit_codes.ERROR
+        return exit_codes.OK if is_healthy else exit_codes.ERROR
 
     async def _with_model_suggestions(
-        self, name: str, definitions: list[Definition], proposals: list[RoleSuggestion]
+        self, name: str, definitions: list[Definition], suggestions: list[RoleSuggestion]
     ) -> list[RoleSuggestion]:
-        """The proposals with what a model adds; without it where the model does not answer."""
+        """The suggestions refined by a model, or unchanged if the model does not answer."""
         from holdfast.models import Prompt, create_model
 
         model = create_model(name, weights=self._home.models)
@@ -196,11 +197,11 @@ class McpAdmin:
             return (await model.ask(prompt, lambda _: None)).message.text
 
         try:
-            with ProgressIndicator(lambda: f"asks {name}"):
-                return [await ask_model(*each, ask) for each in zip(definitions, proposals, strict=True)]
+            with ProgressIndicator(lambda: f"asking {name}"):
+                return [await ask_model(*each, ask) for each in zip(definitions, suggestions, strict=True)]
         except ModelError as error:
-            self._console.say(f"{name} did not help: {error}", "ask")
-            return proposals
+            self._console.say(f"{name} was not used: {error}", "ask")
+            return suggestions
         finally:
             await model.close()
 
@@ -212,18 +213,18 @@ class McpAdmin:
                 self._console.print(f"    {name}: {', '.join(roles.default)}")
         if tool.roles is None:
             self._console.print(
-                f"    denied: its arguments have no roles; holdfast mcp annotate {tool.group}"
+                f"    denied, because its arguments have no roles; add them with: holdfast mcp annotate {tool.group}"
             )
 
-    def _show_suggestion(self, server: str, proposal: RoleSuggestion) -> None:
-        self._console.print(f"{server}.{proposal.tool}")
-        for name, roles in proposal.roles.items():
-            doubt = "   (unsure: look)" if name in proposal.unsure else ""
+    def _show_suggestion(self, server: str, suggestion: RoleSuggestion) -> None:
+        self._console.print(f"{server}.{suggestion.tool}")
+        for name, roles in suggestion.roles.items():
+            doubt = "   (unsure: please check)" if name in suggestion.unsure else ""
             self._console.print(f"  {escape_invisible(name)}: {', '.join(roles.default)}{doubt}")
 
     async def _confirm(self, question: str) -> bool:
         if not self._console.is_interactive:
-            self._console.say("there is nobody to ask here; --yes takes it as it is", "ask")
+            self._console.say("no terminal is attached to ask at; --yes accepts without asking", "ask")
             return False
         return await confirm(question, self._console)
 
@@ -236,19 +237,19 @@ class McpAdmin:
 
     @asynccontextmanager
     async def _running(self, spec: ServerSpec) -> AsyncIterator[McpToolset]:
-        """The server, working in an empty folder."""
+        """The running server, with an empty folder as its workspace."""
         annotations, keys = self._files.annotations(), key_variables(load_config(self._home).asking)
         with tempfile.TemporaryDirectory(prefix="holdfast-mcp-") as folder:
             async with McpToolset(
                 spec, workspace=Path(folder), pins=self._pins, annotations=annotations, keys=keys
             ) as toolset:
-                with ProgressIndicator(lambda: f"starts {spec.name}"):
+                with ProgressIndicator(lambda: f"starting {spec.name}"):
                     await toolset.start()
                 yield toolset
 
 
 def _model_name(given: str | None) -> str | None:
-    """Which model to ask; none where none is wanted or configured."""
+    """The model to ask; None if none is wanted or configured."""
     from holdfast.models import resolve_model
 
     return None if given == "none" else given or resolve_model(os.environ)

@@ -1,4 +1,4 @@
-"""The switchboard of a roster on this machine: opened with everything below it, and served."""
+"""Opening and serving the message broker of a team roster."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ from holdfast.teams import (
 
 @asynccontextmanager
 async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[tuple[Broker, MemberFactory]]:
-    """The switchboard of a roster, and its staff."""
+    """Open the broker of a roster with its runtime, and the factory of its members."""
     clock = SystemClock()
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
     print_store_notices(runtime.store, Console())
@@ -42,7 +42,7 @@ async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[t
                 session, model=team.model or None, policy=team.policy, toolsets=toolsets
             )
 
-        staff = MemberFactory(
+        members = MemberFactory(
             roster=roster,
             folder=folder,
             home=home,
@@ -52,30 +52,30 @@ async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[t
             open_session=open_session,
             environ=os.environ,
         )
-        board = Broker(roster=roster, folder=folder, store=runtime.store, staff=staff, clock=clock)
-        async with board:
-            yield board, staff
+        broker = Broker(roster=roster, folder=folder, store=runtime.store, staff=members, clock=clock)
+        async with broker:
+            yield broker, members
     finally:
         await runtime.close()
 
 
 async def serve_broker(
-    board: Broker, staff: MemberFactory, console: Console, *, caller: Caller, port: int | None
+    broker: Broker, members: MemberFactory, console: Console, *, caller: Caller, port: int | None
 ) -> None:
-    """Serve until the client leaves, or over HTTP until we are ended. What was lost is told, and what waits is delivered, first."""
+    """Report what a crash lost, deliver queued messages, then serve until the client leaves (stdio) or the process ends (HTTP)."""
     if caller.team != OUTSIDE:
-        board.roster.team(caller.team)
-    for finding in await board.discover():
+        broker.roster.team(caller.team)
+    for finding in await broker.discover():
         console.say(f"note: {finding.pair}: {finding.what}", "ask")
-    await board.take_up()
+    await broker.take_up()
     if port is None:
-        await serve_stdio(board, caller)
+        await serve_stdio(broker, caller)
         return
     callers = Callers()
-    tokens = {name: callers.admit(Caller(team=name)) for name in (*board.roster.teams, OUTSIDE)}
+    tokens = {name: callers.admit(Caller(team=name)) for name in (*broker.roster.teams, OUTSIDE)}
     tokens["operator"] = callers.admit(Caller(is_operator=True))
-    async with serving_http(board, callers, port=port) as url:
-        staff.introduce = lambda pair, session: callers.introduce(
+    async with serving_http(broker, callers, port=port) as url:
+        members.introduce = lambda pair, session: callers.introduce(
             url, Caller(team=pair.receiver, within=session)
         )
         console.json({"url": url, "tokens": tokens})

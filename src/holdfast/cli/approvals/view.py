@@ -1,4 +1,4 @@
-"""A question on the screen: the call, why it asks, what else waits, and what may be chosen."""
+"""The approval question on the screen: the call, the reason, other waiting calls, and the possible answers."""
 
 from collections.abc import Sequence
 
@@ -20,11 +20,11 @@ from holdfast.gate import grant_description
 from holdfast.session import Session
 
 LINES_BELOW_CALL = 20
-"""About so many lines follow the call: why it asks, and what may be chosen."""
+"""The approximate number of lines after the call: the reason and the possible answers."""
 
 
 def show_escalation(console: Console, escalation: Escalation, session: Session | None = None) -> bool:
-    """What will happen, the exact call, and why it asks; returns whether all of it could be shown."""
+    """Show the effect, the exact call and the reason; returns whether the call was shown in full."""
     lines, is_whole = fit_lines(exact_call(escalation.call, session))
     console.say()
     console.say(f"  {describe_effect(escalation)}", "ask", folds=True)
@@ -34,7 +34,7 @@ def show_escalation(console: Console, escalation: Escalation, session: Session |
         return is_whole
     if _scrolls_off(lines, console):
         console.say(f"  {describe_effect(escalation)}", "ask", folds=True)
-    console.say(f"  why it asks:   {describe_reason(escalation)}", folds=True)
+    console.say(f"  reason:        {describe_reason(escalation)}", folds=True)
     console.say(f"  values from:   {describe_provenance(escalation)}", folds=True)
     console.say(f"  can be undone: {describe_undo(escalation)}", folds=True)
     if session is not None:
@@ -43,7 +43,7 @@ def show_escalation(console: Console, escalation: Escalation, session: Session |
 
 
 def _scrolls_off(lines: Sequence[str], console: Console) -> bool:
-    """Whether what stands above these lines is no longer on the screen when everything below them is."""
+    """Whether the line above the call scrolls off the screen before the question is complete."""
     if console.screen_size is None:
         return False
     height = sum(1 + cell_width(f"    {line}") // console.screen_size.columns for line in lines)
@@ -51,11 +51,11 @@ def _scrolls_off(lines: Sequence[str], console: Console) -> bool:
 
 
 def show_waiting(console: Console, waiting: Sequence[Escalation], current: Escalation) -> None:
-    """Everything that waits, numbered as `/approve N` and `/deny N` count, where it is more than one thing."""
+    """List the waiting calls if there are several, numbered as in `/approve N` and `/deny N`."""
     if len(waiting) < 2:
         return
     console.say()
-    console.say(f"  {len(waiting)} calls wait for you; this is about the one marked *", "ask")
+    console.say(f"  {len(waiting)} calls wait for you; this question is about the one marked *", "ask")
     for number, each in enumerate(waiting, start=1):
         mark = "*" if each.id == current.id else " "
         console.say(f"  {mark} {number}  {describe_effect(each)}", folds=True)
@@ -64,11 +64,11 @@ def show_waiting(console: Console, waiting: Sequence[Escalation], current: Escal
 def show_choices(
     console: Console, escalation: Escalation, offered: Sequence[tuple[str, str]], *, how: str
 ) -> None:
-    """What may be said, digit by digit, and what a standing yes would cover."""
-    standing = [digit for digit, _ in offered if digit in GRANT_DIGITS]
-    if standing:
+    """Show the possible answers, and what a saved approval would cover."""
+    grant_digits = [digit for digit, _ in offered if digit in GRANT_DIGITS]
+    if grant_digits:
         rule = escape_invisible(grant_description(escalation))
-        console.say(f"  a standing yes ({', '.join(standing)}) covers: {rule}", folds=True)
+        console.say(f"  a saved approval ({', '.join(grant_digits)}) would cover: {rule}", folds=True)
     for digit, words in offered:
         console.say(f"    {digit}  {words}")
     commands = "" if is_question(escalation) else ", or type /approve or /deny REASON"

@@ -1,6 +1,6 @@
-"""A conversation at a terminal. Lines come in at any time: commands act at once, messages wait for their turn.
+"""The chat at a terminal: connects line input, screen and keyboard with a session.
 
-The terminal of a person, put together: the editor or plain lines, the screen, the keyboard, and the conversation.
+Lines may be typed at any time. Slash commands run at once; messages are queued and run one turn after another.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ from holdfast.core.events import ModelReplied, RecordedEvent
 from holdfast.session import Session
 
 _TURN_CLOSE_SECONDS = 2.0
-"""The answer is on the screen before its turn is over: the files are kept after it, so that they can be gone back to."""
+"""How long to wait for the end of a turn whose answer is complete: its restore point is saved after the answer."""
 
 
 class Chat:
-    """The transport of a person at a terminal."""
+    """The transport of a user at a terminal."""
 
     name = "terminal"
 
@@ -56,7 +56,7 @@ class Chat:
         self.source: LineSource
 
     async def run(self, session: Session) -> int:
-        """Carry lines in and outcomes out until the person leaves."""
+        """Read lines and show outcomes until the user leaves."""
         self.attach(session)
         self.source.open(self.interrupt)
         worker = asyncio.create_task(self._work())
@@ -78,21 +78,21 @@ class Chat:
             worker.cancel()
             await asyncio.gather(worker, leaving, return_exceptions=True)
             if self._turn is not None and not self.session.status.has_open_turn:
-                await asyncio.wait({self._turn})  # it is over and only puts things in order
+                await asyncio.wait({self._turn})  # it has ended and only cleans up
             elif self._turn is not None and self.activity.doing == FINISHING:
                 await asyncio.wait({self._turn}, timeout=_TURN_CLOSE_SECONDS)
             await self.screen.settle()
             self.source.close()
         if self.session.status.has_open_turn:
-            self.screen.say("the turn is left as it is; holdfast -c goes on with it", folds=True)
+            self.screen.say("the turn is unfinished; resume it with: holdfast -c", folds=True)
         elif self.session.history():
             name = self.session.status.name or self.session.id
-            self.screen.say(f"go on with: holdfast -r {name}", "dim", folds=True)
+            self.screen.say(f"resume with: holdfast -r {name}", "dim", folds=True)
         await self.screen.settle()
         return exit_codes.OK
 
     def attach(self, session: Session) -> None:
-        """Talk with this session from here on."""
+        """Switch the chat to this session."""
         self.session = session
         self.activity = Activity()
         session.follow(self.activity)
@@ -107,13 +107,13 @@ class Chat:
             session=session,
             keyboard=self._keyboard,
             commands=self._handle_line_at_question,
-            taken=self.screen.exclusive,
+            exclusive_screen=self.screen.exclusive,
             is_plain=self.screen.is_plain,
         )
         self._more.set()
 
     async def handle_line(self, line: str) -> None:
-        """A whole line of the person: a command, which acts at once, or a message, which waits for its turn."""
+        """Handle a line: run a slash command at once, or queue a message."""
         line = line.strip()
         if not line:
             return
@@ -129,32 +129,32 @@ class Chat:
         self.queue.append(line)
         if self.is_busy:
             self.screen.say(
-                f"  queued; {len(self.queue)} {'waits' if len(self.queue) == 1 else 'wait'} until this turn is over",
+                f"  queued ({len(self.queue)}); sent when this turn ends",
                 "dim",
             )
         self._more.set()
 
     async def _handle_line_at_question(self, line: str) -> None:
-        # On its own: an answer may end the question, and with it whoever asked, before the command is through.
-        obeying = asyncio.create_task(self.handle_line(line))
-        self._running_commands.add(obeying)
-        obeying.add_done_callback(self._running_commands.discard)
-        await asyncio.shield(obeying)
+        # In its own task: an answer may end the question, and cancel its asker, before the command is finished.
+        command = asyncio.create_task(self.handle_line(line))
+        self._running_commands.add(command)
+        command.add_done_callback(self._running_commands.discard)
+        await asyncio.shield(command)
         self.screen.write_pending()
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn runs or waits."""
+        """Whether a turn is running or waiting."""
         return self._turn is not None and not self._turn.done()
 
     async def wait_until_idle(self) -> bool:
-        """Whether no turn runs; one that has said its last word is given a moment to end."""
+        """Whether no turn is running. A turn that is about to end gets a moment to do so."""
         if self._turn is not None and not self._turn.done():
             await asyncio.wait({self._turn}, timeout=0 if self.session.escalations() else _TURN_CLOSE_SECONDS)
         return not self.is_busy
 
     def interrupt(self) -> bool:
-        """End the running turn, and drop what is queued; False where none runs."""
+        """Cancel the running turn and drop the queue; False if no turn is running."""
         if not self.is_busy:
             return False
         if self.queue:
@@ -164,7 +164,7 @@ class Chat:
         return True
 
     def leave(self) -> None:
-        """End the conversation; nothing is lost."""
+        """End the chat. Nothing is lost."""
         self._left.set()
 
     def status(self) -> str:
@@ -176,12 +176,12 @@ class Chat:
         )
 
     async def _work(self) -> None:
-        """Take up a turn that was cut off, then one message after the other."""
+        """Resume an interrupted turn, then run the queued messages in order."""
         while True:
             await self._more.wait()
             self._more.clear()
             if self.session.status.can_go_on:
-                self.screen.say("  the budget was raised; the last turn goes on")
+                self.screen.say("  the budget was raised; the last turn continues")
             if self.session.status.has_open_turn or self.session.status.can_go_on:
                 await self._one(asyncio.create_task(self.session.advance()))
             while self.queue and not self._left.is_set():
@@ -190,7 +190,7 @@ class Chat:
 
     async def _one(self, turn: "asyncio.Task[Outcome | None] | asyncio.Task[Outcome]") -> None:
         self._turn = turn
-        # Where there is no status line, what runs is told now and then.
+        # In plain mode there is no status line, so progress is printed.
         with (
             ProgressIndicator(lambda: self.activity.doing, is_plain=True)
             if self.screen.is_plain
@@ -199,7 +199,7 @@ class Chat:
             await asyncio.wait({turn})
         self._stream.end()
         if turn.cancelled():
-            self.screen.say("  stopped; what was done stays done", "ask")
+            self.screen.say("  stopped; completed actions are not undone", "ask")
         elif isinstance(turn.exception(), PersonLeft):
             self.leave()
         elif isinstance(error := turn.exception(), HoldfastError):
@@ -211,14 +211,14 @@ class Chat:
                 print_outcome(outcome, self.screen)
             self._show_staged()
         if self.screen.is_plain and not self.queue:
-            self.screen.say("  ready")  # who cannot see a spinner stop has to be told
+            self.screen.say("  ready")  # without a spinner, the end of a turn must be announced
         await self.screen.settle()
 
     def _show_staged(self) -> None:
         if staged := self.session.proposals():
             names = ", ".join(escape_invisible(proposal.path) for proposal in staged)
             self.screen.say(
-                f"  {len(staged)} staged: /diff shows, /commit makes, /reject drops {names}",
+                f"  {len(staged)} staged (/diff, /commit or /reject): {names}",
                 "dim",
                 folds=True,
             )
@@ -236,36 +236,36 @@ def _context_window(model: str) -> int:
 
 
 async def chat_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool | None = None) -> int:
-    """Talk with a session until the person leaves."""
+    """Chat with a session until the user leaves."""
     if wants_plain(is_plain):
         plain = PlainScreen()
         lines = LineKeyboard(write=lambda text: print(text, end="", file=sys.stderr, flush=True))
-        talk = Chat(runtime=runtime, screen=plain, keyboard=lines)
-        talk.source = PlainLines(plain, lines)
+        chat = Chat(runtime=runtime, screen=plain, keyboard=lines)
+        chat.source = PlainLines(plain, lines)
     else:
         screen = LiveScreen()
-        talk = Chat(runtime=runtime, screen=screen, keyboard=RawKeyboard())
+        chat = Chat(runtime=runtime, screen=screen, keyboard=RawKeyboard())
         history = runtime.home.root / "history"
-        talk.source = EditedLines(screen, history=history, status=talk.status, words=COMMANDS.keys)
-    welcome(talk.screen, session)
-    return await talk.run(session)
+        chat.source = EditedLines(screen, history=history, status=chat.status, words=COMMANDS.keys)
+    welcome(chat.screen, session)
+    return await chat.run(session)
 
 
 def welcome(screen: Screen, session: Session) -> None:
-    """Who, how far, what waits, what may be spent: shown to the person, not to the model."""
+    """Print the introduction of a chat: session, last message, waiting calls and staged files. The model does not see it."""
     name = session.status.name or session.id
     turns = len(session.history())
     if not turns:
-        screen.say(f"session {name}; /help lists commands, Ctrl-D leaves", "dim", folds=True)
+        screen.say(f"session {name}; /help lists commands, Ctrl-D quits", "dim", folds=True)
         return
     screen.say(
-        f"{session.status.model}, policy {escape_invisible(session.status.policy)}; /help lists commands, Ctrl-D leaves",
+        f"{session.status.model}, policy {escape_invisible(session.status.policy)}; /help lists commands, Ctrl-D quits",
         "dim",
         folds=True,
     )
     asked = " ".join(escape_invisible(session.history()[-1].asked).split())
-    screen.say(f"  last asked: {ellipsize(asked, 60)}", "dim")
+    screen.say(f"  last message: {ellipsize(asked, 60)}", "dim")
     if waiting := session.escalations():
-        screen.say(f"  waits for you: {pluralize(len(waiting), 'call')}", "ask")
+        screen.say(f"  waiting for your approval: {pluralize(len(waiting), 'call')}", "ask")
     if staged := session.proposals():
-        screen.say(f"  staged: {', '.join(proposal.path for proposal in staged)} (/diff shows)", "ask")
+        screen.say(f"  staged: {', '.join(proposal.path for proposal in staged)} (/diff shows them)", "ask")

@@ -46,7 +46,7 @@ async def run(arguments: argparse.Namespace) -> int:
     elif arguments.csv:
         _write_csv(entries)
     else:
-        width = output_columns(otherwise=160)
+        width = output_columns(default=160)
         for line in audit_table(entries, width=width):
             console.print(line)
     return exit_codes.OK

@@ -55,7 +55,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 def _print_result(console: Console, finding: CheckResult) -> None:
     mark, tone = _MARKS[finding.state]
-    width = output_columns(otherwise=100)
+    width = output_columns(default=100)
     is_narrow = width < _INDENT + _LEAST_WIDTH
     indent = _NARROW_INDENT if is_narrow else _INDENT
     lines = wrap(escape_invisible(finding.told), width - indent)

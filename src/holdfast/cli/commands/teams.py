@@ -107,7 +107,7 @@ async def run(arguments: argparse.Namespace) -> int:
         case "list":
             console.json(roster) if arguments.json else show_roster(roster, console)
             return exit_codes.OK
-    async with open_broker(roster, file, home) as (board, staff):
+    async with open_broker(roster, file, home) as (broker, members):
         match arguments.verb:
             case "ask":
                 if arguments.seconds is not None and not arguments.seconds > 0:
@@ -115,7 +115,7 @@ async def run(arguments: argparse.Namespace) -> int:
                         "--seconds is more than 0", hint="leave it out to wait for a whole turn"
                     )
                 with ProgressIndicator(lambda: f"{arguments.team} answers"):
-                    reply = await board.ask(
+                    reply = await broker.ask(
                         arguments.sender,
                         arguments.team,
                         arguments.question,
@@ -124,31 +124,31 @@ async def run(arguments: argparse.Namespace) -> int:
                     )
                 return show_reply(reply, console, is_json=arguments.json)
             case "status":
-                lines = await board.sessions()
+                lines = await broker.sessions()
                 console.json(lines) if arguments.json else show_pairs(lines, console)
             case "usage":
-                figures = await board.figures()
+                figures = await broker.figures()
                 console.json(figures) if arguments.json else show_stats(figures, console)
             case "log":
-                said = await _log_lines(board, arguments, console)
+                said = await _log_lines(broker, arguments, console)
                 console.json(said) if arguments.json else show_log(said, console)
             case _:
                 caller = Caller(team=arguments.sender, is_operator=arguments.operator)
-                await serve_broker(board, staff, console, caller=caller, port=arguments.http)
+                await serve_broker(broker, members, console, caller=caller, port=arguments.http)
     return exit_codes.OK
 
 
-async def _log_lines(board: Broker, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
+async def _log_lines(broker: Broker, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
     """The latest messages of the pairs that are asked for, oldest first; told are what cannot be read, and that there are none."""
     found: list[LogLine] = []
     is_damaged = False
-    for line in (lines := await board.sessions()):
+    for line in (lines := await broker.sessions()):
         pair = Pair.read(line.description)
         if pair is None or wanted.team not in (None, pair.receiver):
             continue
         if wanted.sender in (None, pair.sender) and wanted.thread in (None, pair.thread):
             try:
-                found += log_lines(pair, await board.said(pair))
+                found += log_lines(pair, await broker.said(pair))
             except JournalDamaged as damage:
                 is_damaged = True
                 console.say(f"note: {pair}: {damage}. {damage.hint}", "ask", folds=True)

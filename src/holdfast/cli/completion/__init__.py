@@ -1,4 +1,4 @@
-"""Completion in shells: the words that may follow, taken from the parsers, and a script for each shell."""
+"""Shell completion: the possible words, taken from the argument parsers, and a script for each shell."""
 
 from holdfast.cli.completion.bash import bash_script
 from holdfast.cli.completion.fish import fish_script

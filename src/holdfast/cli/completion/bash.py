@@ -1,4 +1,4 @@
-"""Completion for bash: a script of `case`s. Nothing of Holdfast runs while a person types, except to list sessions."""
+"""Completion for bash: a script of `case` statements. Holdfast runs during completion only to list sessions."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from holdfast.cli.completion.cases import case_script
 from holdfast.cli.completion.words import ArgumentSpec, CommandSpec
 
 _HEAD = """\
-# Completion of holdfast for bash. Load it with: source <(holdfast completion bash)
+# Bash completion for holdfast. Load it with: source <(holdfast completion bash)
 _holdfast_offer() { COMPREPLY=($(compgen "$@" -- "${COMP_WORDS[COMP_CWORD]}")); }
 _holdfast() {
   local current=${COMP_WORDS[COMP_CWORD]} before="" place="" word i
@@ -30,15 +30,15 @@ complete -o filenames -o bashdefault -F _holdfast holdfast
 """
 
 
-def bash_script(places: Sequence[CommandSpec]) -> str:
-    """The script."""
-    return case_script(places, head=_HEAD, tail=_TAIL, offer=_offer, at_place=_after_command)
+def bash_script(commands: Sequence[CommandSpec]) -> str:
+    """The completion script for bash."""
+    return case_script(commands, head=_HEAD, tail=_TAIL, offer=_offer, after_command=_after_command)
 
 
-def _after_command(place: CommandSpec) -> str:
-    flags = " ".join(flag for option in place.options for flag in option.flags)
-    words = f'-W "{" ".join(place.words)}"' if place.words else ""
-    rest = f"_holdfast_offer {words}" if words else _offer(place.argument)
+def _after_command(command: CommandSpec) -> str:
+    flags = " ".join(flag for option in command.options for flag in option.flags)
+    words = f'-W "{" ".join(command.words)}"' if command.words else ""
+    rest = f"_holdfast_offer {words}" if words else _offer(command.argument)
     return f"if [[ $current == -* ]]; then _holdfast_offer -W '{flags}'; else {rest}; fi"
 
 

@@ -1,11 +1,11 @@
-"""Completion for fish, with what each word is for beside it."""
+"""Completion for fish, with a description beside each word."""
 
 from collections.abc import Iterator, Sequence
 
 from holdfast.cli.completion.words import ArgumentSpec, CommandSpec, OptionSpec, flags_with_values
 
 _HEAD = """\
-# Completion of holdfast for fish. Load it with: holdfast completion fish | source
+# Fish completion for holdfast. Load it with: holdfast completion fish | source
 # or save it as ~/.config/fish/completions/holdfast.fish
 function __holdfast_place
     set -l place ''
@@ -29,29 +29,34 @@ complete -c holdfast -f
 """
 
 
-def fish_script(places: Sequence[CommandSpec]) -> str:
-    """The script."""
+def fish_script(commands: Sequence[CommandSpec]) -> str:
+    """The completion script for fish."""
     valued = [
-        f"{place.path}|{flag}" for place in places for o in flags_with_values(place) for flag in o.flags
+        f"{command.path}|{flag}"
+        for command in commands
+        for o in flags_with_values(command)
+        for flag in o.flags
     ]
     paths = [
-        f"{place.path.rpartition(' ')[0]}|{place.path.rpartition(' ')[2]}" for place in places if place.path
+        f"{command.path.rpartition(' ')[0]}|{command.path.rpartition(' ')[2]}"
+        for command in commands
+        if command.path
     ]
     lines = [_HEAD % {"valued": _listed(valued), "paths": _listed(paths)}]
-    for place in places:
-        lines += [f"{line}\n" for line in _lines(place)]
+    for command in commands:
+        lines += [f"{line}\n" for line in _lines(command)]
     return "".join(lines)
 
 
-def _lines(place: CommandSpec) -> Iterator[str]:
-    here = f"complete -c holdfast -n '__holdfast_at \"{place.path}\"'"
-    for word, what in place.words.items():
+def _lines(command: CommandSpec) -> Iterator[str]:
+    here = f"complete -c holdfast -n '__holdfast_at \"{command.path}\"'"
+    for word, what in command.words.items():
         yield f"{here} -a {word} -d {_quoted(what)}"
-    if not place.words and (offered := _offer(place.argument)):
+    if not command.words and (offered := _offer(command.argument)):
         yield f"{here} {offered}"
-    for option in place.options:
+    for option in command.options:
         taken = _taken(option)
-        yield f"{here} {_flags(option)} -d {_quoted(option.what)}{f' {taken}' if taken else ''}"
+        yield f"{here} {_flags(option)} -d {_quoted(option.description)}{f' {taken}' if taken else ''}"
 
 
 def _flags(option: OptionSpec) -> str:

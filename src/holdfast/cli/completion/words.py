@@ -1,11 +1,11 @@
-"""What may follow at each place of a command line, taken from the parsers, so that nothing has to be kept in step."""
+"""The words that may follow each command, taken from the argument parsers, so that there is no second list to maintain."""
 
 import argparse
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from holdfast.cli.command_list import COMMANDS
-from holdfast.cli.help_pages import HelpParser, actions, load_command
+from holdfast.cli.help_pages import HelpParser, load_command, subcommands
 
 Kind = Literal["none", "words", "sessions", "files", "folders", "any"]
 _FOLDERS = ("DIR",)
@@ -14,37 +14,37 @@ _FILE_NAMES = ("file", "local", "output")
 
 
 class ArgumentSpec(NamedTuple):
-    """What an option or an argument takes."""
+    """The kind of value of an option or an argument."""
 
     kind: Kind
     words: tuple[str, ...] = ()
 
 
 class OptionSpec(NamedTuple):
-    """An option as it is written, what it is for, and what it takes."""
+    """An option: its flags, description and value."""
 
     flags: tuple[str, ...]
-    what: str
+    description: str
     value: ArgumentSpec
 
 
 class CommandSpec(NamedTuple):
-    """A command, or an action of one: the words before it, what may follow, and what each of that is for."""
+    """A command or subcommand: its subcommands, options and argument."""
 
     path: str
-    """As in `policy check`; empty for holdfast itself."""
+    """Such as `policy check`; empty for holdfast itself."""
     words: dict[str, str]
-    """Commands or actions that may follow, and what they do."""
+    """Subcommands and their descriptions."""
     options: tuple[OptionSpec, ...]
     argument: ArgumentSpec
 
 
 def command_specs() -> tuple[CommandSpec, ...]:
-    """Every place there is."""
+    """All commands and subcommands."""
     found = [_command_spec("", load_command("session").parser, COMMANDS)]
     for command in COMMANDS:
         parser = load_command(command).parser
-        below = actions(parser)
+        below = subcommands(parser)
         found.append(
             _command_spec(command, parser, {name: each.description or "" for name, each in below.items()})
         )
@@ -67,7 +67,7 @@ def _command_spec(path: str, parser: HelpParser, words: dict[str, str]) -> Comma
 
 
 def _first_completable(values: Iterable[ArgumentSpec]) -> ArgumentSpec:
-    """Of several arguments the first that can be completed; a shell need not count them."""
+    """The first of several arguments that can be completed. The scripts do not count arguments."""
     return next((value for value in values if value.kind != "any"), ArgumentSpec("any"))
 
 
@@ -90,6 +90,6 @@ def _one_line(text: str | None) -> str:
     return " ".join((text or "").replace("%%", "%").split())
 
 
-def flags_with_values(place: CommandSpec) -> Sequence[OptionSpec]:
-    """The options whose next word is a value and no command."""
-    return [option for option in place.options if option.value.kind != "none"]
+def flags_with_values(command: CommandSpec) -> Sequence[OptionSpec]:
+    """The options that take a value, so that the next word is not a command."""
+    return [option for option in command.options if option.value.kind != "none"]

@@ -1,4 +1,4 @@
-"""Completion for zsh, with what each word is for beside it."""
+"""Completion for zsh, with a description beside each word."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ from holdfast.cli.completion.words import ArgumentSpec, CommandSpec
 
 _HEAD = """\
 #compdef holdfast
-# Completion of holdfast for zsh. Load it with: source <(holdfast completion zsh)
+# Zsh completion for holdfast. Load it with: source <(holdfast completion zsh)
 # or save it as _holdfast in a folder of $fpath.
 _holdfast() {
   local before="" place="" word
@@ -30,14 +30,14 @@ if [[ $funcstack[1] == _holdfast ]]; then _holdfast "$@"; elif (( $+functions[co
 """
 
 
-def zsh_script(places: Sequence[CommandSpec]) -> str:
-    """The script."""
-    return case_script(places, head=_HEAD, tail=_TAIL, offer=_offer, at_place=_after_command)
+def zsh_script(commands: Sequence[CommandSpec]) -> str:
+    """The completion script for zsh."""
+    return case_script(commands, head=_HEAD, tail=_TAIL, offer=_offer, after_command=_after_command)
 
 
-def _after_command(place: CommandSpec) -> str:
-    options = {flag: option.what for option in place.options for flag in option.flags}
-    rest = _described("command", place.words) if place.words else _offer(place.argument)
+def _after_command(command: CommandSpec) -> str:
+    options = {flag: option.description for option in command.options for flag in option.flags}
+    rest = _described("command", command.words) if command.words else _offer(command.argument)
     return f"if [[ $PREFIX == -* ]]; then {_described('option', options)}; else {rest}; fi"
 
 

@@ -1,6 +1,7 @@
-"""MCP servers: each started as a session would start it, in an empty folder, and looked at.
+"""Checks of models and MCP servers.
 
-Models: which one would be asked, and whether there is a key for it. Nothing is sent.
+Models: which one a session would use, and whether it has a key; nothing is sent. MCP servers: each is started as a session would
+start it, in an empty folder.
 """
 
 import os
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.cli.doctor.finding import CheckResult, State
+from holdfast.cli.doctor.check_result import CheckResult, State
 from holdfast.config import load_config
 from holdfast.core import pluralize
 from holdfast.core.errors import HoldfastError
@@ -27,12 +28,12 @@ from holdfast.store import Home
 
 
 async def check_models(home: Home) -> list[CheckResult]:
-    """The keys that are there, and the model that follows."""
+    """Report the keys in the environment and the model that a session would use."""
     keys = keys_present(os.environ)
-    told = f"for {', '.join(keys)}" if keys else "none in the environment"
+    detail = f"for {', '.join(keys)}" if keys else "none in the environment"
     state: State = "ok" if keys else "note"
     return [
-        CheckResult(part="keys", state=state, told=told, fix="export ANTHROPIC_API_KEY=..."),
+        CheckResult(part="keys", state=state, detail=detail, fix="export ANTHROPIC_API_KEY=..."),
         await _model(home, _settings(home)),
     ]
 
@@ -42,52 +43,52 @@ async def _model(home: Home, settings: ModelSettings) -> CheckResult:
     if spec is None:
         servers = [model for server in await local_servers() for model in server.models]
         fix = f"holdfast config set model {servers[0]}" if servers else "set a key, or holdfast model install"
-        return CheckResult(part="model", state="bad", told="no model is configured", fix=fix)
+        return CheckResult(part="model", state="bad", detail="no model is configured", fix=fix)
     try:
         model = create_model(spec, settings=settings, weights=home.models)
     except HoldfastError as error:
         return CheckResult(
-            part="model", state="bad", told=f"{spec}: {error}", fix=error.hint or "holdfast model list"
+            part="model", state="bad", detail=f"{spec}: {error}", fix=error.hint or "holdfast model list"
         )
     await model.close()
-    return CheckResult(part="model", state="ok", told=f"{spec} (holdfast model check asks it once)")
+    return CheckResult(part="model", state="ok", detail=f"{spec} (test it with: holdfast model check)")
 
 
 def _settings(home: Home) -> ModelSettings:
     try:
         config = load_config(home)
     except HoldfastError:
-        return ModelSettings()  # the configuration has a finding of its own
+        return ModelSettings()  # the configuration is checked separately
     return msgspec.structs.replace(config.asking, model=config.model or config.asking.model)
 
 
 async def check_servers(home: Home) -> list[CheckResult]:
-    """Whether each starts, and what is wrong with its tools."""
-    shelf = McpFiles(home.root)
+    """Start each server and report problems with its tools."""
+    files = McpFiles(home.root)
     try:
-        specs = shelf.servers()
+        specs = files.servers()
     except HoldfastError as error:
         return [
-            CheckResult(part="mcp", state="bad", told=str(error), fix=error.hint or "mend mcp-servers.json")
+            CheckResult(part="mcp", state="bad", detail=str(error), fix=error.hint or "fix mcp-servers.json")
         ]
     if not specs:
-        told = "no servers configured (holdfast mcp add NAME -- COMMAND)"
-        return [CheckResult(part="mcp", state="ok", told=told)]
+        detail = "no servers configured (holdfast mcp add NAME -- COMMAND)"
+        return [CheckResult(part="mcp", state="ok", detail=detail)]
     keys = key_variables(load_config(home).asking)
-    return [await _check_server(shelf, spec, keys) for spec in specs]
+    return [await _check_server(files, spec, keys) for spec in specs]
 
 
-async def _check_server(shelf: McpFiles, spec: ServerSpec, keys: Collection[str]) -> CheckResult:
+async def _check_server(files: McpFiles, spec: ServerSpec, keys: Collection[str]) -> CheckResult:
     part, fix = f"mcp {spec.name}", f"holdfast mcp doctor {spec.name}"
     try:
         with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as folder:
             async with McpToolset(
-                spec, workspace=Path(folder), pins=shelf.pins, annotations=shelf.annotations(), keys=keys
+                spec, workspace=Path(folder), pins=files.pins, annotations=files.annotations(), keys=keys
             ) as toolset:
                 await toolset.start()
-                problems, tools = health_problems(toolset, shelf.pins), len(toolset.tools())
+                problems, tools = health_problems(toolset, files.pins), len(toolset.tools())
     except HoldfastError as error:
-        return CheckResult(part=part, state="bad", told=f"does not start: {error}", fix=error.hint or fix)
+        return CheckResult(part=part, state="bad", detail=f"does not start: {error}", fix=error.hint or fix)
     if problems:
-        return CheckResult(part=part, state="note", told="; ".join(problems), fix=fix)
-    return CheckResult(part=part, state="ok", told=f"starts, {pluralize(tools, 'tool')}")
+        return CheckResult(part=part, state="note", detail="; ".join(problems), fix=fix)
+    return CheckResult(part=part, state="ok", detail=f"starts, {pluralize(tools, 'tool')}")

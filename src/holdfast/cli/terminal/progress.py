@@ -1,7 +1,7 @@
-"""Progress: what runs and for how long, on stderr, once it takes longer than half a second; nothing where nobody looks.
+"""Progress on stderr: what is running and for how long, shown after half a second and only on a terminal.
 
-At an ordinary terminal it is one line that is drawn again and wiped away before anything else is written. In plain mode it is
-a line now and then, below the others. A thread draws it, so that it moves also while the program computes.
+On an ordinary terminal it is one line that is redrawn, and cleared before anything else is written. In plain mode it is a new
+line every 15 seconds. A thread draws it, so that it keeps moving while the program computes.
 """
 
 import os
@@ -22,7 +22,7 @@ _MAX_WIDTH = 79
 
 
 class ProgressIndicator:
-    """Shows what `describe` says, for as long as the block runs."""
+    """Shows the text of `describe` while the block runs."""
 
     def __init__(
         self, describe: Callable[[], str], *, stream: TextIO | None = None, is_plain: bool | None = None
@@ -56,7 +56,7 @@ class ProgressIndicator:
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Out of sight, for as long as something else is written or asked."""
+        """Hide the line while something else is written or asked."""
         with self._lock:
             self._hidden_count += 1
             self._clear()
@@ -79,10 +79,12 @@ class ProgressIndicator:
     def _draw(self, doing: str) -> None:
         seconds = time.monotonic() - self._started
         if self._is_plain:
-            self._stream.write(f"  works   {doing}, {seconds:.0f}s\n")
+            self._stream.write(f"  busy    {doing}, {seconds:.0f}s\n")
         else:
-            turn = _SPINNER[int(seconds * 4) % len(_SPINNER)]
-            self._stream.write(f"{_CLEAR_LINE}{turn} {seconds:.0f}s {doing}"[: _MAX_WIDTH + len(_CLEAR_LINE)])
+            spinner = _SPINNER[int(seconds * 4) % len(_SPINNER)]
+            self._stream.write(
+                f"{_CLEAR_LINE}{spinner} {seconds:.0f}s {doing}"[: _MAX_WIDTH + len(_CLEAR_LINE)]
+            )
             self._is_drawn = True
         self._stream.flush()
 
@@ -94,12 +96,12 @@ class ProgressIndicator:
 
 
 _visible: list[ProgressIndicator] = []
-"""The one on the screen, if any: a process has one terminal, and whoever writes to it has to wipe the line first."""
+"""The indicator on the screen, if any. A process has one terminal, and every writer has to clear the line first."""
 
 
 @contextmanager
 def progress_hidden() -> Iterator[None]:
-    """Whatever is shown is out of sight for as long as the block runs."""
+    """Hide the progress line, if there is one, while the block runs."""
     if not _visible:
         yield
         return
@@ -108,5 +110,5 @@ def progress_hidden() -> Iterator[None]:
 
 
 def is_linear() -> bool:
-    """Whether the person at this terminal wants text that is never drawn again."""
+    """Whether the terminal asks for linear text without redraws: TERM=dumb or NO_COLOR."""
     return os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get("NO_COLOR"))

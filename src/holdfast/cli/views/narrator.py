@@ -1,4 +1,4 @@
-"""The narrator: tells what happens in a session, line by line, from its events. Plain text; colour adds nothing."""
+"""Live narration of a session: prints its events as they happen, a few lines each. Colour adds no information."""
 
 import textwrap
 from collections.abc import Callable
@@ -27,11 +27,11 @@ Say = Callable[[str, Tone], None]
 _TONES: dict[Verdict, Tone] = {"allow": "good", "stage": "good", "escalate": "ask", "deny": "bad"}
 
 _TEXT_WIDTH = 70
-"""Of what the model says, beside its name, on a terminal of 80."""
+"""Width of the model's text beside its label, on a terminal of 80 columns."""
 
 
 class Narrator:
-    """Says each event above a number in at most a few lines."""
+    """Prints each event after a given sequence number."""
 
     def __init__(self, say: Say, *, after: int = 0, shows_code: bool = False) -> None:
         self._say = say
@@ -48,12 +48,12 @@ class Narrator:
             case ModelReplied() if self._shows_code and event.message.text.strip():
                 self._say(_label_and_indent("model", escape_invisible(event.message.text.strip())), "plain")
             case RunStarted() if self._shows_code:
-                self._say(f"        writes Python, runs in the {event.engine} sandbox:", "dim")
+                self._say(f"        runs code in the {event.engine} sandbox:", "dim")
                 for line in escape_invisible(event.code.strip()).splitlines():
                     self._say(f"          | {line}", "dim")
             case CallIntended() if event.escalation is not None or event.grant is not None:
-                leave = "your yes" if event.escalation is not None else "a grant of yours"
-                self._say(f"  allow   {describe_call(event.call)} (by {leave})", "good")
+                source = "you" if event.escalation is not None else "a saved approval"
+                self._say(f"  allow   {describe_call(event.call)} (approved by {source})", "good")
             case CallIntended():
                 self._print_decision(event.decision, event.call)
             case CallRefused():
@@ -65,15 +65,15 @@ class Narrator:
             case EscalationOpened():
                 self._print_decision(event.escalation.decision, event.escalation.call)
             case EscalationAnswered():
-                said = "yes" if event.response.verdict == "approve" else "no"
+                verdict = "approved" if event.response.verdict == "approve" else "denied"
                 self._say(
-                    f"  answer  {said} ({event.response.scope}), by {event.transport}",
+                    f"  answer  {verdict} ({event.response.scope}), by {event.transport}",
                     "ask",
                 )
             case EscalationExpired():
                 self._say(f"  answer  none: {event.reason}", "ask")
             case RunEnded() if event.status != "ok":
-                # A call that fails mostly fails its run too: the same words are said once.
+                # A failed call mostly fails its run with the same message: print it once.
                 if (why := run_error_summary(event)) != self._call_error:
                     self._say(f"  {event.status:<8}{escape_invisible(why)}", "bad")
                 self._call_error = ""
@@ -98,14 +98,14 @@ class Narrator:
             self._say(f"          rule {decision.rule}: {escape_invisible(decision.reason)}", tone)
 
 
-def _label_and_indent(who: str, text: str) -> str:
-    """Words of someone, with their name before the first line and the rest indented below."""
+def _label_and_indent(label: str, text: str) -> str:
+    """Text with a label before its first line and the other lines indented."""
     lines = [textwrap.fill(line, _TEXT_WIDTH) for line in text.splitlines()]
-    return textwrap.indent("\n".join(lines), " " * 8).replace(" " * 8, f"{who:<8}", 1)
+    return textwrap.indent("\n".join(lines), " " * 8).replace(" " * 8, f"{label:<8}", 1)
 
 
 def describe_call(call: Call, width: int = 60) -> str:
-    """A call in one line: operation, and its arguments cut short."""
+    """A call in one line: the operation and its shortened arguments."""
     parts = []
     for name, value in call.arguments.items():
         text = escape_invisible(value if isinstance(value, str) else repr(value)).replace("\n", "\\n")
@@ -116,7 +116,7 @@ def describe_call(call: Call, width: int = 60) -> str:
 
 
 def run_error_summary(run: RunEnded) -> str:
-    """The gist of what is wrong with a run: the end of its trace, or the limit it met and what became of it."""
+    """Why a run failed: the last line of its traceback, or the limit that stopped it."""
     lines = run.error.strip().splitlines()
     return " ".join(lines[-1:] if run.status == "error" else lines[-2:])
 

@@ -1,7 +1,4 @@
-"""Resuming: which session a person goes on with, and what they are told of it. A model is told nothing of that.
-
-The resume notice: what a person is shown when a session is taken up again. It is never sent to a model.
-"""
+"""Resuming a session: choosing it, and the notice that the user sees. The notice is never sent to a model."""
 
 import os
 from collections.abc import Sequence
@@ -21,10 +18,10 @@ from holdfast.store import SessionSummary, Store, wait_until_released
 
 
 def resume_notice(summary: SessionSummary, recorded: Sequence[RecordedEvent]) -> str:
-    """Who, when, how far, and what waits."""
-    pluralize = without_rewound(recorded)
-    asked = sum(isinstance(one.event, MessagePosted) for one in pluralize)
-    answered = sum(isinstance(one.event, ModelReplied) for one in pluralize)
+    """The notice: name, times, number of messages, first topic, and what is unfinished."""
+    effective = without_rewound(recorded)
+    asked = sum(isinstance(one.event, MessagePosted) for one in effective)
+    answered = sum(isinstance(one.event, ModelReplied) for one in effective)
     lines = [
         f"Resuming session {summary.name or summary.id}",
         f"Created: {_time(summary.created_ms)}",
@@ -37,9 +34,9 @@ def resume_notice(summary: SessionSummary, recorded: Sequence[RecordedEvent]) ->
         words = " ".join(summary.first_words.split())
         lines.append(f"First topic: {words[:80]}{'…' if len(words) > 80 else ''}")
     if summary.activity == "waiting":
-        lines.append("A call waits for your answer.")
+        lines.append("A call waits for your approval.")
     elif summary.activity == "processing":
-        lines.append("The last turn is not over; it goes on from where it was.")
+        lines.append("The last turn is unfinished and continues where it stopped.")
     return "\n".join(lines)
 
 
@@ -55,7 +52,7 @@ _WORDS = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumable:
-    """A session as it was left, and the notice that tells the person so."""
+    """A session to resume, and its notice."""
 
     summary: SessionSummary
     notice: str
@@ -69,10 +66,10 @@ async def choose_session(
     is_plain: bool | None,
     wait_seconds: float = 0,
 ) -> Resumable | None:
-    """The session to go on with: the one referred to, the one the person picks (True), or the last of this folder.
+    """The session to resume: the one referred to, the one the user picks (True), or the last one of this folder.
 
-    None where the person picks none. Another process that holds it is waited for so long and no longer; who opens it then
-    is told. Raises SessionNotFound, SessionAmbiguous, InvalidInput.
+    None if the user picks none. If another process holds the session, wait for it up to `wait_seconds`; opening it after that
+    fails. Raises SessionNotFound, SessionAmbiguous, InvalidInput.
     """
     if reference is None:
         session: SessionId | None = await _latest_in_folder(store)
@@ -83,13 +80,15 @@ async def choose_session(
     if session is None:
         return None
     if wait_seconds and (holder := await store.holder(session)):
-        console.say(f"process {holder.pid} on {holder.host} holds {session}; waiting for it", "ask")
+        console.say(
+            f"process {holder.pid} on {holder.host} holds {session}; waiting until it is released", "ask"
+        )
         await wait_until_released(store, session, timeout_seconds=wait_seconds)
     return Resumable(summary=await store.summary(session), notice=await resume_notice_for(store, session))
 
 
 async def resume_notice_for(store: Store, session: SessionId) -> str:
-    """What the person is shown when a session is taken up again."""
+    """The notice of a session in the store."""
     return escape_invisible(resume_notice(await store.summary(session), await store.read(session)))
 
 
@@ -103,7 +102,7 @@ async def _latest_in_folder(store: Store) -> SessionId:
 async def _pick_session(store: Store, console: Console, *, is_plain: bool | None) -> SessionId | None:
     if not console.is_interactive:
         raise InvalidInput(
-            "say which session", hint="holdfast sessions lists them, and holdfast -r NAME goes on with one"
+            "no session given", hint="list them with: holdfast sessions; resume one with: holdfast -r NAME"
         )
     found = await store.sessions(limit=MAX_CHOICES)
     if not found:
@@ -111,7 +110,7 @@ async def _pick_session(store: Store, console: Console, *, is_plain: bool | None
 
     now_ms = SystemClock().now_ms()
     choices = [_choice(line, now_ms) for line in found]
-    key = await pick(choices, title="go on with", teller=console, is_plain=wants_plain(is_plain))
+    key = await pick(choices, title="resume", output=console, is_plain=wants_plain(is_plain))
     return SessionId(key) if key is not None else None
 
 
@@ -122,5 +121,5 @@ def _choice(line: SessionSummary, now_ms: int) -> Choice:
         f"{state(line, now_ms):<12} {pluralize(line.turns, 'turn'):<9} {ellipsize(words, _WORDS)}"
     )
     return Choice(
-        key=line.id, line=shown.rstrip(), words=f"{shown} {name} {line.id} {words} {folder_of(line)}"
+        key=line.id, line=shown.rstrip(), search_text=f"{shown} {name} {line.id} {words} {folder_of(line)}"
     )

@@ -1,7 +1,7 @@
-"""Sessions as a person sees them in a list: a line each, or two where it is narrow, below a heading where they are a table."""
+"""The session list as text: a table with a heading on a terminal, self-explanatory lines elsewhere."""
 
 from holdfast.cli.terminal.wrap import ellipsize, pad
-from holdfast.core import escape_invisible, pluralize
+from holdfast.core import escape_invisible, escape_to_one_line, pluralize
 from holdfast.store import SessionSummary
 
 _WIDE = 120
@@ -11,7 +11,7 @@ _FOLDER = 24
 
 
 def heading(width: int) -> str:
-    """What stands above the lines of a table."""
+    """The heading of the table."""
     if width < _WIDE:
         above = f"{'session':<29} {'age':>4} {'state':<11} {'turns':>5} {'cost':>7} folder"
         return f"{above}\n  name | first words"
@@ -22,7 +22,7 @@ def heading(width: int) -> str:
 
 
 def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
-    """One session: a part of a table of this width, below its heading; or, without a width, a line that stands alone."""
+    """One session: a table row of this width, in two lines on a narrow terminal; without a width, a self-explanatory line."""
     session = f"{line.id:<28}{'*' if line.is_pinned else ' '}"
     age, name = format_age(now_ms - line.active_ms), _one_line(line.name or "-")
     cost = "?" if line.cost_usd is None else f"${line.cost_usd:.2f}"
@@ -42,7 +42,7 @@ def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
 
 
 def sentence(line: SessionSummary, now_ms: int) -> str:
-    """One session in words: which, what it is called, and how far it is."""
+    """One session as a sentence: id, name, state, turns, cost, age and folder."""
     name = f" ({_one_line(line.name)})" if line.name else ""
     pinned = ", pinned" if line.is_pinned else ""
     cost = "cost unknown" if line.cost_usd is None else f"${line.cost_usd:.2f}"
@@ -54,17 +54,17 @@ def sentence(line: SessionSummary, now_ms: int) -> str:
 
 
 def first_words(line: SessionSummary) -> str:
-    """How the conversation began, in one line."""
+    """The start of the first message, in one line."""
     return " ".join(escape_invisible(line.first_words).split())
 
 
 def folder_of(line: SessionSummary) -> str:
-    """Where it was started, in one line whatever the folder is called."""
+    """The folder the session was started in, in one line."""
     return _one_line(line.folder)
 
 
 def state(line: SessionSummary, now_ms: int) -> str:
-    """The state in a word or two: `waiting 3m`, `paused`, `ready`."""
+    """The state in one or two words: `waiting 3m`, `paused`, `ready`."""
     if line.is_damaged:
         return "damaged"
     if line.waiting_since_ms is not None:
@@ -73,7 +73,7 @@ def state(line: SessionSummary, now_ms: int) -> str:
 
 
 def format_age(milliseconds: int) -> str:
-    """A stretch of time in its largest unit: 3m, 2h, 9d, 1y."""
+    """A duration in its largest unit: 3m, 2h, 9d, 1y."""
     seconds = max(milliseconds, 0) // 1000
     for size, unit in ((31_536_000, "y"), (86400, "d"), (3600, "h"), (60, "m")):
         if seconds >= size:
@@ -82,9 +82,9 @@ def format_age(milliseconds: int) -> str:
 
 
 def _clip_start(folder: str, width: int) -> str:
-    """As much of a path as fits, from its end: that is where paths differ."""
+    """The end of a path that fits into `width` cells, because paths differ at their end."""
     return ellipsize(folder[::-1], width)[::-1]
 
 
 def _one_line(text: str) -> str:
-    return escape_invisible(text).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
+    return escape_to_one_line(text).replace("\t", "<U+0009>")

@@ -1,4 +1,4 @@
-"""Teams for people: the roster, the pairs, what was said, and figures; as a table, or as JSON."""
+"""Plain-text views of teams: roster, pairs, message log, statistics and replies."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,12 +11,12 @@ from holdfast.teams import Pair, PairFigures, PairHistory, Roster, TeamReply, Te
 
 _WORDS = 60
 _ID = 13
-"""So much of an id names a session, wherever one is asked for."""
-NO_MESSAGES_YET = "nobody has asked anybody yet; holdfast teams ask TEAM QUESTION is the first"
+"""This prefix of an id is long enough to name a session."""
+NO_MESSAGES_YET = "no messages yet; send the first with: holdfast teams ask TEAM QUESTION"
 
 
 class LogLine(Value):
-    """One message of a pair and what came of it."""
+    """One message of a pair and its answer."""
 
     pair: str
     at_ms: int
@@ -24,13 +24,13 @@ class LogLine(Value):
     text: str
     answer: str
     outcome: Outcome | None
-    """None while it is being answered, or where a crash cut it off."""
+    """None while the message is being answered, or after a crash interrupted it."""
     seconds: float
     tokens: int
 
 
 def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
-    """What was said in a pair, oldest first."""
+    """The messages of a pair, oldest first."""
     return [
         LogLine(
             pair=str(pair),
@@ -47,14 +47,14 @@ def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
 
 
 def show_roster(roster: Roster, console: Console) -> None:
-    """Who is on it."""
+    """Print the teams of a roster."""
     for team in roster.teams.values():
-        told = f"{team.name:<16} {team.member:<9} {team.project}  {escape_invisible(team.description)}"
-        console.show(told.rstrip(), folds=True)
+        line = f"{team.name:<16} {team.member:<9} {team.project}  {escape_invisible(team.description)}"
+        console.show(line.rstrip(), folds=True)
 
 
 def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
-    """Every pair that ever talked."""
+    """Print every pair that has exchanged messages."""
     if not lines:
         console.say(NO_MESSAGES_YET)
     for line in lines:
@@ -64,39 +64,37 @@ def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
 
 
 def show_log(lines: Sequence[LogLine], console: Console) -> None:
-    """What was said, a message a line and its answer below it."""
+    """Print each message with its answer below it."""
     for line in lines:
         at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         console.show(f"{at}  {line.pair}  {_short(line.text)}", folds=True)
         if isinstance(line.outcome, Error):
             console.show(f"{'':21}! {_short(line.outcome.code)}: {_short(line.outcome.message)}", folds=True)
         elif line.outcome is None:
-            console.show(f"{'':21}… not answered")
+            console.show(f"{'':21}… no answer")
         else:
             console.show(
                 f"{'':21}> {_short(line.answer)}  ({line.seconds:.1f} s, {line.tokens:,} tokens)", folds=True
             )
 
 
-def show_stats(figures: TeamsStats, console: Console) -> None:
-    """The busiest pairs first, and all together at the end. A name comes last, where it has all the room it needs."""
-    for pair in figures.damaged:
-        console.say(f"note: the record of {pair} is damaged and not counted", "ask", folds=True)
+def show_stats(stats: TeamsStats, console: Console) -> None:
+    """Print the statistics of each pair, busiest first, then the totals. The name comes last, where it may be long."""
+    for pair in stats.damaged:
+        console.say(f"note: the journal of {pair} is damaged and not counted", "ask", folds=True)
     console.print(
         f"{'messages':>8} {'failed':>6} {'tokens':>10} {'cost':>8} {'median s':>8} {'95 % s':>7}  pair"
     )
-    for each in figures.pairs:
+    for each in stats.pairs:
         console.print(
             f"{_amounts(each)} {_time(each.median_seconds):>8} {_time(each.slow_seconds):>7}  {each.pair}"
         )
-    pairs = pluralize(len(figures.pairs), "pair")
-    console.print(
-        f"{_amounts(figures)} {'':16}  {pairs}, {pluralize(figures.messages_a_pair, 'message')} each"
-    )
+    pairs = pluralize(len(stats.pairs), "pair")
+    console.print(f"{_amounts(stats)} {'':16}  {pairs}, {pluralize(stats.messages_a_pair, 'message')} each")
 
 
 def show_reply(reply: TeamReply, console: Console, *, is_json: bool) -> int:
-    """The answer to stdout, what else has to be known to stderr."""
+    """Print the answer to stdout, and notes and errors to stderr."""
     if is_json:
         console.json(reply)
     else:
