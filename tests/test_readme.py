@@ -19,8 +19,8 @@ def test_it_fits_on_a_screen() -> None:
 def test_the_lines_for_embedding_run(tmp_path: Path) -> None:
     [lines] = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "shop").mkdir()
-    mending = runs("open('report.py', 'w').write('print(42)')")
-    (tmp_path / "script.json").write_text(json.dumps([mending, "Mended."]))
+    fixing = runs("open('report.py', 'w').write('print(42)')")
+    (tmp_path / "script.json").write_text(json.dumps([fixing, "Fixed."]))
     done = subprocess.run(
         [sys.executable, "-c", lines],
         env={
@@ -35,5 +35,5 @@ def test_the_lines_for_embedding_run(tmp_path: Path) -> None:
         timeout=50,
     )
     assert done.returncode == 0, done.stderr
-    assert "Proposed(value='Mended.', proposals=('report.py',))" in done.stdout
+    assert "Proposed(value='Fixed.', proposals=('report.py',))" in done.stdout
     assert "('world.write', 'stage', 'ok')" in done.stdout

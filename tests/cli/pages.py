@@ -1,7 +1,7 @@
 """Pages whose commands run: every block marked `console` is typed at a terminal, and what it shows has to be what is printed.
 
 A line with `$ ` is a command of the shell, `> ` is typed at the prompt of a conversation, `[6]` is a key pressed at a question
-and `tell it why> ` is answered in words.
+and `reason> ` is answered in words.
 Other lines have to be seen, in their order; `...` stands for anything, within a line too.
 """
 
@@ -18,7 +18,7 @@ from tests.cli.terminals import Typist, at_terminal
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _KEY = re.compile(r"\[(\d)\]")
-_ASKED = "tell it why> "
+_ASKED = "reason> "
 _ESCAPES = re.compile(r"\x1b\][^\x07]*\x07|\x1b\[[0-?]*[ -/]*[@-~]")
 _CHANGING = (
     (re.compile(r"\d{4}(-\d\d){5}-\d{3}-\w{4}"), "SESSION"),

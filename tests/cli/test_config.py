@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.commands import Run, run
-from tests.cli.test_task import holdfast, runs, script
+from tests.cli.commands import Run, holdfast, run
+from tests.cli.test_task import runs, script
 
 from holdfast.config import Field, config_text, fields, load_config, with_value
 from holdfast.core import Limits
@@ -50,7 +50,7 @@ def test_init_never_replaces_a_file(run: Run, tmp_path: Path) -> None:
     written(tmp_path, "# precious\n")
     done = run("init")
     assert (tmp_path / "holdfast" / "config.toml").read_text() == "# precious\n"
-    assert "left as it is" in done.err
+    assert "already exists, not changed" in done.err
 
 
 def test_init_shows_without_writing(run: Run, tmp_path: Path) -> None:

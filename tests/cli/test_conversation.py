@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import holdfast
 from tests.cli.terminals import ASKING, DELETE, Typist, at_terminal, prepared, runs, terminal
-from tests.cli.test_task import holdfast
 from tests.cli.test_terminal import QUESTION, press
 
 EDITING = "\x1b[?2004h"
@@ -53,11 +53,11 @@ def test_another_model_can_be_taken_in_mid_session(tmp_path: Path) -> None:
     with terminal(*words, home=tmp_path) as typist:
         begun(typist)
         say(typist, "who?", "I am the first.")
-        say(typist, "/model", f"scripted:{tmp_path}/script.json; /model PROVIDER:NAME")
-        say(typist, f"/model scripted:{tmp_path}/other.json", "from here on: scripted:")
+        say(typist, "/model", f"scripted:{tmp_path}/script.json; switch with /model PROVIDER:NAME")
+        say(typist, f"/model scripted:{tmp_path}/other.json", "model: scripted:")
         say(typist, "and you?", "I am the second.")
         say(typist, "/model nobody:knows", "names no model")
-        say(typist, "/model", f"scripted:{tmp_path}/other.json; /model")
+        say(typist, "/model", f"scripted:{tmp_path}/other.json; switch with /model")
         typist.type("/exit\r")
         assert typist.end() == 0
 
@@ -68,7 +68,7 @@ def test_older_turns_are_summed_up_on_demand(tmp_path: Path) -> None:
         begun(typist)
         for asked, told in (("a", "One."), ("b", "Two."), ("c", "Three.")):
             say(typist, asked, told)
-        say(typist, "/compact", "summarised: One.")
+        say(typist, "/compact", "summarized: One.")
         assert typist.end("\x04") == 0
 
 
@@ -83,12 +83,12 @@ def test_one_can_go_from_one_session_to_another_and_back(tmp_path: Path) -> None
         begun(typist)
         say(typist, "hello", "First.")
         say(typist, "/sessions", "one")
-        say(typist, "/resume", "say which session")
+        say(typist, "/resume", "no session given")
         say(typist, "/resume nothing-like-it", "no session")
-        say(typist, "/resume one", "you are in one now")
+        say(typist, "/resume one", "switched to one")
         say(typist, "again", "Second.")
-        say(typist, "/resume two", "you are in two now")
-        say(typist, "/resume two", "you are in it")
+        say(typist, "/resume two", "switched to two")
+        say(typist, "/resume two", "this is the current session")
         typist.type("/quit\r")
         assert typist.end() == 0
 
@@ -97,7 +97,7 @@ def test_staged_changes_can_be_dropped(tmp_path: Path) -> None:
     words = prepared(tmp_path, runs("open('n.txt', 'w').write('new\\n')"), "Written.")
     with terminal(*words, home=tmp_path) as typist:
         begun(typist)
-        say(typist, "write it", "1 staged: /diff")
+        say(typist, "write it", "1 staged (/diff")
         say(typist, "/reject", "reject  n.txt")
         say(typist, "/reject", "nothing is staged")
         say(typist, "/commit", "nothing is staged")
@@ -112,7 +112,7 @@ def test_the_arguments_can_be_edited_and_what_is_made_is_what_was_edited(tmp_pat
         assert "for 10 minutes" not in typist.seen[typist.seen.rindex("b.txt") :], (
             "what was edited is allowed once and no longer"
         )
-        press(typist, "1", "answer  yes (once), by terminal")
+        press(typist, "1", "answer  approved (once), by terminal")
         assert typist.wait_for("Gone.")
     assert (tmp_path / "work" / "a.txt").exists()
     assert not (tmp_path / "work" / "b.txt").exists()
@@ -121,7 +121,7 @@ def test_the_arguments_can_be_edited_and_what_is_made_is_what_was_edited(tmp_pat
 def test_a_yes_that_is_typed_out_is_to_what_was_edited(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, DELETE, "Gone."), home=tmp_path) as typist:
         edit(typist, tmp_path)
-        command(typist, "/approve all", "what you edited")
+        command(typist, "/approve all", "answer the edited call first")
         command(typist, "/approve", "Gone.")
     assert (tmp_path / "work" / "a.txt").exists()
     assert not (tmp_path / "work" / "b.txt").exists()
@@ -137,7 +137,7 @@ def test_a_yes_can_be_given_for_so_many_times(tmp_path: Path) -> None:
         assert typist.wait_for(QUESTION)
         press(typist, "0", "how many times")
         typist.type("3\r")
-        assert typist.wait_for("answer  yes (times), by terminal")
+        assert typist.wait_for("answer  approved (times), by terminal")
         assert typist.wait_for("Gone.")
         say(typist, "/grants", "2 more times")
 
@@ -152,7 +152,7 @@ def test_a_question_of_the_agent_is_answered_in_words(tmp_path: Path) -> None:
         press(typist, "1", "your answer>")
         typist.type("blue\r")
         assert typist.wait_for("Then it is blue.")
-        say(typist, "/why", "person said yes (once) by terminal: blue")
+        say(typist, "/why", "person approved it (once) by terminal: blue")
 
 
 def test_messages_typed_ahead_wait_and_are_taken_in_order(tmp_path: Path) -> None:
@@ -160,8 +160,8 @@ def test_messages_typed_ahead_wait_and_are_taken_in_order(tmp_path: Path) -> Non
     with terminal(*prepared(tmp_path, slow, "First.", "Second.", "Third."), home=tmp_path) as typist:
         begun(typist)
         typist.type("one\r")
-        say(typist, "two", "queued; 1 waits")
-        say(typist, "three", "queued; 2 wait")
+        say(typist, "two", "queued (1)")
+        say(typist, "three", "queued (2)")
         say(typist, "/cost", "calls")
         for told in ("First.", "Second.", "Third."):
             assert typist.wait_for(told)
@@ -172,10 +172,10 @@ def test_ctrl_c_ends_the_turn_drops_the_queue_and_leaves_the_session_ready(tmp_p
     with terminal(*prepared(tmp_path, SPIN, "I am back."), home=tmp_path) as typist:
         begun(typist)
         typist.type("spin\r")
-        say(typist, "never asked", "queued; 1 waits")
+        say(typist, "never asked", "queued (1)")
         typist.type("\x03")
         assert typist.wait_for("not sent: never asked")
-        assert typist.wait_for("stopped; what was done stays done")
+        assert typist.wait_for("stopped; completed actions are not undone")
         say(typist, "still there?", "I am back.")
         assert "queued" not in typist.seen[typist.seen.rindex("I am back.") :]
         assert typist.end("\x04") == 0
@@ -183,7 +183,7 @@ def test_ctrl_c_ends_the_turn_drops_the_queue_and_leaves_the_session_ready(tmp_p
 
 def test_a_task_that_is_stopped_has_its_own_exit_code(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, SPIN, "Never."), "spin", home=tmp_path) as typist:
-        assert typist.wait_for("runs code")
+        assert typist.wait_for("running code")
         typist.process.send_signal(signal.SIGINT)
         assert typist.end() == 130
     assert "stopped" in typist.seen
@@ -196,7 +196,7 @@ def test_a_task_that_needed_what_was_denied_has_its_own_exit_code(tmp_path: Path
     (tmp_path / "code.py").write_text("import os\nos.remove('a.txt')\n")
     with terminal("exec", "-w", "work", "--trust", "-p", "asking.yaml", "code.py", home=tmp_path) as typist:
         assert typist.wait_for(QUESTION)
-        press(typist, "6", "answer  no")
+        press(typist, "6", "answer  denied")
         assert typist.end() == 3
     assert (tmp_path / "work" / "a.txt").exists()
 
@@ -216,14 +216,14 @@ def test_several_that_wait_are_a_list_and_are_answered_by_number(tmp_path: Path)
     with at_terminal(three(tmp_path), home=tmp_path) as typist:
         begun(typist)
         typist.type("go\r")
-        assert typist.wait_for("3 calls wait for you; this is about the one marked *")
+        assert typist.wait_for("3 calls wait for you; this question is about the one marked *")
         assert typist.wait_for("* 1  The agent wants to delete")
         assert typist.wait_for("  2  The agent wants to delete")
         assert typist.wait_for(QUESTION)
-        command(typist, "/approve 2", "answer  yes (once), by terminal")
-        command(typist, "/approve 7", "2 wait: 1 ")
-        command(typist, "/deny 2 I need that one", "answer  no (once), by terminal")
-        press(typist, "1", "answer  yes (once)")
+        command(typist, "/approve 2", "answer  approved (once), by terminal")
+        command(typist, "/approve 7", "2 calls wait: 1 ")
+        command(typist, "/deny 2 I need that one", "answer  denied (once), by terminal")
+        press(typist, "1", "answer  approved (once)")
         typist.type("\x04")
         assert typist.end("\x04") == 0
     assert answers(tmp_path) == {
@@ -238,9 +238,9 @@ def test_all_that_wait_are_answered_at_once(tmp_path: Path) -> None:
         begun(typist)
         typist.type("go\r")
         assert typist.wait_for(QUESTION)
-        command(typist, "/approve all", "answer  yes (once), by terminal")
-        assert typist.wait_for("answer  yes (once), by terminal")
-        assert typist.wait_for("answer  yes (once), by terminal")
+        command(typist, "/approve all", "answer  approved (once), by terminal")
+        assert typist.wait_for("answer  approved (once), by terminal")
+        assert typist.wait_for("answer  approved (once), by terminal")
         assert typist.end("\x04") == 0
     assert answers(tmp_path) == {f"1.{number}": ("approve", None) for number in (1, 2, 3)}
 
@@ -266,13 +266,13 @@ def test_a_raised_budget_lets_a_stopped_turn_go_on_at_the_terminal(tmp_path: Pat
     words = prepared(tmp_path, runs("1 + 1"), "Two.")
     with terminal(*words, "-n", "poor", "--budget", "steps=1", home=tmp_path) as typist:
         begun(typist)
-        say(typist, "add", "the limit of steps is reached")
+        say(typist, "add", "the steps limit was reached")
         typist.type("/quit\r")
         assert typist.end() == 0
     with terminal("budget", "add", "poor", "steps=5", home=tmp_path) as typist:
         assert typist.end() == 0
     with terminal("-r", "poor", home=tmp_path) as typist:
-        assert typist.wait_for("the budget was raised; the last turn goes on")
+        assert typist.wait_for("the budget was raised; the last turn continues")
         assert typist.wait_for("Two.")
 
 

@@ -31,7 +31,7 @@ def findings(run: Run) -> dict[str, dict[str, Any]]:
 def test_an_empty_machine_has_everything_but_a_model(run: Run, tmp_path: Path) -> None:
     done = run("doctor")
     assert done.code == 1
-    assert "1 to mend: model" in done.out
+    assert "1 problem: model" in done.out
     assert "fix: set a key, or holdfast model install" in done.out
     assert not (tmp_path / "holdfast").exists(), "looking makes nothing"
 
@@ -47,7 +47,7 @@ def test_an_extra_is_installed_by_what_it_stands_on_and_never_by_our_name(
         return there(name)
 
     monkeypatch.setattr(metadata, "version", version)
-    [wasi] = [finding for finding in check_versions() if "'wasi'" in finding.told]
+    [wasi] = [result for result in check_versions() if "'wasi'" in result.detail]
     install = f"{sys.executable} -m pip install "
     assert wasi.fix.startswith(install)
     assert {each.partition("==")[0] for each in wasi.fix.removeprefix(install).split()} == {
@@ -60,7 +60,7 @@ def test_a_model_with_a_key_is_all_that_was_missing(run: Run, monkeypatch: pytes
     monkeypatch.setenv("ANTHROPIC_API_KEY", "nothing-of-worth")
     done = run("doctor")
     assert done.code == 0, done.out
-    assert "nothing is in the way" in done.out
+    assert "no problems" in done.out
     assert "nothing-of-worth" not in done.out
 
 
@@ -148,8 +148,8 @@ def test_a_file_in_place_of_the_home_is_one_finding_and_the_rest_is_looked_at(
     found = findings(run)
     assert found.keys() == whole
     assert [part for part, each in found.items() if each["state"] == "bad"] == ["home"]
-    assert found["home"]["told"] == f"{tmp_path}/holdfast is no folder"
-    assert found["home"]["fix"] == "move it away, or set HOLDFAST_HOME to a folder of your own"
+    assert found["home"]["told"] == f"{tmp_path}/holdfast is not a folder"
+    assert found["home"]["fix"] == "move it away, or set HOLDFAST_HOME to a folder you own"
 
 
 def test_what_cannot_be_looked_at_is_a_finding_and_the_rest_is_looked_at(run: Run, tmp_path: Path) -> None:

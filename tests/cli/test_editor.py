@@ -4,8 +4,8 @@ import json
 import sys
 from pathlib import Path
 
+from tests.cli.commands import holdfast
 from tests.cli.terminals import DELETE, Typist, at_terminal, prepared, runs, terminal
-from tests.cli.test_task import holdfast
 from tests.cli.test_terminal import QUESTION, press
 
 PASTED = "\x1b[200~{}\x1b[201~"
@@ -51,7 +51,11 @@ def test_a_window_that_changes_its_size_changes_nothing_that_is_typed(tmp_path: 
 def test_what_was_said_is_found_by_a_part_of_it_and_answers_are_not(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, "One.", "Two.", "Three."), home=tmp_path) as typist:
         assert typist.wait_for(READY)
-        for line, told in (("look at the parser", "One."), ("/approve", "nothing waits"), ("thanks", "Two.")):
+        for line, told in (
+            ("look at the parser", "One."),
+            ("/approve", "no call waits for approval"),
+            ("thanks", "Two."),
+        ):
             typist.type(f"{line}\r")
             assert typist.wait_for(told)
             assert typist.wait_for(READY)
@@ -74,7 +78,7 @@ def test_ctrl_c_clears_a_line_at_rest_and_keeps_it_while_a_turn_is_stopped(tmp_p
         typist.type("kept")
         assert typist.wait_for("kept")
         typist.type("\x03")
-        assert typist.wait_for("stopped; what was done stays done")
+        assert typist.wait_for("stopped; completed actions are not undone")
         typist.type(" and sent\r")
         assert typist.wait_for("Here.")
         assert typist.end("\x04") == 0
@@ -85,12 +89,12 @@ def test_ctrl_c_at_rest_says_how_to_leave_and_leaving_how_to_come_back(tmp_path:
     with terminal(*prepared(tmp_path, "One."), "-n", "books", home=tmp_path) as typist:
         assert typist.wait_for(READY)
         typist.type("\x03")
-        assert typist.wait_for("nothing runs; Ctrl-D leaves")
+        assert typist.wait_for("no turn is running; Ctrl-D quits")
         typist.type("hello\r")
         assert typist.wait_for("One.")
         assert typist.wait_for(READY)
         typist.type("/quit\r")
-        assert typist.wait_for("go on with: holdfast -r books")
+        assert typist.wait_for("resume with: holdfast -r books")
         assert typist.end() == 0
 
 
@@ -99,7 +103,7 @@ def test_a_summary_that_was_made_leaves_nothing_running_in_the_status_line(tmp_p
         *prepared(tmp_path, "One.", "Two.", "Three.", "Never."), home=tmp_path, **STATUS_LINE
     ) as typist:
         assert typist.wait_for(READY)
-        for line, told in (("a", "One."), ("b", "Two."), ("c", "Three."), ("/compact", "summarised: One.")):
+        for line, told in (("a", "One."), ("b", "Two."), ("c", "Three."), ("/compact", "summarized: One.")):
             typist.type(f"{line}\r")
             assert typist.wait_for(told)
         assert typist.wait_for(READY)
@@ -108,7 +112,7 @@ def test_a_summary_that_was_made_leaves_nothing_running_in_the_status_line(tmp_p
         assert typist.wait_for("draft")
         typist.resize(30, 100)
         assert typist.wait_for("tokens")
-        assert "thinks" not in typist.seen[before:]
+        assert "thinking" not in typist.seen[before:]
         assert typist.end("\x15\x04") == 0
 
 
@@ -135,12 +139,12 @@ def test_one_steps_out_to_the_shell_and_comes_back_to_the_line_and_to_the_questi
         suspended(typist)
         assert typist.wait_for(QUESTION), "it is put again"
         assert (tmp_path / "work" / "a.txt").exists()
-        press(typist, "1", "answer  yes (once), by terminal")
+        press(typist, "1", "answer  approved (once), by terminal")
         assert typist.wait_for("Gone.")
         assert typist.wait_for(READY)
         typist.type("/quit\r")
         assert typist.wait_for("shell> ")
-        assert "the turn is left" not in typist.seen
+        assert "the turn is unfinished" not in typist.seen
         typist.type("exit 7\r")
         assert typist.end() == 7
     assert asked(tmp_path) == ["remove it"]

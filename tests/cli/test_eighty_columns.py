@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import holdfast
 from tests.cli.terminals import DELETE, prepared, terminal
-from tests.cli.test_task import holdfast
 
 from holdfast.cli.command_list import COMMANDS
 from holdfast.cli.help_pages import load_command, subcommands
@@ -32,11 +32,11 @@ def test_what_waits_names_the_session_and_says_how_to_answer(waiting: Path) -> N
     lines = shown("waiting", home=waiting)
     assert "in session books" in lines[0]
     assert lines[1].startswith("  The agent wants to delete")
-    assert lines[-1] == "answer with: holdfast approve, or holdfast deny --reason WORDS"
+    assert lines[-1] == "answer with: holdfast approve, or holdfast deny --reason TEXT"
 
 
 def test_an_answer_says_by_name_how_to_go_on(waiting: Path) -> None:
-    assert shown("deny", home=waiting)[-1] == "recorded; go on with: holdfast -r books"
+    assert shown("deny", home=waiting)[-1] == "recorded; resume with: holdfast -r books"
 
 
 def test_who_said_no_is_seen_though_the_call_is_cut(waiting: Path) -> None:

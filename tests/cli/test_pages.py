@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import holdfast
 from tests.cli.pages import run_page
 from tests.cli.terminals import runs
-from tests.cli.test_task import holdfast
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
-MEND = """\
+FIX = """\
 from pathlib import Path
 source = Path("report.py").read_text()
 Path("report.py").write_text(source.replace("sum(price", "sum(price * quantity"))
@@ -49,9 +49,9 @@ def test_a_session_looks_as_the_readme_says(tmp_path: Path) -> None:
     shop.mkdir()
     (shop / "report.py").write_text("print(sum(price for item, price, quantity in rows))\n")
     (shop / "old.csv").write_text("total\n99.75\n")
-    words = "The total forgets the quantity. I mend it and remove the old report."
-    mending = runs(MEND, words) | {"usage": {"input_tokens": 2811, "output_tokens": 164}}
-    script = [mending, "Done: `report.py` counts the quantity, and `old.csv` stays."]
+    words = "The total ignores the quantity. I fix it and remove the old report."
+    fixing = runs(FIX, words) | {"usage": {"input_tokens": 2811, "output_tokens": 164}}
+    script = [fixing, "Done: `report.py` includes the quantity, and `old.csv` stays."]
     (tmp_path / "script.json").write_text(json.dumps(script))
     (tmp_path / "ask.yaml").write_text(POLICY)
     assert (

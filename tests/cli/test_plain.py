@@ -9,7 +9,7 @@ import pytest
 from tests.cli.terminals import DELETE, prepared, runs, terminal
 
 TRANSCRIPT = """\
-session ID; /help lists commands, Ctrl-D leaves
+session ID; /help lists commands, Ctrl-D quits
 remove it
   ask     world.delete path=/workspace/a.txt
           rule ask-delete: deleting is yours to decide
@@ -17,30 +17,30 @@ remove it
   The agent wants to delete WORK/a.txt
     world.delete
       path: /workspace/a.txt
-  why it asks:   deleting is yours to decide (rule ask-delete, HOME/asking.yaml:3)
-  values from:   the agent itself, in turn 1: nothing of it was said or read before
-  can be undone: yes: /rewind brings the files back
+  reason:        deleting is yours to decide (rule ask-delete, HOME/asking.yaml:3)
+  values from:   the agent itself, in turn 1; they do not appear in earlier input
+  can be undone: yes: /rewind restores the files
   spent so far:  N tokens, $0.0000, 0 calls
-  a standing yes (2, 3, 4, 5, 0) covers: world.delete on path WORK/a.txt (delete-path)
-    1  yes, once
-    2  yes, in this turn
-    3  yes, for 10 minutes
-    4  yes, in this session
-    5  yes, always, in every session
-    0  yes, so many times
-    6  no
-    7  no, and tell it why
+  a saved approval (2, 3, 4, 5, 0) would cover: world.delete on path WORK/a.txt (delete-path)
+    1  approve once
+    2  approve for this turn
+    3  approve for 10 minutes
+    4  approve for this session
+    5  approve always, in every session
+    0  approve a number of times
+    6  deny
+    7  deny with a reason
     8  edit the arguments
   type a digit and Enter, or type /approve or /deny REASON; Enter alone does nothing
 7
-tell it why> it is precious
-  answer  no (once), by terminal
+reason> it is precious
+  answer  denied (once), by terminal
   deny    world.delete path=/workspace/a.txt
           rule ask-delete: the person said no: it is precious
   error   PermissionError: WHY
 Then **not**.
   ready
-go on with: holdfast -r ID
+resume with: holdfast -r ID
 """
 
 
@@ -61,7 +61,7 @@ def test_a_whole_session_is_lines_below_lines(
         for _ in range(10):
             time.sleep(0.7)
             typist.type("7\n")
-            if typist.wait_for("tell it why> ", seconds=2):
+            if typist.wait_for("reason> ", seconds=2):
                 break
         typist.type("it is precious\n")
         assert typist.wait_for("ready")
@@ -77,7 +77,7 @@ def test_a_whole_session_is_lines_below_lines(
     seen = re.sub(r"spent so far:  [\d,]+", "spent so far:  N", seen)
     seen = re.sub(r"PermissionError: .*", "PermissionError: WHY", seen)
     seen = re.sub(r"(7\n)+", "7\n", seen)
-    seen = re.sub(r"  works   .*\n", "", seen)
+    seen = re.sub(r"  busy    .*\n", "", seen)
     assert seen == TRANSCRIPT
 
 
@@ -86,15 +86,15 @@ def test_an_interrupt_stops_the_turn_and_not_the_session(tmp_path: Path) -> None
     with terminal("--plain", *words, home=tmp_path) as typist:
         assert typist.wait_for("/help")
         typist.type("spin\n")
-        assert typist.wait_for("  works   ")
+        assert typist.wait_for("  busy    ")
         typist.type("and then this\n")
-        assert typist.wait_for("queued; 1 waits")
+        assert typist.wait_for("queued (1)")
         typist.process.send_signal(signal.SIGINT)
-        assert typist.wait_for("stopped; what was done stays done")
+        assert typist.wait_for("stopped; completed actions are not undone")
         typist.process.send_signal(signal.SIGINT)
-        assert typist.wait_for("nothing runs; Ctrl-D leaves")
+        assert typist.wait_for("no turn is running; Ctrl-D quits")
         typist.type("/logs\n")
         assert typist.wait_for("you     turn 1: spin"), typist.seen
-        assert typist.wait_for("turn    1 stopped before it was done")
+        assert typist.wait_for("turn    1 stopped by you")
         typist.type("/quit\n")
         assert typist.end() == 0

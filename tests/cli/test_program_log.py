@@ -27,10 +27,10 @@ def test_a_fault_of_ours_is_a_line_with_a_way_out_and_its_trace_is_in_the_log(
     assert (done.code, done.out) == (1, "")
     assert "internal error: ZeroDivisionError('on purpose') (internal)" in done.err
     assert "Traceback" not in done.err
-    assert f"the trace is in {tmp_path}/{LOG}" in done.err.replace("\n", " ")
+    assert f"the traceback is in {tmp_path}/{LOG}" in done.err.replace("\n", " ")
     assert "Traceback (most recent call last):" in (tmp_path / LOG).read_text()
     assert run("explain", "internal").code == 0
-    assert f"the program had something to say: {tmp_path}/{LOG}" in run("doctor", "--json").out
+    assert f"there are warnings or errors in {tmp_path}/{LOG}" in run("doctor", "--json").out
 
 
 def test_what_libraries_say_goes_to_the_log_and_not_to_the_terminal(tmp_path: Path) -> None:
@@ -87,4 +87,4 @@ def test_a_log_that_cannot_be_written_stops_nobody(run: Run, tmp_path: Path) -> 
     (tmp_path / "holdfast").write_text("not a folder")
     with log_to_file() as log:
         log.warning("lost")
-    assert not [each for each in logging.getLogger().handlers if type(each).__name__ == "ProgramLog"]
+    assert not [each for each in logging.getLogger().handlers if type(each).__name__ == "LogFileHandler"]

@@ -7,8 +7,9 @@ import sys
 import threading
 from pathlib import Path
 
+from tests.cli.commands import holdfast
 from tests.cli.terminals import at_terminal, prepared, runs, terminal
-from tests.cli.test_task import holdfast, script
+from tests.cli.test_task import script
 
 from holdfast.cli.terminal.progress import ProgressIndicator
 
@@ -19,25 +20,25 @@ DRAWN = re.compile(r"\r\x1b\[K[|/\\-] \d+s ")
 
 def test_a_task_shows_what_runs_and_for_how_long(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, SLOW, "Done."), "count", home=tmp_path) as typist:
-        assert typist.wait_for("runs code")
+        assert typist.wait_for("running code")
         assert DRAWN.search(typist.seen)
         assert typist.wait_for("Done.")
         assert typist.end() == 0
     after = typist.seen.rsplit("\r\x1b[K", 1)[1]
     assert "Done." in after, "wiped away before the answer"
-    assert "runs code" not in after
+    assert "running code" not in after
 
 
 def test_nothing_is_shown_where_stderr_is_no_terminal(tmp_path: Path) -> None:
     done = holdfast("-m", script(tmp_path, SLOW, "Done."), "count", home=tmp_path)
     assert (done.returncode, done.stdout) == (0, "Done.\n")
-    assert "runs code" not in done.stderr
+    assert "running code" not in done.stderr
     assert "\r" not in done.stderr
 
 
 def test_plain_mode_tells_it_in_lines(tmp_path: Path) -> None:
     with terminal("--plain", *prepared(tmp_path, SLOW, "Done."), "count", home=tmp_path) as typist:
-        assert typist.wait_for("  works   runs code, ")
+        assert typist.wait_for("  busy    running code, ")
         assert typist.wait_for("Done.")
         assert typist.end() == 0
     assert "\x1b" not in typist.seen
@@ -49,7 +50,7 @@ def test_a_long_command_shows_progress_too(tmp_path: Path) -> None:
     words += "async def run(arguments): time.sleep(1.2); return 0\n"
     words += "verify.run = run\nfrom holdfast.cli import main\nmain(['verify'])"
     with at_terminal([sys.executable, "-c", words], home=tmp_path) as typist:
-        assert typist.wait_for("checks the journals")
+        assert typist.wait_for("verifying the journals")
         assert typist.end() == 0
     assert typist.seen.endswith("\r\x1b[K")
 

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import holdfast
 from tests.cli.slow_model import SlowModel
 from tests.cli.terminals import terminal
 from tests.cli.test_progress import DRAWN
-from tests.cli.test_task import holdfast
 
 from holdfast.models import Reply, say, use
 
@@ -37,8 +37,8 @@ def words_of(command: str, home: Path, model: SlowModel) -> list[str]:
 
 
 CASES = [
-    ("model check", use("add", {"a": 19, "b": 23}), "asks ", "uses tools  yes"),
-    ("teams ask", say("Here I am."), "desk answers", "Here I am."),
+    ("model check", use("add", {"a": 19, "b": 23}), "asking ", "uses tools  yes"),
+    ("teams ask", say("Here I am."), "waiting for desk", "Here I am."),
 ]
 
 
@@ -79,11 +79,11 @@ def test_a_server_that_takes_its_time_is_waited_for_in_sight(tmp_path: Path, ver
         go.unlink()
     words = adding(tmp_path, LONG) if verb == "add" else [verb, "late"]
     with terminal("mcp", *words, home=tmp_path) as typist:
-        assert typist.wait_for("starts late"), typist.seen
+        assert typist.wait_for("starting late"), typist.seen
         go.touch()
         assert typist.end() == (1 if verb == "doctor" else 0), typist.seen
     assert DRAWN.search(typist.seen)
-    assert "starts late" not in typist.seen.rsplit("\r\x1b[K", 1)[1]
+    assert "starting late" not in typist.seen.rsplit("\r\x1b[K", 1)[1]
 
 
 def test_a_session_whose_server_takes_its_time_is_opened_in_sight(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_session_whose_server_takes_its_time_is_opened_in_sight(tmp_path: Path
     (tmp_path / "holdfast" / "mcp-servers.json").write_text(json.dumps({"mcpServers": {"late": late}}))
     (tmp_path / "hello.json").write_text('["Here I am."]')
     with terminal("-m", "scripted:hello.json", "hello", home=tmp_path) as typist:
-        assert typist.wait_for("opens the session"), typist.seen
+        assert typist.wait_for("opening the session"), typist.seen
         (tmp_path / "go").touch()
         assert typist.wait_for("Here I am."), typist.seen
         assert typist.end() == 0

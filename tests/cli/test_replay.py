@@ -88,7 +88,7 @@ def test_runs_that_cannot_be_made_again_are_counted_and_said(home: Path, capsys:
     assert main(["replay"]) == 0
     out = capsys.readouterr().out
     assert "1 run with 0 calls, 0 differ" in out
-    assert "left out: 1 run that worked on files that no journal keeps" in out
+    assert "skipped: 1 run that used files outside the journal" in out
     assert main(["replay", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["runs"], report["skipped"], report["divergences"]) == (1, 1, [])

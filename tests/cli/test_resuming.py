@@ -5,8 +5,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import holdfast
 from tests.cli.terminals import terminal
-from tests.cli.test_task import holdfast, script
+from tests.cli.test_task import script
 from tests.support.provider_stub import StubServer
 
 from holdfast.cli.terminal.picker import Choice, Selection
@@ -16,7 +17,7 @@ NOTICE = "Resuming session"
 
 def choices(count: int) -> list[Choice]:
     return [
-        Choice(key=f"k{number}", line=f"line {number}", words=f"Word{number} ÄPFEL")
+        Choice(key=f"k{number}", line=f"line {number}", search_text=f"Word{number} ÄPFEL")
         for number in range(count)
     ]
 
@@ -25,7 +26,7 @@ def choices(count: int) -> list[Choice]:
 
 
 def test_every_typed_word_narrows_and_erasing_widens() -> None:
-    selection = Selection([*choices(3), Choice(key="x", line="x", words="other")])
+    selection = Selection([*choices(3), Choice(key="x", line="x", search_text="other")])
     selection.type("äpfel WORD1")
     assert [one.key for one in selection.matches] == ["k1"]
     selection.clear()
@@ -64,7 +65,7 @@ def home(tmp_path: Path) -> Path:
 def test_a_session_is_found_by_typing_and_taken_by_enter_on_a_small_screen(home: Path) -> None:
     with terminal("-r", home=home) as typist:
         typist.resize(24, 80)
-        assert typist.wait_for("go on with")
+        assert typist.wait_for("resume: ")
         assert typist.wait_for("2 found")
         typist.type("pars")
         assert typist.wait_for("1 found")
@@ -90,7 +91,7 @@ def test_arrows_choose_and_escape_chooses_nothing(home: Path) -> None:
         typist.resize(24, 80)
         assert typist.wait_for("2 found")
         typist.type("\x1b")
-        assert typist.wait_for("nothing was chosen")
+        assert typist.wait_for("no session was chosen")
         assert typist.end() == 0
 
 
@@ -98,12 +99,12 @@ def test_in_plain_mode_a_number_or_a_word_chooses(home: Path) -> None:
     with terminal("-r", "--plain", home=home) as typist:
         typist.resize(24, 80)
         assert typist.wait_for("  2  parser")
-        assert typist.wait_for("or Enter to leave> ")
+        assert typist.wait_for("or Enter to quit> ")
         typist.type("nowhere\n")
-        assert typist.wait_for("nothing here holds 'nowhere'")
+        assert typist.wait_for("nothing matches 'nowhere'")
         typist.type("parser\n")
         assert typist.wait_for("  1  parser")
-        assert typist.wait_for("or Enter to leave> ")
+        assert typist.wait_for("or Enter to quit> ")
         typist.type("1\n")
         assert typist.wait_for(f"{NOTICE} parser")
         assert typist.end("\x04") == 0

@@ -33,7 +33,7 @@ async def test_the_status_line_tells_what_runs_model_tokens_cost_budget_context_
     amounts = r"scripted:demo · [\d.k]+ tokens · \$0\.00 · [\d.]+k tokens left · 9 calls left"
     working = r"[|/\\-] \d+s [\w. ]+"
     assert re.fullmatch(
-        rf"{working} · 1 waits for you · 2 queued · {amounts} · context [\d.k]+ \(\d+%\)", line
+        rf"{working} · 1 waiting for you · 2 queued · {amounts} · context [\d.k]+ \(\d+%\)", line
     ), line
 
 
@@ -52,7 +52,7 @@ def test_a_bell_and_a_notification_tell_that_something_waits(tmp_path: Path) -> 
         typist.type("go\r")
         assert typist.wait_for(QUESTION)
         assert "\a" in typist.seen
-        assert "\x1b]9;Holdfast waits for your yes or no\x07" in typist.seen
+        assert "\x1b]9;Holdfast needs your approval\x07" in typist.seen
 
 
 def test_what_cannot_be_shown_in_full_cannot_be_allowed_for_always(tmp_path: Path) -> None:
@@ -61,12 +61,12 @@ def test_what_cannot_be_shown_in_full_cannot_be_allowed_for_always(tmp_path: Pat
     (tmp_path / "asking.yaml").write_text(policy)
     with terminal(*words, home=tmp_path) as typist:
         begun(typist)
-        say(typist, "write it", "too long to show here (9 shows all of it)")
+        say(typist, "write it", "too long to show here (9 shows everything)")
         assert typist.wait_for(QUESTION)
-        assert "yes, always" not in typist.seen
-        assert "yes, in this session" in typist.seen
+        assert "approve always" not in typist.seen
+        assert "approve for this session" in typist.seen
         press(typist, "9", "line")
-        press(typist, "6", "answer  no")
+        press(typist, "6", "answer  denied")
 
 
 def test_without_colour_the_editor_stays_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_without_colour_the_editor_stays_where_it_is_asked_for(tmp_path: Path) -
     with terminal(*words, home=tmp_path, NO_COLOR="1") as typist:
         begun(typist)
         say(typist, "remove it", QUESTION)
-        press(typist, "6", "answer  no")
+        press(typist, "6", "answer  denied")
         assert typist.wait_for("Kept.")
     assert "\x1b[?2004h" in typist.seen, "the editor"
     assert not re.search(r"\x1b\[[\d;]*(3[0-7]|9[0-7]|38;5)[\d;]*m", typist.seen), "no colour"
@@ -84,7 +84,7 @@ def test_what_was_typed_is_remembered_for_its_owner_alone_and_without_answers(tm
     with terminal(*prepared(tmp_path, "Hello."), home=tmp_path) as typist:
         begun(typist)
         say(typist, "hello there", "Hello.")
-        say(typist, "/approve", "nothing waits for you")
+        say(typist, "/approve", "no call waits for approval")
         assert typist.end("\x04") == 0
     history = tmp_path / "holdfast" / "history"
     assert stat.S_IMODE(history.stat().st_mode) == 0o600

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from tests.cli.commands import holdfast
 from tests.cli.terminals import DELETE, prepared
-from tests.cli.test_task import holdfast
 
 
 def test_a_yes_given_beforehand_holds_for_its_rule_and_for_no_other(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import holdfast
 from tests.cli.terminals import terminal
-from tests.cli.test_task import holdfast, script
+from tests.cli.test_task import script
 
 from holdfast.cli.terminal.wrap import cell_width, clip, ellipsize, fold, pad, wrap
 from holdfast.cli.views.session_table import format_age, row, sentence
@@ -72,7 +73,7 @@ def test_how_a_turn_ended_is_told_in_words_and_to_programs_by_name(tmp_path: Pat
     model = script(tmp_path, "Never said.")
     assert holdfast("-m", model, "--budget", "tokens=1", "go", home=tmp_path).returncode == 4
     told = holdfast("show", home=tmp_path).stdout
-    assert "[1] stopped before it was done: the limit of tokens is reached" in told
+    assert "[1] stopped: the tokens limit was reached" in told
     assert "nonconverged" not in told
     events = json.loads(holdfast("show", "--json", home=tmp_path).stdout)["events"]
     assert "nonconverged" in [each["event"].get("outcome", {}).get("outcome") for each in events]
@@ -88,7 +89,7 @@ def test_a_file_goes_to_stdout_and_a_folder_does_not(tmp_path: Path) -> None:
     assert not (tmp_path / "-").exists()
     refused = holdfast("files", "get", "one", "folder", "-", home=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "is no file" in refused.stderr
+    assert "is not a file" in refused.stderr
 
 
 def test_wide_letters_are_counted_as_the_room_they_take() -> None:

@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
+from tests.cli.commands import holdfast
 from tests.cli.terminals import DELETE, Typist, prepared, runs, terminal
-from tests.cli.test_task import holdfast
 
 from holdfast.cli.chat.slash import COMMANDS
 
@@ -20,22 +20,22 @@ TYPED = (
     ("/commit", "commit  n.txt"),
     ("/files", "n.txt"),
     ("/reject", "nothing is staged"),
-    ("/rewind", "/rewind N shows the way back"),
+    ("/rewind", "/rewind N previews a rewind"),
     ("/rewind 0", "would be deleted   n.txt"),
-    ("/rewind 0 go", "back at the end of turn 0"),
-    ("/rename my session", "it is called my-session now"),
+    ("/rewind 0 go", "rewound to the end of turn 0"),
+    ("/rename my session", "renamed to my-session"),
     ("/sessions", "my-session"),
-    ("/resume my-session", "you are in it"),
-    ("/grants", "no grants stand"),
-    ("/model", "/model PROVIDER:NAME takes another"),
-    ("/policy ask-always", "from here on: ask-always"),
-    ("/policy", "ask-always; /policy NAME"),
+    ("/resume my-session", "this is the current session"),
+    ("/grants", "no saved approvals"),
+    ("/model", "switch with /model PROVIDER:NAME"),
+    ("/policy ask-always", "policy: ask-always"),
+    ("/policy", "ask-always; switch with /policy NAME"),
     ("/compact", "nothing"),
-    ("/nonsense", "there is no /nonsense"),
-    ("/approve", "nothing waits for you"),
-    ("/approve all", "nothing waits for you"),
-    ("/deny", "nothing waits for you"),
-    ("/help", "put a summary in the place of older turns"),
+    ("/nonsense", "unknown command /nonsense"),
+    ("/approve", "no call waits for approval"),
+    ("/approve all", "no call waits for approval"),
+    ("/deny", "no call waits for approval"),
+    ("/help", "replace older turns with a summary"),
     ("/fork again", "no finished turn to go on from"),
 )
 LEAVING = ("/quit", "/exit")
@@ -50,7 +50,7 @@ def say(typist: Typist, line: str, told: str) -> None:
 def test_every_command_does_what_it_says(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, WRITE, "Written."), home=tmp_path) as typist:
         assert typist.wait_for("/help")
-        say(typist, "write it", "1 staged: /diff")
+        say(typist, "write it", "1 staged (/diff")
         for line, told in TYPED:
             say(typist, line, told)
         assert not (tmp_path / "work" / "n.txt").exists(), "the rewind took the file away again"
@@ -65,7 +65,7 @@ def test_the_log_tells_what_was_said_run_called_and_answered_turn_after_turn(tmp
         assert typist.wait_for("/help")
         for line in ("/logs", "write it", "and now?"):
             typist.type(f"{line}\n")
-            assert typist.wait_for("nothing has happened yet" if line == "/logs" else "ready")
+            assert typist.wait_for("the log is empty" if line == "/logs" else "ready")
         typist.type("/logs\n")
         assert typist.wait_for("turn    2 ")
         assert typist.end("\x04") == 0
@@ -79,10 +79,10 @@ def test_the_log_tells_what_was_said_run_called_and_answered_turn_after_turn(tmp
         "call    1.1 ok after N ms",
         "run     ok",
         "model   step 2, N tokens in, N out: Written.",
-        "turn    1 proposed, not yet made: n.txt, N s",
+        "turn    1 staged, not committed: n.txt, N s",
         "you     turn 2: and now?",
         "model   step 1, N tokens in, N out: Nothing to do.",
-        "turn    2 proposed, not yet made: n.txt, N s",
+        "turn    2 staged, not committed: n.txt, N s",
     ]
 
 
@@ -90,7 +90,7 @@ def test_a_fork_goes_on_with_what_was_said_and_leaves_the_other_as_it_was(tmp_pa
     with terminal(*prepared(tmp_path, "One.", "Two."), "-n", "first", home=tmp_path) as typist:
         assert typist.wait_for("/help")
         say(typist, "hello", "One.")
-        say(typist, "/fork second", "in a folder of its own")
+        say(typist, "/fork second", "which has its own folder")
         say(typist, "go on", "Two.")
         say(typist, "/rewind", "  2  go on")
         typist.type("/exit\r")

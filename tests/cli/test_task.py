@@ -1,32 +1,12 @@
-"""`holdfast "task"` and `holdfast` without a model, started as a user starts them."""
+"""`holdfast "task"`, and `holdfast` without a model."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import holdfast, holdfast_process
 
-
-def holdfast(
-    *words: str, home: Path, stdin: str | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "holdfast", *words],
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(home),
-            "HOLDFAST_HOME": str(home / "holdfast"),
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            **environment,
-        },
-        cwd=home,
-        capture_output=True,
-        text=True,
-        input=stdin if stdin is not None else "",
-        timeout=50,
-    )
+__all__ = ["holdfast"]
 
 
 def script(home: Path, *replies: object) -> str:
@@ -49,7 +29,7 @@ def test_the_answer_goes_to_stdout_and_everything_else_to_stderr(tmp_path: Path)
 
 
 def test_a_task_may_come_by_a_pipe(tmp_path: Path) -> None:
-    done = holdfast("-m", script(tmp_path, "Yes."), home=tmp_path, stdin="are you there?\n")
+    done = holdfast_process("-m", script(tmp_path, "Yes."), home=tmp_path, stdin="are you there?\n")
     assert (done.returncode, done.stdout) == (0, "Yes.\n"), done.stderr
 
 
@@ -76,7 +56,9 @@ def test_a_call_that_waits_has_its_own_exit_code_and_can_be_gone_on_with(tmp_pat
     model = script(tmp_path, runs("open('/etc/hostname').read()"), "Done.")
     waits = holdfast("-m", model, "-p", "project", "read it", home=tmp_path)
     assert waits.returncode == 5, waits.stderr
-    assert waits.stderr.endswith("hint: holdfast approve or deny answers it and says how to go on\n")
+    assert waits.stderr.endswith(
+        "hint: answer with holdfast approve or holdfast deny, which also print how to resume\n"
+    )
     denied = holdfast("-m", model, "--no-escalations", "read it", home=tmp_path)
     assert denied.returncode == 0, denied.stderr
     assert "nobody can be asked here" in denied.stderr
@@ -101,7 +83,7 @@ def test_what_waits_can_be_answered_from_another_terminal(tmp_path: Path, word: 
     assert (entry["transport"], entry["response"]["verdict"]) == ("command", word)
     again = holdfast(word, home=tmp_path)
     assert again.returncode == 1
-    assert "nothing waits" in again.stderr
+    assert "no call waits for approval" in again.stderr
 
 
 def test_a_broken_configuration_names_the_file_and_the_field(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_ten_thousand_keys_around_the_appearance_approve_nothing(tmp_path: Path)
         assert (tmp_path / "work" / "a.txt").exists()
 
         typist.type("\x15")
-        press(typist, "1", "answer  yes (once), by terminal")
+        press(typist, "1", "answer  approved (once), by terminal")
         assert typist.wait_for("Gone.")
         assert not (tmp_path / "work" / "a.txt").exists()
 
@@ -50,7 +50,7 @@ def test_a_call_that_fails_after_a_yes_says_why_once(tmp_path: Path) -> None:
         typist.type("remove it\r")
         assert typist.wait_for(QUESTION)
         (tmp_path / "work" / "a.txt").unlink()
-        press(typist, "1", "(by your yes)")
+        press(typist, "1", "(approved by you)")
         assert typist.wait_for("It was gone.")
         assert typist.seen.count("FileNotFoundError") == 1
 
@@ -65,12 +65,12 @@ def test_enter_alone_is_no_answer_and_a_typed_deny_is(tmp_path: Path) -> None:
             typist.type("\r")
         time.sleep(0.6)
         typist.type("1\r")
-        assert typist.wait_for("a digit counts by itself, without Enter; nothing was done")
+        assert typist.wait_for("press the digit alone, without Enter; nothing was done")
         typist.type("/approve\r")
         assert typist.wait_for("too fast to have been typed")
         time.sleep(0.6)
         typist.type("/deny keep it\r")
-        assert typist.wait_for("answer  no")
+        assert typist.wait_for("answer  denied")
         assert typist.wait_for("Kept.")
         assert (tmp_path / "work" / "a.txt").exists()
         assert typist.end("\x04") == 0
@@ -83,17 +83,17 @@ def test_ctrl_c_stops_the_turn_and_ctrl_d_at_a_question_leaves_it_waiting(tmp_pa
         typist.type("remove it\r")
         assert typist.wait_for(QUESTION)
         typist.type("\x03")
-        assert typist.wait_for("stopped; what was done stays done")
+        assert typist.wait_for("stopped; completed actions are not undone")
         typist.type("once more\r")
         assert typist.wait_for(QUESTION)
         typist.type("\x04")
-        assert typist.wait_for("holdfast -c goes on with it")
+        assert typist.wait_for("resume it with: holdfast -c")
         assert typist.end() == 0
     with terminal("-c", home=tmp_path) as typist:
-        assert typist.wait_for("A call waits for your answer.")
+        assert typist.wait_for("A call waits for your approval.")
         assert typist.wait_for(QUESTION)
-        assert "cut off" not in typist.seen, "it waited, and is not said to have been anything else"
-        press(typist, "1", "answer  yes")
+        assert "interrupted" not in typist.seen, "it waited, and is not said to have been anything else"
+        press(typist, "1", "answer  approved")
         assert typist.wait_for("Gone.")
     assert not (tmp_path / "work" / "a.txt").exists()
 
@@ -117,5 +117,7 @@ def test_who_leaves_a_question_of_posted_code_is_told_how_it_goes_on(tmp_path: P
     with terminal(*words, home=tmp_path) as typist:
         assert typist.wait_for(QUESTION)
         typist.type("\x04")
-        assert typist.wait_for("answer with holdfast approve or deny, go on with holdfast exec --session ")
+        assert typist.wait_for(
+            "answer with holdfast approve or holdfast deny, then resume with holdfast exec --session "
+        )
         assert typist.end() == 5

@@ -13,7 +13,7 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import FINISHING, Activity
-from holdfast.cli.chat.slash import COMMANDS, perform
+from holdfast.cli.chat.slash import COMMANDS, run_slash_command
 from holdfast.cli.terminal.answer_stream import AnswerStream
 from holdfast.cli.terminal.console import Console, wants_plain
 from holdfast.cli.terminal.keyboard import Keyboard, LineKeyboard, RawKeyboard
@@ -120,7 +120,7 @@ class Chat:
         if line.startswith("/"):
             try:
                 with ProgressIndicator(lambda: line.split()[0], is_plain=self.screen.is_plain):
-                    await perform(self, line)
+                    await run_slash_command(self, line)
             except HoldfastError as error:
                 self.screen.say(f"  {escape_invisible(str(error))}", "bad", folds=True)
                 if error.hint:

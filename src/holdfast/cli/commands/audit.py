@@ -1,7 +1,7 @@
-"""What was asked, judged and done in a session, call by call; refusals included.
+"""List every call of a session with its decision and result, including refused calls.
 
 holdfast audit                    the newest session
-holdfast audit NAME --turn 3      one turn of another one
+holdfast audit NAME --turn 3      one turn of another session
 holdfast audit --op world.write --json
 """
 
@@ -18,22 +18,22 @@ from holdfast.cli.views.tables import audit_table
 from holdfast.core import encode, escape_invisible
 from holdfast.gate import AuditEntry, audit_stats, audit_view
 
-WORKING = "reads the journal"
+PROGRESS = "reading the journal"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session, and which of its calls."""
+    """Define the options."""
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("--turn", type=int, metavar="N", help="only this turn")
-    parser.add_argument("--op", metavar="OPERATION", help="only this operation, such as world.write")
+    parser.add_argument("--turn", type=int, metavar="N", help="show only this turn")
+    parser.add_argument("--op", metavar="OPERATION", help="show only this operation, such as world.write")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="a JSON array on stdout")
-    form.add_argument("--csv", action="store_true", help="comma-separated values on stdout")
-    form.add_argument("--stats", action="store_true", help="counts by operation and result, and tokens")
+    form.add_argument("--json", action="store_true", help="print a JSON array")
+    form.add_argument("--csv", action="store_true", help="print comma-separated values")
+    form.add_argument("--stats", action="store_true", help="print counts by operation and result, and tokens")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read the journal and print its audit view."""
+    """Print the audit view of the journal."""
     console = Console()
     async with open_store() as (_, store):
         recorded = await store.read(await resolve_session(store, arguments.session))
@@ -78,7 +78,7 @@ def _write_csv(entries: list[AuditEntry]) -> None:
 
 
 def _cell(value: object) -> object:
-    """A value that a spreadsheet takes for no formula: names and errors may be the agent's own words."""
+    """A value that no spreadsheet takes for a formula: the agent may have chosen names and error texts."""
     if not isinstance(value, str):
         return value
     text = escape_invisible(value)

@@ -1,12 +1,12 @@
-"""What a session may spend and has spent; and how to raise a limit.
+"""Show the limits and spending of a session, or raise a limit.
 
 holdfast budget                             the newest session
 holdfast budget show NAME --json
 holdfast budget add tokens=50000 cost_usd=1.50
 holdfast budget add NAME calls=10
 
-What is added goes to the session, to the turn that ran out, and to the purse it shares with its forks. A session that
-another process holds is told, and heeds it before its next step.
+The amount is added to the session, to the turn that reached its limit, and to the budget it shares with its forks. If another
+process holds the session, that process applies it before its next step.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from holdfast.gate import Budget, ControlRequests, RaiseBudget, TreeBudgetFile
 from holdfast.session import Status
 from holdfast.store import Home, SqliteStore
 
-WORKING = "reads the journal"
+PROGRESS = "reading the journal"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +67,9 @@ async def run(arguments: argparse.Namespace) -> int:
         left = f", {tree[dimension]:,} left with its forks" if dimension in tree else ""
         console.print(f"{dimension:<14} {shown:>12} of {'no limit' if limit is None else f'{limit:,}'}{left}")
     if waiting:
-        console.say(f"{waiting} asked for and not heeded yet: the process that holds the session will")
+        console.say(
+            f"{waiting} requested but not applied yet; the process that holds the session will apply it"
+        )
     return exit_codes.OK
 
 

@@ -1,13 +1,13 @@
-"""What is configured, where each value comes from, and how to change one.
+"""Show each setting with its source, or change one.
 
-holdfast config                              what is in force, with the source of each value
+holdfast config                              the settings in effect, with their sources
 holdfast config get budget.tokens
 holdfast config set model anthropic:claude-sonnet-5-5
-holdfast config set budget.cost_usd 2.50     comments and order of the file stay
-holdfast config path                         where the file is
-holdfast config show -w .                    with what the project in this folder narrows
+holdfast config set budget.cost_usd 2.50     keeps the comments and the order of the file
+holdfast config path                         the path of the file
+holdfast config show -w .                    including the limits of the project in this folder
 
-Exit codes: 0 done, 2 when the file or the value is not understood; the place is named as file:line:column.
+Exit codes: 0 success, 2 when the file or the value is invalid; the message names file:line:column.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from holdfast.store import Home, replace_private
 
 _DEFAULT = "default"
 _HIDDEN = "asking.model"
-"""`model` stands at the top as well and goes before it."""
+"""The top-level `model` takes precedence over it."""
 
 
 class _Row(NamedTuple):
@@ -38,25 +38,31 @@ class _Row(NamedTuple):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to do with which value."""
+    """Define the subcommands."""
     verbs = parser.add_subparsers(dest="verb")
-    show = verbs.add_parser("show", help="everything that is in force, with its source")
+    show = verbs.add_parser("show", help="show all settings with their sources")
     for each in (parser, show):
-        # Suppressed, so that what stands before the verb is not undone by what does not stand after it.
+        # Suppressed, so that the subcommand's default does not overwrite an option given before the subcommand.
         default = None if each is parser else argparse.SUPPRESS
         each.add_argument(
-            "-w", "--workspace", metavar="DIR", default=default, help="with what the project in DIR narrows"
+            "-w",
+            "--workspace",
+            metavar="DIR",
+            default=default,
+            help="include the limits of the project in DIR",
         )
-        each.add_argument("--json", action="store_true", default=default, help="a JSON array on stdout")
-    verbs.add_parser("get", help="one value").add_argument("key", metavar="KEY", help="as in budget.tokens")
-    put = verbs.add_parser("set", help="write one value into your config.toml")
-    put.add_argument("key", metavar="KEY", help="as in budget.tokens")
-    put.add_argument("value", metavar="VALUE", help="as in 50000, true, or a name")
-    verbs.add_parser("path", help="where your config.toml is")
+        each.add_argument("--json", action="store_true", default=default, help="print a JSON array")
+    verbs.add_parser("get", help="show one value").add_argument(
+        "key", metavar="KEY", help="such as budget.tokens"
+    )
+    put = verbs.add_parser("set", help="set one value in your config.toml")
+    put.add_argument("key", metavar="KEY", help="such as budget.tokens")
+    put.add_argument("value", metavar="VALUE", help="such as 50000, true, or a name")
+    verbs.add_parser("path", help="show the path of your config.toml")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the subcommand."""
     console, home = Console(), Home.default()
     match arguments.verb:
         case "path":
@@ -86,7 +92,7 @@ def _rows(home: Home, project: Path | None) -> list[_Row]:
 
 
 def _with_resolved_model(row: _Row) -> _Row:
-    """Without a model of their own, a person has the one that follows from a key."""
+    """Without a configured model, show the one that a key in the environment selects."""
     if row.value is not None:
         return row
     keys = keys_present(os.environ)
@@ -103,7 +109,7 @@ def _show(console: Console, home: Home, rows: list[_Row], project: Path | None, 
         value = "-" if row.value is None or row.value == "" else _shown(row.value)
         source = row.source.removeprefix(f"{home.root}{os.sep}").removeprefix(f"{project}{os.sep}")
         console.print(f"{row.key:<{width}}  {escape_invisible(value):<24}  {source}")
-    where = "" if home.config.exists() else " (not there: holdfast init writes one)"
+    where = "" if home.config.exists() else " (does not exist; create it with: holdfast init)"
     console.say(f"file: {home.config}{where}", "dim")
 
 
@@ -111,12 +117,14 @@ def _set(console: Console, home: Home, field: Field, text: str) -> None:
     try:
         value: Scalar | Decimal | None = msgspec.convert(text, field.type, strict=False)
     except msgspec.ValidationError as error:
-        # "got `str`" would only say that it was typed at a command line.
+        # "got `str`" is noise: every command-line argument is a string.
         why = "" if "got `str`" in str(error) else f": {error}"
-        raise InvalidInput(f"{field.key} cannot be {text!r}{why}", hint=f"it is a {field.kind}") from None
+        raise InvalidInput(
+            f"{field.key} cannot be {text!r}{why}", hint=f"the value must be a {field.kind}"
+        ) from None
     if value is None:
         raise InvalidInput(
-            f"{field.key} cannot be set to nothing", hint=f"take the line out of {home.config}"
+            f"{field.key} cannot be set to nothing", hint=f"remove the line from {home.config}"
         )
     home.prepare()
     before = home.config.read_text(encoding="utf-8-sig") if home.config.exists() else config_text("project")
@@ -135,7 +143,7 @@ def _field(key: str) -> Field:
     near = get_close_matches(key, found, n=1)
     raise InvalidInput(
         f"there is no field {escape_invisible(key)!r}",
-        hint=f"did you mean {near[0]}?" if near else "holdfast config lists them all",
+        hint=f"did you mean {near[0]}?" if near else "list all fields with: holdfast config",
     )
 
 

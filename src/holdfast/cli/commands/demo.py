@@ -1,10 +1,10 @@
-"""A whole session without key or network: see how an agent works behind the gate, and what you are asked.
+"""Run a whole session without a key or network: see how an agent works behind the gate, and what you are asked.
 
-holdfast demo              asks you what it would ask anybody
-holdfast demo --yes        lets a script answer
+holdfast demo              you answer the questions
+holdfast demo --yes        a script answers them
 
-The model is a script that ships with Holdfast. Everything else is real: the sandbox, the policy, the gate, the journal
-and the files. It takes a few seconds; --yes answers its questions by a script.
+The model is a script that ships with Holdfast. Everything else is real: the sandbox, the policy, the gate, the journal and the
+files. It takes a few seconds.
 """
 
 import argparse
@@ -28,13 +28,13 @@ from holdfast.session import Session
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Who answers."""
-    parser.add_argument("--yes", action="store_true", help="let the script answer, also in a terminal")
+    """Define the options."""
+    parser.add_argument("--yes", action="store_true", help="let a script answer, even at a terminal")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Make the project, run the turn, show what came of it."""
-    console = Console(err=sys.stdout)  # what it shows is one story, questions included
+    """Create the project, run the turn, and show the result."""
+    console = Console(err=sys.stdout)  # one stream, so that questions and output stay in order
     is_asked = console.is_interactive and not arguments.yes
     project = _make_project()
     _print_introduction(console, project, is_asked)
@@ -51,7 +51,7 @@ async def run(arguments: argparse.Namespace) -> int:
         _show_record(session, runtime, console, project)
     except PersonLeft:
         console.show()
-        console.show(f"You left; nothing more happens. Go on with: holdfast -r {session.id}", folds=True)
+        console.show(f"You left; the call keeps waiting. Resume with: holdfast -r {session.id}", folds=True)
         return exit_codes.WAITING
     finally:
         await runtime.close()
@@ -67,9 +67,9 @@ def _make_project() -> Path:
 
 
 def _print_introduction(console: Console, project: Path, is_asked: bool) -> None:
-    console.show("Holdfast demo: one whole session, without key or network", "strong")
+    console.show("Holdfast demo: one whole session, without a key or network", "strong")
     console.show(
-        "  rehearsed  the model: a script of five replies that ships with Holdfast"
+        "  scripted   the model: five fixed replies that ship with Holdfast"
         + ("" if is_asked else ", and your answers"),
         folds=True,
     )
@@ -83,7 +83,7 @@ def _print_introduction(console: Console, project: Path, is_asked: bool) -> None
 
 async def _decide_proposals(session: Session, console: Console, is_asked: bool) -> None:
     console.show()
-    console.show("Its edits are staged: your files are as they were. What it proposes:", "strong")
+    console.show("Its edits are staged; your files are unchanged. It proposes:", "strong")
     for proposal in session.proposals():
         for line in escape_invisible(proposal.diff).splitlines():
             console.show(
@@ -91,15 +91,15 @@ async def _decide_proposals(session: Session, console: Console, is_asked: bool) 
             )
     console.show()
     if not is_asked:
-        console.say("  Nobody is asked: the script `demo-answers` says /commit in your place.")
+        console.say("  You are not asked: the script `demo-answers` runs /commit for you.")
         await session.commit()
         return
-    await (session.commit() if await confirm("make these changes?", console) else session.reject())
+    await (session.commit() if await confirm("Commit these changes?", console) else session.reject())
 
 
 def _show_record(session: Session, runtime: Runtime, console: Console, project: Path) -> None:
     console.show()
-    console.show("The record: every call, judged and settled, in the order it was asked", "strong")
+    console.show("The audit log: every call with its decision and result", "strong")
     for line in audit_table(session.audit(), width=shutil.get_terminal_size((98, 24)).columns - 2):
         console.show(f"  {line}")
     console.show()
@@ -118,6 +118,6 @@ def _show_record(session: Session, runtime: Runtime, console: Console, project: 
 
 
 def _program_name() -> str:
-    """By which words this is called again: after `make demo` the shell may not find it by its name."""
+    """How to call this program again: after `make demo`, the shell may not find it by its name."""
     called = sys.argv[0]
     return called if Path(called).name == "holdfast" and shutil.which("holdfast") is None else "holdfast"

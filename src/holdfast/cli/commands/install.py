@@ -1,11 +1,11 @@
-"""Have another agent reach its tools through Holdfast.
+"""Connect another agent to its tools through Holdfast.
 
-  holdfast install claude --dry-run     show what would be written
+  holdfast install claude --dry-run     show the changes without writing them
   holdfast install claude               for the project in this folder
-  holdfast install codex --user         for every project of yours
-  holdfast install claude --remove      take it out again
+  holdfast install codex --user         for all your projects
+  holdfast install claude --remove      undo the changes
 
-Claude Code gets the proxy and a hook, so that its built-in tools pass the gate too; the others get the proxy.
+Claude Code gets the proxy and a hook, so that its built-in tools also go through the gate. The others get the proxy.
 """
 
 import argparse
@@ -22,23 +22,30 @@ from holdfast.store import Home
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which client, and for which projects."""
-    parser.add_argument("client", choices=("claude", "codex", "cursor", "vscode"), help="the program")
-    parser.add_argument("--dry-run", action="store_true", help="show the changes and write nothing")
+    """Define the options."""
     parser.add_argument(
-        "-p", "--policy", metavar="NAME|FILE", help="what judges its calls (default: project)"
+        "client", choices=("claude", "codex", "cursor", "vscode"), help="the program to connect"
     )
-    parser.add_argument("--remove", action="store_true", help="take out again what was written")
-    parser.add_argument("--user", action="store_true", help="for all your projects, not only this folder")
+    parser.add_argument("--dry-run", action="store_true", help="show the changes without writing them")
+    parser.add_argument(
+        "-p",
+        "--policy",
+        metavar="NAME|FILE",
+        help="the policy that decides about its calls (default: project)",
+    )
+    parser.add_argument("--remove", action="store_true", help="undo the changes")
+    parser.add_argument(
+        "--user", action="store_true", help="install for all your projects, not only this folder"
+    )
     parser.add_argument(
         "--trust-elicitation",
         metavar="CLIENT_NAME",
-        help="you know that this client shows questions to a human: its approvals count",
+        help="accept approvals from this client, because it shows questions to a human",
     )
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Plan, show, write."""
+    """Show the changes and write them."""
     console = Console()
     is_for_user = arguments.user or arguments.client == "codex"
     planned = plan(
@@ -53,26 +60,24 @@ async def run(arguments: argparse.Namespace) -> int:
     for change in planned.changes:
         console.print(escape_invisible(change.diff))
     if not planned.changes:
-        console.say(f"nothing to change: it is {'not installed' if arguments.remove else 'installed'}")
+        console.say(
+            f"nothing to change: it is {'not installed' if arguments.remove else 'already installed'}"
+        )
     elif arguments.dry_run:
         console.say("nothing was written (--dry-run)")
     else:
         _write(planned, console)
     if arguments.trust_elicitation and not arguments.dry_run:
         McpFiles(Home.default().root).trust_client(arguments.trust_elicitation)
-        console.say(
-            f"approvals by elicitation count from now on when {arguments.trust_elicitation!r} gives them"
-        )
+        console.say(f"approvals by elicitation from {arguments.trust_elicitation!r} are accepted from now on")
     if planned.bypassing and not arguments.remove:
-        console.say(
-            f"these servers are still reached directly, past the gate: {', '.join(planned.bypassing)}", "ask"
-        )
-        console.say("hint: holdfast mcp add NAME -- COMMAND, then remove them there")
+        console.say(f"these servers still bypass the gate: {', '.join(planned.bypassing)}", "ask")
+        console.say("hint: add them with holdfast mcp add NAME -- COMMAND, then remove them from the client")
     return exit_codes.OK
 
 
 def own_command() -> tuple[str, ...]:
-    """How another program starts us: by the full path where we have one."""
+    """The command with which another program starts Holdfast, by its full path where possible."""
     program = Path(sys.argv[0]).absolute()
     if program.name == "holdfast" and os.access(program, os.X_OK):
         return (str(program),)
@@ -81,11 +86,11 @@ def own_command() -> tuple[str, ...]:
 
 def _write(planned: Installation, console: Console) -> None:
     for change in planned.changes:
-        path = Path(change.path).resolve()  # a file that is kept elsewhere stays there
+        path = Path(change.path).resolve()  # write through a symlink instead of replacing it
         if change.is_removal:
             path.unlink()
             with contextlib.suppress(OSError):
-                path.parent.rmdir()  # where it was made for this file alone
+                path.parent.rmdir()  # if it is empty now
             console.say(f"removed: {path}", "good")
             continue
         path.parent.mkdir(parents=True, exist_ok=True)

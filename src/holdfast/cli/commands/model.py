@@ -1,8 +1,8 @@
-"""Which model there is, what it costs, and a local one where there is no key.
+"""List, check and install models, and show prices.
 
-holdfast model list                  what is configured, and what could be
-holdfast model check                 ask it once, with a tool, and say how it went; another one if it is named
-holdfast model prices openai:gpt-5   what a million tokens cost, and how new the list is
+holdfast model list                  the configured model, and the available ones
+holdfast model check                 send a test request with a tool; PROVIDER:NAME checks another model
+holdfast model prices openai:gpt-5   the price of a million tokens, and the date of the price list
 holdfast model install               a small model for this machine, about 1.1 GB
 """
 
@@ -52,13 +52,13 @@ _TOOL = ToolOffer(
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to do with which model."""
+    """Define the subcommands."""
     actions = parser.add_subparsers(dest="action", required=True)
-    listed = actions.add_parser("list", help="what is configured, and what could be")
+    listed = actions.add_parser("list", help="show the configured model and the available ones")
     listed.add_argument("--json", action="store_true", help="a JSON object on stdout")
-    check = actions.add_parser("check", help="ask it once, with a tool")
+    check = actions.add_parser("check", help="send a test request with a tool")
     check.add_argument("model", nargs="?", metavar="PROVIDER:NAME", help="default: the configured one")
-    prices = actions.add_parser("prices", help="what a million tokens cost")
+    prices = actions.add_parser("prices", help="show the price of a million tokens")
     prices.add_argument("models", nargs="*", metavar="PROVIDER:NAME", help="default: the usual ones")
     prices.add_argument("--json", action="store_true", help="a JSON object on stdout")
     install = actions.add_parser("install", help="a small model for this machine")
@@ -69,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the subcommand."""
     console = Console()
     match arguments.action:
         case "list":
@@ -91,7 +91,7 @@ class _Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _list(console: Console, *, is_json: bool) -> int:
     folder = Home.default().models
-    with ProgressIndicator(lambda: "looks for local servers"):
+    with ProgressIndicator(lambda: "looking for local servers"):
         servers = await local_servers()
     choices = _Choices(
         configured=_configured()[0],
@@ -107,7 +107,7 @@ async def _list(console: Console, *, is_json: bool) -> int:
     console.print(f"configured  {choices.configured or 'none'}")
     console.print(f"keys        {', '.join(choices.keys) or 'none in the environment'}")
     for server in choices.servers:
-        console.print(f"{server.title:<11} {', '.join(server.models) or 'runs, but has no model'}")
+        console.print(f"{server.title:<11} {', '.join(server.models) or 'running, but has no model'}")
     for spec in choices.installed:
         console.print(f"installed   {spec}")
     if choices.configured is None and not choices.servers and not choices.installed:
@@ -119,12 +119,12 @@ async def _check(console: Console, given: str | None) -> int:
     configured, settings = _configured()
     spec = given or configured
     if spec is None:
-        raise ModelMissing("no model is configured", hint="see: holdfast model list")
+        raise ModelMissing("no model is configured", hint="list the available ones with: holdfast model list")
     model = create_model(spec, settings=settings)
     try:
         request = UserMessage(text="Use the tool to add 19 and 23.")
         prompt = Prompt(system="Use the tools you have.", messages=(request,), tools=(_TOOL,), max_tokens=500)
-        with ProgressIndicator(lambda: f"asks {model.name}"):
+        with ProgressIndicator(lambda: f"asking {model.name}"):
             reply = await model.ask(prompt, lambda _: None)
     finally:
         await model.close()
@@ -136,12 +136,12 @@ async def _check(console: Console, given: str | None) -> int:
     console.print(
         f"answers     yes ({pluralize(usage.input_tokens, 'token')} in, {usage.output_tokens} out, cost {cost})"
     )
-    console.print(f"uses tools  {'yes' if is_right else 'no: it did not make the call it was asked for'}")
+    console.print(f"uses tools  {'yes' if is_right else 'no: it did not make the requested call'}")
     console.print(f"window      {model.context_tokens or 'unknown'} tokens")
     if spec.startswith("local:"):
         console.say(
-            "a small local model does tasks that fit into one short program; expect it to fail where one result decides "
-            "the next step, and do not take its word for facts"
+            "a small local model can do tasks that fit into one short program; expect it to fail at tasks with several "
+            "dependent steps, and do not rely on it for facts"
         )
     return exit_codes.OK if is_right else exit_codes.ERROR
 
@@ -171,7 +171,7 @@ def _prices(console: Console, given: tuple[str, ...], *, is_json: bool) -> int:
         console.print(
             f"{row.model:<40} {row.input_usd or 'unknown':>10} {row.output_usd or 'unknown':>10} {window:>10}"
         )
-    console.say(f"US dollars a million tokens, {found.list.source} of {found.list.dated} or later")
+    console.say(f"US dollars per million tokens, from {found.list.source} of {found.list.dated} or later")
     return exit_codes.OK
 
 

@@ -1,11 +1,11 @@
-"""Serve your MCP servers to another agent, every call behind the gate.
+"""Serve your MCP servers to another agent, with every call going through the gate.
 
   holdfast proxy                        over stdio, as an MCP client's configuration starts it
   holdfast proxy --http 0               over HTTP on this machine, with a token
-  holdfast install claude               writes the configuration that starts it
+  holdfast install claude               write the configuration that starts it
 
-The servers are those of mcp-servers.json in the home of Holdfast. Whatever happens is in a session like any other; see
-`holdfast audit`. Calls that need a person wait for a file in $ESCALATION_DIR, or in the session's own folder.
+The servers are those of mcp-servers.json in Holdfast's data directory. Calls are recorded in a session; see `holdfast audit`.
+Calls that need approval wait for a file in $ESCALATION_DIR, or in the session's own folder.
 """
 
 import argparse
@@ -41,31 +41,33 @@ from holdfast.world import WorldPaths, open_folder
 
 TRANSPORT = "proxy"
 SETTINGS = GateSettings(call_seconds=86_400.0, repeats=1000)
-"""Servers have time limits of their own. An agent that works for hours may well ask the same again and again."""
+"""Servers have their own time limits. An agent that works for hours may repeat the same call often."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What is served, to whom, and under which policy."""
-    parser.add_argument("--servers", metavar="FILE", help="default: mcp-servers.json in the home of Holdfast")
-    parser.add_argument("-w", "--workspace", metavar="DIR", default=".", help="where the servers work")
-    parser.add_argument("-p", "--policy", metavar="NAME|FILE", default="project", help="default: project")
-    parser.add_argument("-n", "--name", help="a name for the session")
-    parser.add_argument("--http", type=int, metavar="PORT", help="serve HTTP on loopback; 0 picks a port")
-    parser.add_argument("--token-env", metavar="VARIABLE", help="take the token of --http from this variable")
+    """Define the options."""
+    parser.add_argument("--servers", metavar="FILE", help="default: mcp-servers.json in the data directory")
     parser.add_argument(
-        "--permission-prompt", action="store_true", help="also answer for Claude Code's built-in tools"
+        "-w", "--workspace", metavar="DIR", default=".", help="the folder the servers work in"
+    )
+    parser.add_argument("-p", "--policy", metavar="NAME|FILE", default="project", help="default: project")
+    parser.add_argument("-n", "--name", help="name the session")
+    parser.add_argument("--http", type=int, metavar="PORT", help="serve HTTP on loopback; 0 picks a port")
+    parser.add_argument("--token-env", metavar="VARIABLE", help="read the token of --http from this variable")
+    parser.add_argument(
+        "--permission-prompt", action="store_true", help="also decide about Claude Code's built-in tools"
     )
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Open the session, serve until the client leaves, close everything."""
+    """Open the session, serve until the client leaves, and close everything."""
     console, home = Console(), Home.default()
-    settings, shelf = load_config(home), McpFiles(home.root)
+    settings, files = load_config(home), McpFiles(home.root)
     file = Path(arguments.servers) if arguments.servers else None
-    async with open_runtime(settings, shelf.servers(file)) as runtime:
+    async with open_runtime(settings, files.servers(file)) as runtime:
         await expire_orphaned_escalations(runtime.store, clock=SystemClock(), transport=TRANSPORT)
         folder = open_folder(Path(arguments.workspace), home.root)
-        toolsets = shelf.toolsets(
+        toolsets = files.toolsets(
             workspace=folder,
             paths=WorldPaths(folder, protected=(home.root,), guest_root=None),
             keys=key_variables(settings.asking),
@@ -75,39 +77,39 @@ async def run(arguments: argparse.Namespace) -> int:
         )
         for toolset in toolsets:
             toolset.follow(lambda news: _show(news, console))
-        foreign: list[Toolset] = [ExternalTools()] if arguments.permission_prompt else []
-        elsewhere = os.environ.get("ESCALATION_DIR")
+        external: list[Toolset] = [ExternalTools()] if arguments.permission_prompt else []
+        folder_override = os.environ.get("ESCALATION_DIR")
         async with (
             closing_all(toolsets),
             runtime.gate(
                 *toolsets,
-                *foreign,
+                *external,
                 workspace=folder,
                 transport=TRANSPORT,
                 description="served to another agent",
                 policy=arguments.policy,
                 name=arguments.name,
                 settings=SETTINGS,
-                escalations=Path(elsewhere) if elsewhere else None,
-            ) as keeper,
+                escalations=Path(folder_override) if folder_override else None,
+            ) as gate_session,
         ):
             proxy = Proxy(
-                keeper,
+                gate_session,
                 servers=toolsets,
-                trusted_clients=shelf.trusted_clients(),
+                trusted_clients=files.trusted_clients(),
                 can_ask_elsewhere=True,
                 answers_permissions=arguments.permission_prompt,
             )
             try:
                 await _serve_until_stopped(_serve(proxy, arguments, console))
             finally:
-                await keeper.end()
+                await gate_session.end()
     return exit_codes.OK
 
 
 @asynccontextmanager
 async def open_runtime(settings: Settings, servers: Sequence[ServerSpec]) -> AsyncIterator[Runtime]:
-    """The runtime of the person's home, closed when the block is left. What the servers are handed is kept out of its record."""
+    """A runtime for the block. The servers' secrets are kept out of its journals."""
     runtime = await Runtime.start(settings=settings, servers=servers)
     try:
         yield runtime
@@ -117,7 +119,7 @@ async def open_runtime(settings: Settings, servers: Sequence[ServerSpec]) -> Asy
 
 @asynccontextmanager
 async def closing_all(toolsets: Sequence[McpToolset]) -> AsyncIterator[None]:
-    """End every server when the block is left, all at once."""
+    """Close all servers concurrently at the end of the block."""
     try:
         yield
     finally:
@@ -125,7 +127,7 @@ async def closing_all(toolsets: Sequence[McpToolset]) -> AsyncIterator[None]:
 
 
 async def _serve_until_stopped(serving: Coroutine[None, None, None]) -> None:
-    """Serve until the client leaves, or until we are asked to stop, which is an orderly end too."""
+    """Serve until the client leaves or SIGTERM arrives; both are a normal end."""
     task = asyncio.create_task(serving)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, task.cancel)
@@ -157,7 +159,7 @@ def _show(news: ServerNotification, console: Console) -> None:
             console.say(f"{news.server}: {news.reason}", "bad")
         case ToolsPendingReview():
             names = ", ".join((*news.changed, *news.added)) or "all"
-            console.say(f"{news.server}: held until you have seen them: {names}", "ask")
+            console.say(f"{news.server}: tools that need your review: {names}", "ask")
             console.say(f"hint: holdfast mcp diff {news.server}")
         case _:
             pass

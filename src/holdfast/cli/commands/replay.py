@@ -1,4 +1,4 @@
-"""Run a session's code again, without a model and without effects, and report where it differs from the record.
+"""Run a session's code again, without a model and without side effects, and report differences from the record.
 
 holdfast replay            the newest session
 holdfast replay NAME --json
@@ -16,17 +16,17 @@ from holdfast.models import MODEL_TOOLS
 from holdfast.session import ASK_PERSON, VIEW_TOOLS, replay
 from holdfast.world import WORLD_TOOLS
 
-WORKING = "runs the code again"
+PROGRESS = "running the code again"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session."""
+    """Define the options."""
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("--json", action="store_true", help="the report as JSON")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read the journal and run what it recorded."""
+    """Run the recorded code again and report."""
     console = Console()
     async with open_store() as (home, store):
         session = await resolve_session(store, arguments.session)
@@ -51,7 +51,7 @@ async def run(arguments: argparse.Namespace) -> int:
         )
         if report.skipped:
             console.print(
-                f"left out: {pluralize(report.skipped, 'run')} that worked on files that no journal keeps, or went on from such a run"
+                f"skipped: {pluralize(report.skipped, 'run')} that used files outside the journal, or continued such a run"
             )
         for each in report.divergences:
             console.print(f"  turn {each.turn}, run {each.run}: {each.what}")

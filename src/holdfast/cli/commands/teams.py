@@ -1,15 +1,15 @@
-"""Teams of agents that ask each other, each pair in a session of its own.
+"""Run teams of agents that ask each other, with one session per pair of teams.
 
-holdfast teams init                   begin a roster: teams.yaml in the home of Holdfast
-holdfast teams add backend /srv/api   one team more; --member, --policy and the rest as in the roster
-holdfast teams remove backend         one team less; what was said with it is kept
-holdfast teams check                  read the roster and say what is wrong with it, line by line
-holdfast teams list                   who is on it
-holdfast teams ask backend "why?"     ask a team; --from TEAM asks in a team's name
-holdfast teams status                 every pair that ever talked, with messages, tokens and last use
-holdfast teams log backend            what was said; --from and --thread name one conversation
-holdfast teams usage                  messages, tokens, cost and times of every pair, the busiest first
-holdfast teams serve                  as an MCP server over stdio; --http 0 on this machine, with a token a team
+holdfast teams init                   create a roster: teams.yaml in Holdfast's data directory
+holdfast teams add backend /srv/api   add a team; --member, --policy and the other options set roster fields
+holdfast teams remove backend         remove a team; its messages are kept
+holdfast teams check                  validate the roster, with line numbers
+holdfast teams list                   list the teams
+holdfast teams ask backend "why?"     ask a team; --from TEAM asks on behalf of a team
+holdfast teams status                 list every pair with messages and tokens
+holdfast teams log backend            show messages; --from and --thread select one conversation
+holdfast teams usage                  messages, tokens, cost and times of every pair, busiest first
+holdfast teams serve                  serve MCP over stdio; --http 0 over HTTP on this machine, with a token per team
 """
 
 import argparse
@@ -41,7 +41,7 @@ teams: {}
 # teams:
 #   backend:
 #     project: /absolute/path
-#     description: what it knows
+#     description: what the team knows
 #     member: claude            # or holdfast, or acp
 #     policy: project
 #     environment: [ANTHROPIC_API_KEY]
@@ -51,48 +51,54 @@ _FIELDS = ("member", "policy", "description", "model", "program", "mode", "gate"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What is to be done, and with which roster."""
-    parser.add_argument("--file", metavar="FILE", help="default: teams.yaml in the home of Holdfast")
+    """Define the subcommands."""
+    parser.add_argument("--file", metavar="FILE", help="default: teams.yaml in the data directory")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("init", help="begin a roster")
-    add = verbs.add_parser("add", help="one team more")
-    add.add_argument("name", help="what it is called")
+    verbs.add_parser("init", help="create a roster")
+    add = verbs.add_parser("add", help="add a team")
+    add.add_argument("name", help="name of the team")
     add.add_argument("project", help="the folder it works in")
     for field in _FIELDS:
-        add.add_argument(f"--{field}", help=f"{field} in the roster")
+        add.add_argument(f"--{field}", help=f"field {field} of the roster")
     for field in ("arguments", "environment", "asked-by"):
         add.add_argument(
-            f"--{field}", nargs="*", metavar="WORD", help=f"{field.replace('-', '_')} in the roster"
+            f"--{field}", nargs="*", metavar="WORD", help=f"field {field.replace('-', '_')} of the roster"
         )
-    verbs.add_parser("remove", help="one team less").add_argument("name", help="which one")
-    verbs.add_parser("check", help="read the roster")
+    verbs.add_parser("remove", help="remove a team").add_argument("name", help="name of the team")
+    verbs.add_parser("check", help="validate the roster")
     for name, what in (
-        ("list", "who is on the roster"),
-        ("status", "every pair that ever talked"),
-        ("usage", "figures of every pair"),
+        ("list", "list the teams"),
+        ("status", "list every pair"),
+        ("usage", "show statistics of every pair"),
     ):
-        verbs.add_parser(name, help=what).add_argument("--json", action="store_true", help="JSON on stdout")
+        verbs.add_parser(name, help=what).add_argument("--json", action="store_true", help="print JSON")
     ask = verbs.add_parser("ask", help="ask a team")
-    ask.add_argument("team", help="who is asked")
-    ask.add_argument("question", help="in words")
-    ask.add_argument("--from", dest="sender", default=OUTSIDE, metavar="TEAM", help="in whose name")
-    ask.add_argument("--thread", default="", help="a conversation apart from the others")
-    ask.add_argument("--seconds", type=float, help="how long to wait")
-    ask.add_argument("--json", action="store_true", help="the reply as JSON on stdout")
-    log = verbs.add_parser("log", help="what was said")
-    log.add_argument("team", nargs="?", help="only with this team as the one that is asked")
-    log.add_argument("--from", dest="sender", metavar="TEAM", help="only by this team, or external")
-    log.add_argument("--thread", help="only in this thread")
+    ask.add_argument("team", help="the team to ask")
+    ask.add_argument("question", help="the question")
+    ask.add_argument(
+        "--from", dest="sender", default=OUTSIDE, metavar="TEAM", help="ask on behalf of this team"
+    )
+    ask.add_argument("--thread", default="", help="a separate conversation")
+    ask.add_argument("--seconds", type=float, help="how long to wait for the answer")
+    ask.add_argument("--json", action="store_true", help="print the reply as JSON")
+    log = verbs.add_parser("log", help="show messages")
+    log.add_argument("team", nargs="?", help="only messages to this team")
+    log.add_argument(
+        "--from", dest="sender", metavar="TEAM", help="only messages from this team, or external"
+    )
+    log.add_argument("--thread", help="only messages in this thread")
     log.add_argument("--limit", type=int, default=50, metavar="N", help="the latest N (default 50)")
-    log.add_argument("--json", action="store_true", help="whole texts as JSON on stdout")
+    log.add_argument("--json", action="store_true", help="print full texts as JSON")
     serve = verbs.add_parser("serve", help="serve the teams over MCP")
-    serve.add_argument("--from", dest="sender", default=OUTSIDE, metavar="TEAM", help="who asks over stdio")
-    serve.add_argument("--operator", action="store_true", help="give the client over stdio every tool")
+    serve.add_argument(
+        "--from", dest="sender", default=OUTSIDE, metavar="TEAM", help="the team of the stdio client"
+    )
+    serve.add_argument("--operator", action="store_true", help="offer all tools to the stdio client")
     serve.add_argument("--http", type=int, metavar="PORT", help="serve HTTP on loopback; 0 picks a port")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the subcommand."""
     console, home = Console(), Home.default()
     file = Path(arguments.file).absolute() if arguments.file else home.root / "teams.yaml"
     match arguments.verb:
@@ -112,9 +118,9 @@ async def run(arguments: argparse.Namespace) -> int:
             case "ask":
                 if arguments.seconds is not None and not arguments.seconds > 0:
                     raise InvalidInput(
-                        "--seconds is more than 0", hint="leave it out to wait for a whole turn"
+                        "--seconds must be greater than 0", hint="leave it out to wait for a whole turn"
                     )
-                with ProgressIndicator(lambda: f"{arguments.team} answers"):
+                with ProgressIndicator(lambda: f"waiting for {arguments.team}"):
                     reply = await broker.ask(
                         arguments.sender,
                         arguments.team,
@@ -127,11 +133,11 @@ async def run(arguments: argparse.Namespace) -> int:
                 lines = await broker.sessions()
                 console.json(lines) if arguments.json else show_pairs(lines, console)
             case "usage":
-                figures = await broker.figures()
-                console.json(figures) if arguments.json else show_stats(figures, console)
+                stats = await broker.figures()
+                console.json(stats) if arguments.json else show_stats(stats, console)
             case "log":
-                said = await _log_lines(broker, arguments, console)
-                console.json(said) if arguments.json else show_log(said, console)
+                messages = await _log_lines(broker, arguments, console)
+                console.json(messages) if arguments.json else show_log(messages, console)
             case _:
                 caller = Caller(team=arguments.sender, is_operator=arguments.operator)
                 await serve_broker(broker, members, console, caller=caller, port=arguments.http)
@@ -139,7 +145,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _log_lines(broker: Broker, wanted: argparse.Namespace, console: Console) -> list[LogLine]:
-    """The latest messages of the pairs that are asked for, oldest first; told are what cannot be read, and that there are none."""
+    """The latest messages of the selected pairs, oldest first. Reports unreadable journals, and an empty result."""
     found: list[LogLine] = []
     is_damaged = False
     for line in (lines := await broker.sessions()):
@@ -153,7 +159,7 @@ async def _log_lines(broker: Broker, wanted: argparse.Namespace, console: Consol
                 is_damaged = True
                 console.say(f"note: {pair}: {damage}. {damage.hint}", "ask", folds=True)
     if not found and not is_damaged:
-        console.say("nothing was said there" if lines else NO_MESSAGES_YET)
+        console.say("no messages match" if lines else NO_MESSAGES_YET)
     found.sort(key=lambda each: each.at_ms)
     return found[max(0, len(found) - max(wanted.limit, 0)) :]
 
@@ -162,7 +168,7 @@ def _check(file: Path, home: Home, console: Console) -> int:
     from holdfast.policy import load_policy
 
     roster = load_roster(file, open_policy=lambda policy: load_policy(policy, search=(home.policies,)))
-    console.print(f"{file}: {pluralize(len(roster.teams), 'team')}, nothing wrong")
+    console.print(f"{file}: {pluralize(len(roster.teams), 'team')}, no problems")
     return exit_codes.OK
 
 
@@ -171,7 +177,7 @@ def _init(file: Path, home: Home, console: Console) -> int:
     try:
         write_private(file, _TEMPLATE.encode())
     except FileExistsError:
-        raise InvalidInput(f"{file} is there already", hint="edit it, then: holdfast teams check") from None
+        raise InvalidInput(f"{file} already exists", hint="edit it, then: holdfast teams check") from None
     console.print(str(file))
     return exit_codes.OK
 
@@ -183,7 +189,7 @@ def _edit(file: Path, wanted: argparse.Namespace, console: Console) -> int:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(
-            f"{file}: cannot be read: {error}", hint="make one with: holdfast teams init"
+            f"{file}: cannot be read: {error}", hint="create one with: holdfast teams init"
         ) from None
     if wanted.verb == "remove":
         edited = without_team(text, wanted.name, source=str(file))
@@ -195,7 +201,7 @@ def _edit(file: Path, wanted: argparse.Namespace, console: Console) -> int:
 
 
 def _fields(wanted: argparse.Namespace) -> JsonObject:
-    """What a new team has in the roster: what was given, and nothing else."""
+    """The roster fields of a new team: those given as options, and nothing else."""
     fields: JsonObject = {"project": str(Path(wanted.project).absolute())}
     for field in (*_FIELDS, "arguments", "environment", "asked_by"):
         given = getattr(wanted, field)

@@ -1,9 +1,9 @@
-"""Check that journals are exactly what was written: nothing changed, removed, moved or added.
+"""Verify that journals are complete and unchanged: no event was changed, removed, moved or added.
 
 holdfast verify my-session
 holdfast verify --all
 
-What is wrong is named by event: changed, missing, unreadable, or added. Exit codes: 0 when everything is sound; 1 when something is
+Each problem names the event: changed, missing, unreadable or added. Exit codes: 0 when every journal is OK; 1 when one is
 not, or there is no such session.
 """
 
@@ -16,18 +16,18 @@ from holdfast.cli.terminal.console import Console
 from holdfast.core import pluralize
 from holdfast.store import Inspection, verify, verify_all
 
-WORKING = "checks the journals"
+PROGRESS = "verifying the journals"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session, or all."""
+    """Define the options."""
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("--all", action="store_true", help="every session")
-    parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
+    parser.add_argument("--all", action="store_true", help="verify every session")
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Check, and say what is wrong."""
+    """Verify the journals and print the problems."""
     console = Console()
     async with open_store() as (_, store):
         if arguments.all:
@@ -42,7 +42,7 @@ async def run(arguments: argparse.Namespace) -> int:
     for one in found:
         if one.is_sound:
             console.show(
-                f"sound    {one.session}  {pluralize(one.events, 'event')}, last hash {one.last_hash}",
+                f"OK       {one.session}  {pluralize(one.events, 'event')}, last hash {one.last_hash}",
                 folds=True,
             )
         for problem in one.problems:

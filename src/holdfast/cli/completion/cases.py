@@ -36,7 +36,7 @@ def case_script(
             pattern = _alternatives([f"{command.path}|{flag}" for flag in option.flags])
             parts.append(f"    {pattern}) {offer(option.value)}; return ;;\n")
     parts.append(_MIDDLE)
-    parts += [f"    '{command.path}') {after_command(place)} ;;\n" for command in commands]
+    parts += [f"    '{command.path}') {after_command(command)} ;;\n" for command in commands]
     return "".join([*parts, tail])
 
 

@@ -11,7 +11,7 @@ from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 
 
-async def perform(chat: ChatContext, line: str) -> None:
+async def run_slash_command(chat: ChatContext, line: str) -> None:
     """Run the slash command in a line. Raises InvalidInput for an unknown command."""
     word, _, rest = line.strip().partition(" ")
     command = COMMANDS.get(word)
