@@ -51,7 +51,9 @@ def get(session: str, *, home: Home | None = None) -> Workspace:
     id = check_session_id(session)
     path = (home or Home.default()).workspace(id)
     if not path.is_dir():
-        raise SessionNotFound(f"session {id} has no workspace of its own", hint="create it with holdfast.workspace.create(id)")
+        raise SessionNotFound(
+            f"session {id} has no workspace of its own", hint="create it with holdfast.workspace.create(id)"
+        )
     return Workspace(session=id, path=path)
 
 

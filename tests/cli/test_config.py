@@ -1,4 +1,4 @@
-"""`holdfast init` and `holdfast config`: files to start from, what is in force, and where mistakes stand."""
+"""`holdfast init` and `holdfast config`: templates, the settings in effect, and the location of mistakes."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def written(tmp_path: Path, text: str) -> Home:
     return home
 
 
-def test_init_writes_files_that_say_everything_and_change_nothing(run: Run, tmp_path: Path) -> None:
+def test_init_writes_files_that_name_every_field_and_change_nothing(run: Run, tmp_path: Path) -> None:
     done = run("init")
     assert done.code == 0
     assert done.out.split() == [f"{tmp_path}/holdfast/config.toml", f"{tmp_path}/holdfast/policies/mine.yaml"]
@@ -41,12 +41,12 @@ def test_init_writes_files_that_say_everything_and_change_nothing(run: Run, tmp_
             assert re.search(rf"^(# )?{field.key.rpartition('.')[2]} = ", text, re.MULTILINE), field.key
 
 
-def test_every_line_of_the_draft_can_be_taken_as_it_stands() -> None:
+def test_every_commented_line_of_the_template_is_valid() -> None:
     text = re.sub(r"^# (\w+ = )", r"\1", config_text("mine"), flags=re.MULTILINE)
     assert tomllib.loads(text)["budget"]["tokens"] == 1_000_000
 
 
-def test_init_never_replaces_a_file(run: Run, tmp_path: Path) -> None:
+def test_init_never_overwrites_a_file(run: Run, tmp_path: Path) -> None:
     written(tmp_path, "# precious\n")
     done = run("init")
     assert (tmp_path / "holdfast" / "config.toml").read_text() == "# precious\n"
@@ -60,13 +60,13 @@ def test_init_shows_without_writing(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "holdfast").exists()
 
 
-def test_init_for_a_project_writes_a_policy_whose_examples_hold(run: Run, tmp_path: Path) -> None:
+def test_init_for_a_project_writes_a_policy_that_passes_its_examples(run: Run, tmp_path: Path) -> None:
     assert run("init", "--project").code == 0
     assert run("policy", "test", ".holdfast/policy.yaml").code == 0
     assert load_config(Home(tmp_path / "holdfast"), {}, project=tmp_path) == Settings()
 
 
-def test_a_project_can_only_narrow_what_may_be_spent(run: Run, tmp_path: Path) -> None:
+def test_a_project_can_only_lower_limits(run: Run, tmp_path: Path) -> None:
     home = written(tmp_path, "[budget]\ntokens = 100\n")
     project = tmp_path / ".holdfast" / "config.toml"
     project.parent.mkdir()
@@ -81,7 +81,7 @@ def test_a_project_can_only_narrow_what_may_be_spent(run: Run, tmp_path: Path) -
     assert "a project may only set limits" in str(refused.value.hint)
 
 
-def test_a_pipe_in_the_place_of_a_configuration_is_told_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_a_configuration_is_refused_without_waiting(tmp_path: Path) -> None:
     home = written(tmp_path, "")
     project = tmp_path / ".holdfast" / "config.toml"
     project.parent.mkdir()
@@ -108,7 +108,7 @@ def test_the_source_of_each_value_is_named(run: Run, tmp_path: Path, monkeypatch
     assert "nothing-of-worth" not in run("config").out
 
 
-def test_a_value_is_set_and_comments_stay(run: Run, tmp_path: Path) -> None:
+def test_config_set_keeps_comments(run: Run, tmp_path: Path) -> None:
     run("init")
     before = (tmp_path / "holdfast" / "config.toml").read_text()
     assert run("config", "set", "budget.cost_usd", "2.50").code == 0
@@ -118,7 +118,7 @@ def test_a_value_is_set_and_comments_stay(run: Run, tmp_path: Path) -> None:
     assert run("config", "path").out == f"{tmp_path}/holdfast/config.toml\n"
 
 
-def test_files_that_a_person_writes_may_begin_with_a_byte_order_mark(run: Run, tmp_path: Path) -> None:
+def test_configuration_files_may_start_with_a_byte_order_mark(run: Run, tmp_path: Path) -> None:
     home = written(tmp_path, "")
     for path, text in (
         (home.config, 'policy = "project"\n'),
@@ -182,7 +182,7 @@ def test_a_mistake_in_the_file_is_named_with_line_and_column(
         st.sampled_from([field for field in fields() if field.default is not None]), max_size=6, unique=True
     )
 )
-def test_values_set_one_after_the_other_are_all_there(chosen: list[Field]) -> None:
+def test_values_set_in_sequence_are_all_kept(chosen: list[Field]) -> None:
     text = ""
     for field in chosen:
         text = with_value(text, field.key, field.default)  # type: ignore[arg-type]  # a scalar, as it is in TOML
@@ -194,7 +194,7 @@ def test_values_set_one_after_the_other_are_all_there(chosen: list[Field]) -> No
         assert value == field.default
 
 
-def test_what_a_project_forbids_is_forbidden_whatever_the_persons_policy_says(tmp_path: Path) -> None:
+def test_a_project_policy_can_deny_what_the_users_policy_allows(tmp_path: Path) -> None:
     code = "try:\n    open('.env').read()\nexcept PermissionError as no:\n    print(no)\nopen('a.txt').read()"
     model = script(tmp_path, runs(code), "Read.")
     work = tmp_path / "work"
@@ -211,7 +211,7 @@ def test_what_a_project_forbids_is_forbidden_whatever_the_persons_policy_says(tm
     assert "allow   world.read path=/workspace/a.txt" in done.stderr
 
 
-def test_a_number_below_nothing_is_refused_and_the_file_stays(run: Run, tmp_path: Path) -> None:
+def test_a_negative_number_is_refused_and_the_file_is_unchanged(run: Run, tmp_path: Path) -> None:
     home = written(tmp_path, "call_seconds = 5\n")
     done = run("config", "set", "call_seconds", "-1")
     assert (done.code, "call_seconds has to be 0 or more" in done.err) == (2, True)

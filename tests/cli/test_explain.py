@@ -1,4 +1,4 @@
-"""`holdfast explain`: every code that can occur has words that help."""
+"""`holdfast explain`: every code that can occur has an explanation."""
 
 import ast
 import pkgutil
@@ -27,7 +27,7 @@ def error_classes(kind: type[HoldfastError] = HoldfastError) -> Iterator[type[Ho
 
 
 def outcome_codes() -> Iterator[str]:
-    """Codes of outcomes that stand in the source without an error class."""
+    """Codes of outcomes without an error class."""
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Error", "_failed"):
@@ -66,7 +66,7 @@ def test_an_exit_code_is_explained(run: Run, code: int) -> None:
     assert exit_codes.MEANINGS[code] in run("explain", "exit-codes").out
 
 
-def test_a_misspelt_code_is_answered_with_the_nearest(run: Run) -> None:
+def test_a_misspelt_code_suggests_the_nearest(run: Run) -> None:
     done = run("explain", "sesion-held")
     assert (done.code, "did you mean session-held?" in done.err) == (2, True)
 

@@ -1,4 +1,4 @@
-"""What a newcomer types wrongly: each mistake gets a line that says what is wrong, a way out, and the exit code that fits."""
+"""Common mistakes: each one is reported with an error, a hint and the right exit code."""
 
 import json
 from pathlib import Path
@@ -78,7 +78,7 @@ MISTAKES = (
 
 
 @pytest.mark.parametrize(("words", "code", "what", "hint"), MISTAKES, ids=[each[0] for each in MISTAKES])
-def test_a_mistake_is_told_with_a_way_out(
+def test_a_mistake_is_reported_with_a_hint(
     words: str, code: int, what: str, hint: str, run: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -93,7 +93,7 @@ def test_a_mistake_is_told_with_a_way_out(
     assert done.out == ""
 
 
-def test_the_home_of_holdfast_is_not_made_a_project(tmp_path: Path) -> None:
+def test_the_data_directory_cannot_be_a_project(tmp_path: Path) -> None:
     (tmp_path / ".holdfast").mkdir()
     done = holdfast("init", "--project", home=tmp_path, HOLDFAST_HOME=str(tmp_path / ".holdfast"))
     assert done.returncode == 2
@@ -101,21 +101,21 @@ def test_the_home_of_holdfast_is_not_made_a_project(tmp_path: Path) -> None:
     assert list((tmp_path / ".holdfast").iterdir()) == []
 
 
-def test_nothing_is_read_in_the_letters_of_the_terminal(tmp_path: Path) -> None:
+def test_files_are_read_as_utf8_whatever_the_locale(tmp_path: Path) -> None:
     (tmp_path / "script.json").write_text('["naïve ✓"]', encoding="utf-8")
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = holdfast_process("-m", "scripted:script.json", "hi", home=tmp_path, **ascii_only)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_yes_beforehand_to_another_rule_is_told_of(tmp_path: Path) -> None:
+def test_yes_to_with_a_wrong_rule_is_reported(tmp_path: Path) -> None:
     words = prepared(tmp_path, DELETE, "Gone.")
     done = holdfast(*words, "--yes-to", "ask-delte", "clean up", home=tmp_path)
     assert done.returncode == 5
     assert "--yes-to ask-delte does not cover the waiting call: rule ask-delete asks" in done.stderr
 
 
-def test_where_there_is_nothing_to_show_that_is_said(run: Run, tmp_path: Path) -> None:
+def test_empty_lists_are_reported(run: Run, tmp_path: Path) -> None:
     assert "add one with: holdfast mcp add" in run("mcp", "doctor").err
     assert run("teams", "init").code == 0
     for verb in ("status", "log"):
@@ -124,7 +124,7 @@ def test_where_there_is_nothing_to_show_that_is_said(run: Run, tmp_path: Path) -
     assert run("exec", "code.py").out == "2\n"
 
 
-def test_adding_to_what_has_no_limit_names_the_way_to_see_limits(tmp_path: Path) -> None:
+def test_adding_to_an_unlimited_dimension_names_the_command_that_shows_limits(tmp_path: Path) -> None:
     (tmp_path / "four.json").write_text(json.dumps(["Four."]))
     assert holdfast("-n", "sum", "-m", "scripted:four.json", "two and two?", home=tmp_path).returncode == 0
     done = holdfast("budget", "add", "sum", "calls=10", home=tmp_path)
@@ -132,18 +132,18 @@ def test_adding_to_what_has_no_limit_names_the_way_to_see_limits(tmp_path: Path)
     assert "holdfast budget show tells what has one" in done.stderr
 
 
-def test_a_yes_beforehand_holds_at_a_terminal_too(tmp_path: Path) -> None:
+def test_yes_to_works_at_a_terminal(tmp_path: Path) -> None:
     words = prepared(tmp_path, DELETE, "Gone.")
-    with terminal(*words, "--yes-to", "ask-delete", "clean up", home=tmp_path) as typist:
-        assert typist.end() == 0, typist.seen
-        assert "press a digit" not in typist.seen
+    with terminal(*words, "--yes-to", "ask-delete", "clean up", home=tmp_path) as user:
+        assert user.end() == 0, user.seen
+        assert "press a digit" not in user.seen
     assert not (tmp_path / "work" / "a.txt").exists()
     [call] = json.loads(holdfast("audit", "--json", home=tmp_path).stdout)
     assert call["transport"] == "--yes-to"
 
 
-def test_a_yes_beforehand_is_refused_where_a_conversation_would_pass_it_over(tmp_path: Path) -> None:
+def test_yes_to_is_refused_in_a_chat(tmp_path: Path) -> None:
     words = prepared(tmp_path, DELETE, "Gone.")
-    with terminal(*words, "--yes-to", "ask-delete", home=tmp_path) as typist:
-        assert typist.end() == 2
-        assert "--yes-to needs a task" in typist.seen
+    with terminal(*words, "--yes-to", "ask-delete", home=tmp_path) as user:
+        assert user.end() == 2
+        assert "--yes-to needs a task" in user.seen

@@ -1,11 +1,11 @@
-"""The pages that a newcomer follows: every command on them is typed, and shows what is printed."""
+"""The examples on the tutorial, guide and README pages produce the printed output."""
 
 import json
 from pathlib import Path
 
 import pytest
 from tests.cli.commands import holdfast
-from tests.cli.pages import run_page
+from tests.cli.console_examples import run_page
 from tests.cli.terminals import runs
 
 ROOT = Path(__file__).parent.parent.parent
@@ -39,7 +39,7 @@ rules:
 
 @pytest.mark.parametrize("page", ["tutorial.md", "guides/run-in-a-script.md"])
 @pytest.mark.timeout(180)
-def test_a_page_can_be_followed_from_an_empty_home(page: str, tmp_path: Path) -> None:
+def test_a_page_can_be_followed_on_a_fresh_machine(page: str, tmp_path: Path) -> None:
     run_page(DOCS / page, tmp_path)
 
 

@@ -159,10 +159,10 @@ def test_code_that_ran_out_of_budget_goes_on_at_the_very_call_as_budget_add_says
     terminal("exec", "--session", session["id"], code=1)
     assert "no code waits" in terminal.said
     terminal("budget", "add", "calls=1")
-    assert f"goes on with: holdfast exec --session {session['id']}" in terminal.said
+    assert f"with: holdfast exec --session {session['id']}" in terminal.said
     terminal("rename", session["id"], "appends")
     terminal("budget", "add", "appends", "calls=1")
-    assert "goes on with: holdfast exec --session appends" in terminal.said
+    assert "with: holdfast exec --session appends" in terminal.said
     terminal("exec", "--session", session["id"])
     audit = json.loads(terminal("audit", "--json"))
     assert [(entry["call"], entry["result"]) for entry in audit] == [
@@ -226,7 +226,7 @@ def test_a_call_that_a_crash_cut_off_is_shown_on_resume_and_not_repeated(termina
 
 def test_grants_can_be_looked_at_before_there_is_a_session(terminal: Terminal) -> None:
     assert terminal("grants") == ""
-    assert "no grants stand" in terminal.said
+    assert "no saved approvals" in terminal.said
     terminal("grants", "--session", "never-begun", code=1)
 
 

@@ -140,7 +140,7 @@ def test_what_was_said_and_what_it_took_is_shown(
     assert "external -> a" in shown
     assert "\x1b" not in shown
     assert main(["teams", "log", "--from", "a", "--thread", "none"]) == 0
-    assert capsys.readouterr() == ("", "nothing was said there\n")
+    assert capsys.readouterr() == ("", "no messages match\n")
     assert main(["teams", "usage", "--json"]) == 0
     usage = json.loads(capsys.readouterr().out)
     assert (usage["messages"], usage["failed"], usage["messages_a_pair"]) == (4, 0, 2.0)
@@ -173,4 +173,4 @@ def test_a_log_of_a_damaged_pair_says_that_and_nothing_else(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("note: external -> a: ")
-    assert "nobody has asked" not in err
+    assert "no messages yet" not in err

@@ -51,14 +51,14 @@ def _split_exit_codes(paragraph: str) -> list[str]:
 
 def _wrap_example(example: str, width: int) -> str:
     """An example with its comment wrapped: beside the command, or below it where the command leaves too little room."""
-    told = _EXAMPLE.fullmatch(example)
-    if told is None or len(example) <= width:
+    match = _EXAMPLE.fullmatch(example)
+    if match is None or len(example) <= width:
         return example
-    command, words = told.groups()
-    column = told.start(2)
+    command, comment = match.groups()
+    column = match.start(2)
     if width - column >= _MIN_COMMENT_WIDTH:
-        return command.ljust(column) + f"\n{'':{column}}".join(textwrap.wrap(words, width - column))
-    return "\n".join([command, *(f"    {line}" for line in textwrap.wrap(words, width - 4))])
+        return command.ljust(column) + f"\n{'':{column}}".join(textwrap.wrap(comment, width - column))
+    return "\n".join([command, *(f"    {line}" for line in textwrap.wrap(comment, width - 4))])
 
 
 class HelpParser(argparse.ArgumentParser):

@@ -17,10 +17,10 @@ async def send_control_request(
     except SessionHeld as held:
         return f"requested; the session is in use ({held}) and applies it before its next call or step"
     try:
-        purse = TreeBudgetFile(home.purse(journal.recorded[0].session), session=session)
-        if purse.is_readable:
-            purse.join(share_of(session, journal.recorded))
-        await inbox.heed(journal, Budget(journal, turn_limits=Limits(), tree=purse))
+        tree_budget = TreeBudgetFile(home.purse(journal.recorded[0].session), session=session)
+        if tree_budget.is_readable:
+            tree_budget.join(share_of(session, journal.recorded))
+        await inbox.heed(journal, Budget(journal, turn_limits=Limits(), tree=tree_budget))
     finally:
         await journal.release()
     return ""

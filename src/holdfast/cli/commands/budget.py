@@ -29,15 +29,15 @@ PROGRESS = "reading the journal"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session, and what to add."""
+    """Define the options."""
     parser.add_argument("action", nargs="?", choices=["show", "add"], default="show", help="default: show")
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
     parser.add_argument("amounts", nargs="*", metavar="DIMENSION=N", help=", ".join(DIMENSIONS))
-    parser.add_argument("--json", action="store_true", help="limits and spent as JSON")
+    parser.add_argument("--json", action="store_true", help="print limits and spending as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read the journal; with `add`, raise the limits. A turn that ran out can go on then."""
+    """Read the journal; with `add`, raise the limits. A turn that reached its limit can then be resumed."""
     console = Console()
     reference, amounts = arguments.session, arguments.amounts
     if reference is not None and "=" in reference:  # no session has a name like that
@@ -83,7 +83,7 @@ async def _add(home: Home, store: SqliteStore, session: SessionId, amounts: list
         return told
     is_code = bool(turns := Status(ReplayedHistory(recorded)).turns) and turns[-1].is_code
     name = (await store.summary(session)).name or session
-    return f"added; a turn that ran out goes on with: holdfast {'exec --session' if is_code else '-r'} {name}"
+    return f"added; resume a turn that reached its limit with: holdfast {'exec --session' if is_code else '-r'} {name}"
 
 
 def _added(amounts: list[str], limits: Limits, stopped_by: str) -> Limits:

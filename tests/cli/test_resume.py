@@ -1,4 +1,4 @@
-"""Going on with a session: the picker at a real terminal, and what the person is told that the model is not."""
+"""Resuming a session: the picker at a real terminal, and the notice that the model does not see."""
 
 import asyncio
 import sqlite3
@@ -25,7 +25,7 @@ def choices(count: int) -> list[Choice]:
 # -- the selection
 
 
-def test_every_typed_word_narrows_and_erasing_widens() -> None:
+def test_typing_narrows_the_matches_and_erasing_widens_them() -> None:
     selection = Selection([*choices(3), Choice(key="x", line="x", search_text="other")])
     selection.type("äpfel WORD1")
     assert [one.key for one in selection.matches] == ["k1"]
@@ -38,7 +38,7 @@ def test_every_typed_word_narrows_and_erasing_widens() -> None:
     assert len(selection.matches) == 4
 
 
-def test_the_marked_one_stays_on_the_screen_and_the_ends_hold() -> None:
+def test_the_selected_entry_stays_visible_and_stops_at_both_ends() -> None:
     selection = Selection(choices(30), rows=5)
     for steps, place in ((-1, 0), (7, 7), (100, 29), (-3, 26), (-100, 0)):
         selection.move(steps)
@@ -62,67 +62,67 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_session_is_found_by_typing_and_taken_by_enter_on_a_small_screen(home: Path) -> None:
-    with terminal("-r", home=home) as typist:
-        typist.resize(24, 80)
-        assert typist.wait_for("resume: ")
-        assert typist.wait_for("2 found")
-        typist.type("pars")
-        assert typist.wait_for("1 found")
-        typist.type("\r")
-        assert typist.wait_for(f"{NOTICE} parser")
-        assert typist.wait_for("First topic: fix the parser")
-        typist.type("go on\r")
-        assert typist.wait_for("Second answer.")
-        assert typist.end("\x04") == 0
-    assert "\x1b[31m" not in typist.seen
+def test_a_session_is_found_by_typing_and_resumed_with_enter(home: Path) -> None:
+    with terminal("-r", home=home) as user:
+        user.resize(24, 80)
+        assert user.wait_for("resume: ")
+        assert user.wait_for("2 found")
+        user.type("pars")
+        assert user.wait_for("1 found")
+        user.type("\r")
+        assert user.wait_for(f"{NOTICE} parser")
+        assert user.wait_for("First topic: fix the parser")
+        user.type("go on\r")
+        assert user.wait_for("Second answer.")
+        assert user.end("\x04") == 0
+    assert "\x1b[31m" not in user.seen
 
 
-def test_arrows_choose_and_escape_chooses_nothing(home: Path) -> None:
-    with terminal("-r", home=home) as typist:
-        typist.resize(24, 80)
-        assert typist.wait_for("write the docs<U+001")
-        assert typist.wait_for("…")
-        assert typist.wait_for("2 found")
-        typist.type("\x1b[B\r")
-        assert typist.wait_for(f"{NOTICE} parser")
-        assert typist.end("\x04") == 0
-    with terminal("-r", home=home) as typist:
-        typist.resize(24, 80)
-        assert typist.wait_for("2 found")
-        typist.type("\x1b")
-        assert typist.wait_for("no session was chosen")
-        assert typist.end() == 0
+def test_arrows_select_and_escape_quits(home: Path) -> None:
+    with terminal("-r", home=home) as user:
+        user.resize(24, 80)
+        assert user.wait_for("write the docs<U+001")
+        assert user.wait_for("…")
+        assert user.wait_for("2 found")
+        user.type("\x1b[B\r")
+        assert user.wait_for(f"{NOTICE} parser")
+        assert user.end("\x04") == 0
+    with terminal("-r", home=home) as user:
+        user.resize(24, 80)
+        assert user.wait_for("2 found")
+        user.type("\x1b")
+        assert user.wait_for("no session was chosen")
+        assert user.end() == 0
 
 
 def test_in_plain_mode_a_number_or_a_word_chooses(home: Path) -> None:
-    with terminal("-r", "--plain", home=home) as typist:
-        typist.resize(24, 80)
-        assert typist.wait_for("  2  parser")
-        assert typist.wait_for("or Enter to quit> ")
-        typist.type("nowhere\n")
-        assert typist.wait_for("nothing matches 'nowhere'")
-        typist.type("parser\n")
-        assert typist.wait_for("  1  parser")
-        assert typist.wait_for("or Enter to quit> ")
-        typist.type("1\n")
-        assert typist.wait_for(f"{NOTICE} parser")
-        assert typist.end("\x04") == 0
-    assert "\x1b" not in typist.seen
+    with terminal("-r", "--plain", home=home) as user:
+        user.resize(24, 80)
+        assert user.wait_for("  2  parser")
+        assert user.wait_for("or Enter to quit> ")
+        user.type("nowhere\n")
+        assert user.wait_for("nothing matches 'nowhere'")
+        user.type("parser\n")
+        assert user.wait_for("  1  parser")
+        assert user.wait_for("or Enter to quit> ")
+        user.type("1\n")
+        assert user.wait_for(f"{NOTICE} parser")
+        assert user.end("\x04") == 0
+    assert "\x1b" not in user.seen
 
 
-def test_without_a_terminal_a_session_has_to_be_named(home: Path) -> None:
+def test_without_a_terminal_a_session_must_be_named(home: Path) -> None:
     done = holdfast("-r", home=home, stdin="go on")
     assert (done.returncode, done.stdout) == (2, "")
     assert "holdfast -r NAME" in done.stderr
     assert holdfast("-r", "", "go on", home=home).returncode == 1
 
 
-# -- what is told to whom
+# -- the notice
 
 
 @pytest.mark.parametrize("words", [("-r", "parser"), ("-c",), ("-c", "--json")], ids=" ".join)
-def test_a_task_that_goes_on_shows_the_notice_beside_the_answer(home: Path, words: tuple[str, ...]) -> None:
+def test_a_resumed_task_prints_the_notice_to_stderr(home: Path, words: tuple[str, ...]) -> None:
     done = holdfast(*words, "and then?", home=home)
     assert done.returncode == 0, done.stderr
     assert NOTICE in done.stderr
@@ -148,7 +148,7 @@ async def test_the_notice_is_never_sent_to_the_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("-c", "and then?"), ("sessions",), ("show",)], ids=" ".join)
-def test_a_list_that_was_made_anew_costs_one_line(home: Path, words: tuple[str, ...]) -> None:
+def test_a_rebuilt_session_list_is_reported_in_one_line(home: Path, words: tuple[str, ...]) -> None:
     connection = sqlite3.connect(home / "holdfast" / "holdfast.db")
     connection.execute("DELETE FROM session")
     connection.commit()
@@ -161,12 +161,12 @@ def test_a_list_that_was_made_anew_costs_one_line(home: Path, words: tuple[str, 
     assert "note: " not in holdfast("sessions", home=home).stderr
 
 
-def test_a_conversation_at_a_terminal_begins_with_what_was_mended(home: Path) -> None:
+def test_a_chat_starts_with_the_repairs_of_the_store(home: Path) -> None:
     connection = sqlite3.connect(home / "holdfast" / "holdfast.db")
     connection.execute("DELETE FROM session")
     connection.commit()
     connection.close()
-    with terminal("-c", home=home) as typist:
-        assert typist.wait_for("note: the list of sessions was made anew from the journals: 2 sessions")
-        assert typist.wait_for(NOTICE)
-        assert typist.end("\x04") == 0
+    with terminal("-c", home=home) as user:
+        assert user.wait_for("note: the list of sessions was made anew from the journals: 2 sessions")
+        assert user.wait_for(NOTICE)
+        assert user.end("\x04") == 0

@@ -1,4 +1,4 @@
-"""Commands that wait for somebody else show it at a terminal, and nothing of it in a pipe."""
+"""Commands that wait for a server show progress at a terminal, and none in a pipe."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from holdfast.models import Reply, say, use
 
 KEY = {"HOLDFAST_SERVER_KEY": "stub-key"}
 LONG, SHORT = 60.0, 1.2
-"""Until it is told to answer; and longer than progress needs to be shown, where nobody looks."""
+"""Until the test lets it answer; and longer than the delay of the progress line."""
 LATE_SERVER = """\
 import os, sys, time
 end = time.monotonic() + float(sys.argv[1])
@@ -28,7 +28,7 @@ server.run("stdio")
 
 
 def words_of(command: str, home: Path, model: SlowModel) -> list[str]:
-    """The command, with what it needs."""
+    """The command with its arguments."""
     if command == "model check":
         return ["model", "check", model.spec]
     roster = home / "teams.yaml"
@@ -43,24 +43,24 @@ CASES = [
 
 
 @pytest.mark.parametrize(("command", "reply", "doing", "told"), CASES, ids=[case[0] for case in CASES])
-def test_a_model_that_takes_its_time_is_waited_for_in_sight(
+def test_a_slow_model_shows_progress_at_a_terminal(
     tmp_path: Path, command: str, reply: Reply, doing: str, told: str
 ) -> None:
     with (
         SlowModel(reply, LONG).serving() as model,
-        terminal(*words_of(command, tmp_path, model), home=tmp_path, **KEY) as typist,
+        terminal(*words_of(command, tmp_path, model), home=tmp_path, **KEY) as user,
     ):
-        assert typist.wait_for(doing), typist.seen
-        assert DRAWN.search(typist.seen)
+        assert user.wait_for(doing), user.seen
+        assert DRAWN.search(user.seen)
         model.may_answer.set()
-        assert typist.wait_for(told), typist.seen
-        assert typist.end() == 0
-    after = typist.seen.rsplit("\r\x1b[K", 1)[1]
-    assert doing not in after, "wiped away before the answer"
+        assert user.wait_for(told), user.seen
+        assert user.end() == 0
+    after = user.seen.rsplit("\r\x1b[K", 1)[1]
+    assert doing not in after, "cleared before the answer"
 
 
 @pytest.mark.parametrize(("command", "reply", "doing", "told"), CASES, ids=[case[0] for case in CASES])
-def test_a_model_that_takes_its_time_is_waited_for_in_silence_where_nobody_looks(
+def test_a_slow_model_shows_no_progress_in_a_pipe(
     tmp_path: Path, command: str, reply: Reply, doing: str, told: str
 ) -> None:
     with SlowModel(reply, SHORT).serving() as model:
@@ -71,42 +71,42 @@ def test_a_model_that_takes_its_time_is_waited_for_in_silence_where_nobody_looks
 
 
 @pytest.mark.parametrize("verb", ["add", "doctor", "diff"])
-def test_a_server_that_takes_its_time_is_waited_for_in_sight(tmp_path: Path, verb: str) -> None:
+def test_a_slow_server_shows_progress_at_a_terminal(tmp_path: Path, verb: str) -> None:
     go = tmp_path / "go"
     if verb != "add":
         go.touch()
         assert holdfast("mcp", *adding(tmp_path, LONG), home=tmp_path).returncode == 0
         go.unlink()
     words = adding(tmp_path, LONG) if verb == "add" else [verb, "late"]
-    with terminal("mcp", *words, home=tmp_path) as typist:
-        assert typist.wait_for("starting late"), typist.seen
+    with terminal("mcp", *words, home=tmp_path) as user:
+        assert user.wait_for("starting late"), user.seen
         go.touch()
-        assert typist.end() == (1 if verb == "doctor" else 0), typist.seen
-    assert DRAWN.search(typist.seen)
-    assert "starting late" not in typist.seen.rsplit("\r\x1b[K", 1)[1]
+        assert user.end() == (1 if verb == "doctor" else 0), user.seen
+    assert DRAWN.search(user.seen)
+    assert "starting late" not in user.seen.rsplit("\r\x1b[K", 1)[1]
 
 
-def test_a_session_whose_server_takes_its_time_is_opened_in_sight(tmp_path: Path) -> None:
+def test_opening_a_session_with_a_slow_server_shows_progress(tmp_path: Path) -> None:
     _, _, _, command, *arguments = adding(tmp_path, LONG)
     late = {"command": command, "args": arguments}
     (tmp_path / "holdfast").mkdir()
     (tmp_path / "holdfast" / "mcp-servers.json").write_text(json.dumps({"mcpServers": {"late": late}}))
     (tmp_path / "hello.json").write_text('["Here I am."]')
-    with terminal("-m", "scripted:hello.json", "hello", home=tmp_path) as typist:
-        assert typist.wait_for("opening the session"), typist.seen
+    with terminal("-m", "scripted:hello.json", "hello", home=tmp_path) as user:
+        assert user.wait_for("opening the session"), user.seen
         (tmp_path / "go").touch()
-        assert typist.wait_for("Here I am."), typist.seen
-        assert typist.end() == 0
+        assert user.wait_for("Here I am."), user.seen
+        assert user.end() == 0
 
 
-def test_a_server_that_takes_its_time_is_waited_for_in_silence_where_nobody_looks(tmp_path: Path) -> None:
+def test_a_slow_server_shows_no_progress_in_a_pipe(tmp_path: Path) -> None:
     done = holdfast("mcp", *adding(tmp_path, SHORT), home=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines() == [f"added late to {tmp_path}/holdfast/mcp-servers.json"]
 
 
-def adding(home: Path, patience_seconds: float) -> list[str]:
-    """The words that add a server which waits so long, or until it is told to go."""
+def adding(home: Path, limit_seconds: float) -> list[str]:
+    """The arguments that add a server which starts after a time limit, or when the file `go` exists."""
     script = home / "late.py"
     script.write_text(LATE_SERVER)
-    return ["add", "late", "--", sys.executable, str(script), str(patience_seconds), str(home / "go")]
+    return ["add", "late", "--", sys.executable, str(script), str(limit_seconds), str(home / "go")]

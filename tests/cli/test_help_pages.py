@@ -22,7 +22,7 @@ def pages(command: str) -> Iterator[tuple[str, HelpParser]]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_page_says_what_it_does_then_shows_examples_then_the_rest(command: str) -> None:
+def test_a_help_page_has_summary_examples_usage_and_options_in_order(command: str) -> None:
     for page, parser in pages(command):
         text = parser.format_help()
         what, examples, *_ = text.split("\n\n")
@@ -41,7 +41,7 @@ def typed(example: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_example_can_be_typed_as_it_stands(command: str) -> None:
+def test_every_example_parses(command: str) -> None:
     parser = load_command(command).parser
     for example in parser.examples:
         first, *words = typed(example)
@@ -50,7 +50,7 @@ def test_every_example_can_be_typed_as_it_stands(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_argument_and_option_is_explained(command: str) -> None:
+def test_every_argument_and_option_has_help(command: str) -> None:
     for page, parser in pages(command):
         for action in parser._actions:
             if not isinstance(action, argparse._SubParsersAction):

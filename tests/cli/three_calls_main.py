@@ -1,6 +1,6 @@
-"""A conversation in which three calls wait at once: a program for a terminal, started by the tests.
+"""A chat in which three calls wait at once: a program that tests start at a terminal.
 
-Our own guests wait one call at a time. Calls of other agents do not, and the gate takes them side by side; so do these.
+Our own guests wait for one call at a time. External agents may have several open calls, and so has this model.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from holdfast.session import Session
 
 
 class Eager(ScriptedModel):
-    """Asks for three deletions before it says a word."""
+    """Requests three deletions before its first reply."""
 
     session: Session
 
@@ -27,7 +27,7 @@ class Eager(ScriptedModel):
 
 
 async def main(home: Path) -> int:
-    """Talk until the person leaves."""
+    """Chat until the user leaves."""
     (home / "work").mkdir()
     for name in ("a.txt", "b.txt", "c.txt"):
         (home / "work" / name).write_text("precious\n")

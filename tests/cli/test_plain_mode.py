@@ -1,4 +1,4 @@
-"""Plain mode: linear text for screen readers, simple terminals and pipes, shown by whole transcripts."""
+"""Plain mode: linear text for screen readers, simple terminals and pipes."""
 
 import re
 import signal
@@ -49,25 +49,23 @@ resume with: holdfast -r ID
     [(("--plain",), {}), ((), {"TERM": "dumb"}), ((), {"NO_COLOR": "1"})],
     ids=["--plain", "TERM=dumb", "NO_COLOR"],
 )
-def test_a_whole_session_is_lines_below_lines(
+def test_a_plain_session_is_linear_text(
     tmp_path: Path, words: tuple[str, ...], environment: dict[str, str]
 ) -> None:
-    with terminal(
-        *words, *prepared(tmp_path, DELETE, "Then **not**."), home=tmp_path, **environment
-    ) as typist:
-        assert typist.wait_for("/help")
-        typist.type("remove it\n")
-        assert typist.wait_for("type a digit and Enter")
+    with terminal(*words, *prepared(tmp_path, DELETE, "Then **not**."), home=tmp_path, **environment) as user:
+        assert user.wait_for("/help")
+        user.type("remove it\n")
+        assert user.wait_for("type a digit and Enter")
         for _ in range(10):
             time.sleep(0.7)
-            typist.type("7\n")
-            if typist.wait_for("reason> ", seconds=2):
+            user.type("7\n")
+            if user.wait_for("reason> ", seconds=2):
                 break
-        typist.type("it is precious\n")
-        assert typist.wait_for("ready")
-        typist.type("\x04")
-        assert typist.end() == 0
-    seen = typist.seen.replace("\r\n", "\n")
+        user.type("it is precious\n")
+        assert user.wait_for("ready")
+        user.type("\x04")
+        assert user.end() == 0
+    seen = user.seen.replace("\r\n", "\n")
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", seen), (
         "no control characters: nothing is redrawn or coloured"
     )
@@ -81,20 +79,20 @@ def test_a_whole_session_is_lines_below_lines(
     assert seen == TRANSCRIPT
 
 
-def test_an_interrupt_stops_the_turn_and_not_the_session(tmp_path: Path) -> None:
+def test_an_interrupt_stops_the_turn_but_not_the_session(tmp_path: Path) -> None:
     words = prepared(tmp_path, runs("while True: pass"), "Never said.")
-    with terminal("--plain", *words, home=tmp_path) as typist:
-        assert typist.wait_for("/help")
-        typist.type("spin\n")
-        assert typist.wait_for("  busy    ")
-        typist.type("and then this\n")
-        assert typist.wait_for("queued (1)")
-        typist.process.send_signal(signal.SIGINT)
-        assert typist.wait_for("stopped; completed actions are not undone")
-        typist.process.send_signal(signal.SIGINT)
-        assert typist.wait_for("no turn is running; Ctrl-D quits")
-        typist.type("/logs\n")
-        assert typist.wait_for("you     turn 1: spin"), typist.seen
-        assert typist.wait_for("turn    1 stopped by you")
-        typist.type("/quit\n")
-        assert typist.end() == 0
+    with terminal("--plain", *words, home=tmp_path) as user:
+        assert user.wait_for("/help")
+        user.type("spin\n")
+        assert user.wait_for("  busy    ")
+        user.type("and then this\n")
+        assert user.wait_for("queued (1)")
+        user.process.send_signal(signal.SIGINT)
+        assert user.wait_for("stopped; completed actions are not undone")
+        user.process.send_signal(signal.SIGINT)
+        assert user.wait_for("no turn is running; Ctrl-D quits")
+        user.type("/logs\n")
+        assert user.wait_for("you     turn 1: spin"), user.seen
+        assert user.wait_for("turn    1 stopped by you")
+        user.type("/quit\n")
+        assert user.end() == 0
