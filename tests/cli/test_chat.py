@@ -6,7 +6,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
 from tests.cli.commands import holdfast
 from tests.cli.terminals import ASKING, DELETE, TerminalUser, at_terminal, prepared, runs, terminal
 from tests.cli.test_approvals import QUESTION, press
@@ -252,14 +251,6 @@ def test_a_slash_command_at_a_question_runs_at_once(tmp_path: Path) -> None:
         command(user, "/cost", "tokens, $0.0000")
         assert user.wait_for(QUESTION), "and the question is put again"
         command(user, "/deny", "Kept.")
-
-
-@pytest.mark.parametrize("leave", ["\x04", "/quit\r", "/exit\r"])
-def test_one_leaves_in_three_ways(tmp_path: Path, leave: str) -> None:
-    with terminal(*prepared(tmp_path, "Hello."), home=tmp_path) as user:
-        wait_for_prompt(user)
-        say(user, "hello", "Hello.")
-        assert user.end(leave) == 0
 
 
 def test_a_turn_stopped_by_the_budget_continues_after_the_budget_is_raised(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from tests.cli.terminals import terminal
 from tests.cli.unconfined_engine import UnconfinedEngine
 
 from holdfast.cli import exit_codes
-from holdfast.cli.doctor.home import CRITICAL_DISK_BYTES
+from holdfast.cli.doctor import CheckResult
+from holdfast.cli.doctor.home import CRITICAL_DISK_BYTES, check_home
 from holdfast.cli.doctor.versions import check_versions
 from holdfast.guests import Engines
 from holdfast.store import Home
@@ -26,6 +27,11 @@ def findings(run: Run) -> dict[str, dict[str, Any]]:
         each["part"] + (f":{each['told'].split(':')[0]}" if each["part"] == "kernel" else ""): each
         for each in found
     }
+
+
+def home_results(tmp_path: Path) -> dict[str, CheckResult]:
+    """The results of the checks of the data directory alone."""
+    return {result.part: result for result in check_home(Home(tmp_path / "holdfast"))}
 
 
 def test_a_fresh_machine_lacks_only_a_model(run: Run, tmp_path: Path) -> None:
@@ -88,28 +94,28 @@ def test_every_check_runs_and_every_problem_has_a_fix(run: Run) -> None:
     assert "escape attempts refused" in found["sandbox python"]["told"]
 
 
-def test_a_data_directory_that_others_can_read_is_a_problem(run: Run, tmp_path: Path) -> None:
+def test_a_data_directory_that_others_can_read_is_a_problem(tmp_path: Path) -> None:
     Home(tmp_path / "holdfast").prepare()
     (tmp_path / "holdfast").chmod(0o755)
-    home = findings(run)["home"]
-    assert home["state"] == "bad"
-    assert home["fix"] == f"chmod 700 {tmp_path}/holdfast"
+    home = home_results(tmp_path)["home"]
+    assert home.state == "bad"
+    assert home.fix == f"chmod 700 {tmp_path}/holdfast"
 
 
 def test_an_invalid_configuration_or_policy_is_a_problem(run: Run, tmp_path: Path) -> None:
     run("init")
     (tmp_path / "holdfast" / "policies" / "mine.yaml").write_text("policy: mine\nrules: 3\n")
-    assert "mine.yaml:2" in findings(run)["policy"]["told"]
+    assert "mine.yaml:2" in home_results(tmp_path)["policy"].detail
     (tmp_path / "holdfast" / "config.toml").write_text("polcy = 1\n")
-    assert "config.toml:1:9" in findings(run)["config"]["told"]
+    assert "config.toml:1:9" in home_results(tmp_path)["config"].detail
 
 
-def test_a_full_disk_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Full:
         free = CRITICAL_DISK_BYTES - 1
 
     monkeypatch.setattr("shutil.disk_usage", lambda _: Full())
-    assert findings(run)["disk"]["state"] == "bad"
+    assert home_results(tmp_path)["disk"].state == "bad"
 
 
 def test_an_unconfined_sandbox_fails_its_escape_tests(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,9 @@ from tests.cli.commands import Run, run
 from tests.cli.terminals import at_terminal
 
 import holdfast.cli.commands.verify as verify
+from holdfast.cli.doctor.home import check_home
 from holdfast.cli.log_file import MAX_BYTES, MAX_RECORD_BYTES, log_to_file
+from holdfast.store import Home
 
 __all__ = ["run"]
 
@@ -30,7 +32,8 @@ def test_an_internal_error_is_one_line_and_its_traceback_is_in_the_log(
     assert f"the traceback is in {tmp_path}/{LOG}" in done.err.replace("\n", " ")
     assert "Traceback (most recent call last):" in (tmp_path / LOG).read_text()
     assert run("explain", "internal").code == 0
-    assert f"there are warnings or errors in {tmp_path}/{LOG}" in run("doctor", "--json").out
+    [result] = [result for result in check_home(Home(tmp_path / "holdfast")) if result.part == "log"]
+    assert result.detail == f"there are warnings or errors in {tmp_path}/{LOG}"
 
 
 def test_library_warnings_go_to_the_log_not_to_the_terminal(tmp_path: Path) -> None:

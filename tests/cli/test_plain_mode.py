@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.cli.terminals import DELETE, prepared, runs, terminal
 
+from holdfast.cli.terminal.progress import is_linear
+
 TRANSCRIPT = """\
 session ID; /help lists commands, Ctrl-D quits
 remove it
@@ -45,9 +47,26 @@ resume with: holdfast -r ID
 
 
 @pytest.mark.parametrize(
-    ("words", "environment"),
-    [(("--plain",), {}), ((), {"TERM": "dumb"}), ((), {"NO_COLOR": "1"})],
-    ids=["--plain", "TERM=dumb", "NO_COLOR"],
+    ("variables", "is_wanted"),
+    [
+        ({"TERM": "dumb"}, True),
+        ({"NO_COLOR": "1", "TERM": "xterm"}, True),
+        ({}, True),
+        ({"TERM": "xterm"}, False),
+    ],
+)
+def test_dumb_terminals_and_no_color_ask_for_linear_text(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], is_wanted: bool
+) -> None:
+    for name in ("TERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert is_linear() is is_wanted
+
+
+@pytest.mark.parametrize(
+    ("words", "environment"), [(("--plain",), {}), ((), {"TERM": "dumb"})], ids=["--plain", "TERM=dumb"]
 )
 def test_a_plain_session_is_linear_text(
     tmp_path: Path, words: tuple[str, ...], environment: dict[str, str]
