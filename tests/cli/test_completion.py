@@ -95,7 +95,7 @@ def test_zsh_completes_at_its_prompt(run: Run, tmp_path: Path) -> None:
 
 def test_sessions_are_listed_for_the_scripts(run: Run, tmp_path: Path) -> None:
     assert run("completion", "sessions").out == ""
-    assert not (tmp_path / "holdfast").exists(), "pressing Tab makes no home"
+    assert not (tmp_path / "holdfast").exists(), "pressing Tab creates no data directory"
     (tmp_path / "code.py").write_text("print(1)")
     assert run("exec", "code.py").code == 0
     run("rename", *run("completion", "sessions").out.split(), "my-own")

@@ -27,12 +27,12 @@ rules:
     examples: {matches: [{world.read: {path: a}}], misses: [{world.read: {path: /etc/a}}]}
   - name: deleting
     escalate: world.delete
-    because: deleting a file is for you to decide
+    because: you decide which files are deleted
     examples: {matches: [{world.delete: {path: a}}], misses: [{world.read: {path: a}}]}
   - name: proposing
     stage: world.write
     inside: true
-    because: changes are proposed
+    because: changes are staged
     examples: {matches: [{world.write: {path: a, content: b}}], misses: [{world.read: {path: a}}]}
 """
 

@@ -157,7 +157,7 @@ def test_code_that_ran_out_of_budget_goes_on_at_the_very_call_as_budget_add_says
     assert "holdfast budget add calls=N" in terminal.said
     [session] = json.loads(terminal("sessions", "--json"))
     terminal("exec", "--session", session["id"], code=1)
-    assert "no code waits" in terminal.said
+    assert "has no code to resume" in terminal.said
     terminal("budget", "add", "calls=1")
     assert f"with: holdfast exec --session {session['id']}" in terminal.said
     terminal("rename", session["id"], "appends")
@@ -238,7 +238,7 @@ def test_a_standing_yes_can_be_given_from_elsewhere_and_is_what_was_shown(
     (terminal.home / "x.lisp").write_text("(begin " + " ".join(write % n for n in range(3)) + ")")
     terminal("exec", "--lang", "lisp", "-p", "ask-always", "x.lisp", code=5)
     shown = terminal("waiting")
-    rule = shown.partition("a standing yes covers: ")[2].strip()
+    rule = shown.partition("a saved approval would cover: ")[2].strip()
     assert rule.startswith("world.write on path ")
     assert rule.endswith("with any content")
     terminal("approve", "--for", scope)

@@ -94,5 +94,5 @@ def test_where_several_wait_one_has_to_be_named(
     put(tmp_path, REQUEST)
     put(tmp_path, REQUEST | {"escalationId": "second"}, id="second")
     assert main(["approve", "--folder", str(tmp_path)]) == 1
-    assert "say which" in capsys.readouterr().err
+    assert "name one" in capsys.readouterr().err
     assert list(tmp_path.glob("response-*")) == []

@@ -119,7 +119,7 @@ def test_diff_tells_where_code_may_run(tmp_path: Path, capsys: pytest.CaptureFix
     wide.write_text(rules)
     narrow.write_text(f"{rules}sandboxes: [python, lisp]\n")
     assert main(["policy", "diff", str(wide), str(narrow)]) == 0
-    assert "~ code may run anywhere -> python, lisp\n" in capsys.readouterr().out
+    assert "~ code may run in: anywhere -> python, lisp\n" in capsys.readouterr().out
     assert said(capsys, "diff", str(wide), str(narrow))["sandboxes"] == [None, ["python", "lisp"]]
     assert main(["policy", "diff", str(narrow), str(narrow)]) == 0
     assert "code may run" not in capsys.readouterr().out

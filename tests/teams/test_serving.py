@@ -196,14 +196,14 @@ async def test_what_was_sent_before_a_kill_is_delivered_by_the_next_server(place
 _SEND = """
 import asyncio, os, signal
 from pathlib import Path
-from holdfast.cli.open_teams import opened_board
+from holdfast.cli.open_teams import open_broker
 from holdfast.store import Home
 from holdfast.teams import load_roster
 
 async def main():
     home = Home.default()
     file = home.root / "teams.yaml"
-    async with opened_board(load_roster(file), file, home) as (board, _):
+    async with open_broker(load_roster(file), file, home) as (board, _):
         async with board._delivery.alone(board.key(board.roster.pair("a", "b"))):
             sent = await board.send("a", "b", "kelp")
             print(sent.message, flush=True)

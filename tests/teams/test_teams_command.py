@@ -58,7 +58,7 @@ def test_no_time_to_answer_is_refused_before_anybody_is_asked(
 ) -> None:
     roster.write_text(ROSTER.replace("HERE", str(tmp_path)))
     assert main(["teams", "ask", "a", "hello", "--seconds", seconds]) == 2
-    assert "--seconds is more than 0" in capsys.readouterr().err
+    assert "--seconds must be greater than 0" in capsys.readouterr().err
     assert main(["teams", "status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 

@@ -9,19 +9,19 @@ _HEAD = """\
 # Bash completion for holdfast. Load it with: source <(holdfast completion bash)
 _holdfast_offer() { COMPREPLY=($(compgen "$@" -- "${COMP_WORDS[COMP_CWORD]}")); }
 _holdfast() {
-  local current=${COMP_WORDS[COMP_CWORD]} before="" place="" word i
+  local current=${COMP_WORDS[COMP_CWORD]} before="" parsed="" word i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
-    case "$place|$before" in
+    case "$parsed|$before" in
       %(valued)s) before=""; continue ;;
     esac
     before=$word
-    case "$place|$word" in
-      %(paths)s) place="${place:+$place }$word" ;;
+    case "$parsed|$word" in
+      %(paths)s) parsed="${parsed:+$parsed }$word" ;;
     esac
   done
-  case "$place|$before" in
+  case "$parsed|$before" in
 """
 _TAIL = """\
   esac

@@ -6,7 +6,7 @@ from holdfast.cli.completion.words import ArgumentSpec, CommandSpec, flags_with_
 
 _MIDDLE = """\
   esac
-  case "$place" in
+  case "$parsed" in
 """
 
 

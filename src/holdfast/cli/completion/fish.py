@@ -7,23 +7,23 @@ from holdfast.cli.completion.words import ArgumentSpec, CommandSpec, OptionSpec,
 _HEAD = """\
 # Fish completion for holdfast. Load it with: holdfast completion fish | source
 # or save it as ~/.config/fish/completions/holdfast.fish
-function __holdfast_place
-    set -l place ''
+function __holdfast_parsed
+    set -l parsed ''
     set -l before ''
     for word in (commandline -opc)[2..]
-        if contains -- "$place|$before" %(valued)s
+        if contains -- "$parsed|$before" %(valued)s
             set before ''
             continue
         end
         set before $word
-        if contains -- "$place|$word" %(paths)s
-            set place (string trim -- "$place $word")
+        if contains -- "$parsed|$word" %(paths)s
+            set parsed (string trim -- "$parsed $word")
         end
     end
-    echo $place
+    echo $parsed
 end
 function __holdfast_at
-    test "$(__holdfast_place)" = "$argv[1]"
+    test "$(__holdfast_parsed)" = "$argv[1]"
 end
 complete -c holdfast -f
 """

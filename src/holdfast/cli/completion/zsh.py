@@ -10,18 +10,18 @@ _HEAD = """\
 # Zsh completion for holdfast. Load it with: source <(holdfast completion zsh)
 # or save it as _holdfast in a folder of $fpath.
 _holdfast() {
-  local before="" place="" word
+  local before="" parsed="" word
   local -a found
   for word in ${words[2,CURRENT-1]}; do
-    case "$place|$before" in
+    case "$parsed|$before" in
       %(valued)s) before=""; continue ;;
     esac
     before=$word
-    case "$place|$word" in
-      %(paths)s) place="${place:+$place }$word" ;;
+    case "$parsed|$word" in
+      %(paths)s) parsed="${parsed:+$parsed }$word" ;;
     esac
   done
-  case "$place|$before" in
+  case "$parsed|$before" in
 """
 _TAIL = """\
   esac
