@@ -21,7 +21,7 @@ def shown(*words: str, home: Path) -> list[str]:
 
 
 @pytest.fixture
-def pending_characters(tmp_path: Path) -> Path:
+def waiting(tmp_path: Path) -> Path:
     """A data directory in which a call of the session `books` waits."""
     words = prepared(tmp_path, DELETE, "It stays.")
     assert holdfast("-n", "books", *words, "clean up", home=tmp_path).returncode == 5

@@ -114,7 +114,7 @@ def test_no_cell_of_the_audit_is_a_formula_to_a_spreadsheet(terminal: Terminal) 
     [
         ("1.1", ["ok", "allow by rule"]),
         ("2.1", ["refused", "deny by rule"]),
-        ("3.1", ["said yes", "as you like"]),
+        ("3.1", ["approved it", "as you like"]),
     ],
 )
 def test_why_needs_three_lines_at_most(terminal: Terminal, call: str, words: list[str]) -> None:

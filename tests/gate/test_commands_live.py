@@ -85,7 +85,7 @@ def test_a_limit_that_is_raised_while_nobody_holds_the_session_counts_at_once(te
     live(terminal, work, limits=Limits(calls=1))
     [line] = json.loads(terminal("sessions", "--json"))
     terminal("budget", "add", line["id"], "calls=1")
-    assert "goes on with" in terminal.said
+    assert "resume a turn that reached its limit with: holdfast" in terminal.said
     assert json.loads(terminal("budget", "--json"))["limits"]["calls"] == 2
     assert not (terminal.home / "sessions" / line["id"] / "inbox").exists()
 

@@ -110,7 +110,7 @@ def test_a_turn_is_shown_with_everything_that_was_done_in_it(run: Run, tmp_path:
     (tmp_path / "code.py").write_text("open('a.txt', 'w').write('x')\nprint(world.list())\n")
     assert run("exec", "code.py")[0] == 0
     _, whole, about = run("show")
-    assert "code ran in the sandbox python" in about
+    assert "sandbox: python" in about
     assert whole == run("show", "--turn", "1")[1]
     for line in ("    staged: world.write path=/workspace/a.txt content=x", "    did: world.list"):
         assert line in whole.splitlines()
@@ -224,7 +224,7 @@ def test_prune_says_what_it_would_do_and_does_it(run: Run) -> None:
     assert run("prune", "--keep", "-1")[0] == 2
     assert run("prune", "--older-than", "soon")[0] == 2
     code, out, err = run("prune", "--keep", "0", "--dry-run")
-    assert (code, out.split()[:3]) == (0, ["would", "go", "s-2"])
+    assert (code, out.split()[:4]) == (0, ["would", "be", "deleted", "s-2"])
     assert (out.endswith("1 turn) remove it<U+001B>[31m\n"), "1 session would be deleted, 1 would be kept" in err) == (
         True,
         True,

@@ -93,7 +93,7 @@ async def run(arguments: argparse.Namespace) -> int:
         return report(outcome, session, arguments.json, console, printed=prints.text)
     except PersonLeft:
         console.say(
-            f"a call waits for approval: answer with holdfast approve or holdfast deny, then resume with holdfast exec --session {session.id}",
+            f"a call waits: answer with holdfast approve or deny, then resume with holdfast exec --session {session.id}",
             folds=True,
         )
         return exit_codes.WAITING

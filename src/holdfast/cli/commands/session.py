@@ -226,7 +226,7 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
         return exit_codes.INTERRUPTED
     if isinstance(work.exception(), PersonLeft):
         console.say(
-            "a call waits for approval: answer with holdfast approve or holdfast deny, then resume with holdfast -c",
+            "a call waits: answer with holdfast approve or deny, then resume with holdfast -c",
             folds=True,
         )
         return exit_codes.WAITING

@@ -25,11 +25,6 @@ class AnswerStream:
             block, self._text = self._text[:end], self._text[end:]
             self._show_block(block)
 
-    @property
-    def pending_characters(self) -> int:
-        """The length of the unfinished block."""
-        return len(self._text)
-
     def end(self) -> None:
         """Show the rest; no more pieces follow."""
         block, self._text = self._text, ""
