@@ -117,7 +117,6 @@ def test_leaving_a_question_of_exec_prints_how_to_resume(tmp_path: Path) -> None
     with terminal(*words, home=tmp_path) as user:
         assert user.wait_for(QUESTION)
         user.type("\x04")
-        assert user.wait_for(
-            "answer with holdfast approve or deny, then resume with holdfast exec --session "
-        )
+        assert user.wait_for("answer with: holdfast approve, or holdfast deny")
+        assert user.wait_for("then resume with: holdfast exec --session ")
         assert user.end() == 5

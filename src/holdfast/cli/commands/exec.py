@@ -92,10 +92,8 @@ async def run(arguments: argparse.Namespace) -> int:
                 outcome = await session.execute(code, language=arguments.lang or "python")
         return report(outcome, session, arguments.json, console, printed=prints.text)
     except PersonLeft:
-        console.say(
-            f"a call waits: answer with holdfast approve or deny, then resume with holdfast exec --session {session.id}",
-            folds=True,
-        )
+        console.say("a call waits; answer with: holdfast approve, or holdfast deny", folds=True)
+        console.say(f"then resume with: holdfast exec --session {session.id}", folds=True)
         return exit_codes.WAITING
     finally:
         await runtime.close()
