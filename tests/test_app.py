@@ -262,9 +262,7 @@ async def test_calls_of_an_external_agent_after_a_pause_are_a_new_turn(tmp_path:
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
-async def test_a_session_closes_only_the_model_it_opened(
-    is_ours: bool, tmp_path: Path
-) -> None:
+async def test_a_session_closes_only_the_model_it_opened(is_ours: bool, tmp_path: Path) -> None:
     spec = "server:http://127.0.0.1:9/v1#nobody"
     given = create_model(spec)
     runtime = await Runtime.start(home=tmp_path / "home")

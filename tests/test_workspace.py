@@ -36,9 +36,7 @@ ACTIONS: dict[str, Callable[[str, Home], object]] = {
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("bad", BAD_IDS)
-def test_an_invalid_id_is_refused_everywhere(
-    home: Home, action: str, bad: str
-) -> None:
+def test_an_invalid_id_is_refused_everywhere(home: Home, action: str, bad: str) -> None:
     kept = workspace.create("kept", home=home)
     workspace.write("kept", "a.txt", "x", home=home)
     with pytest.raises(InvalidId):

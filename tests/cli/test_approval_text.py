@@ -45,6 +45,6 @@ def test_a_call_description_is_one_escaped_line() -> None:
         operation="world.read\x1b]0;owned\x07\n  allow   fake",
         arguments={"pa\x1b[31mth\n": "x\x1b[2J\ny"},
     )
-    told = describe_call(call)
-    assert told.splitlines() == [told]
-    assert "\x1b" not in told
+    expected = describe_call(call)
+    assert expected.splitlines() == [expected]
+    assert "\x1b" not in expected

@@ -20,19 +20,19 @@ def wait_for_prompt(user: TerminalUser) -> None:
     assert user.wait_for("/help"), user.seen
 
 
-def say(user: TerminalUser, line: str, told: str) -> None:
+def say(user: TerminalUser, line: str, expected: str) -> None:
     """Type a line and wait for its effect."""
     user.type(f"{line}\r")
-    assert user.wait_for(told, seconds=20), f"{line}: {user.seen[-2000:]}"
+    assert user.wait_for(expected, seconds=20), f"{line}: {user.seen[-2000:]}"
 
 
-def command(user: TerminalUser, line: str, told: str) -> None:
+def command(user: TerminalUser, line: str, expected: str) -> None:
     """Type a command at a question, no faster than a person can."""
     time.sleep(0.5)
     user.type(line[:4])
     time.sleep(0.4)
     user.type(f"{line[4:]}\r")
-    assert user.wait_for(told, seconds=20), f"{line}: {user.seen[-2000:]}"
+    assert user.wait_for(expected, seconds=20), f"{line}: {user.seen[-2000:]}"
 
 
 def edit(user: TerminalUser, home: Path) -> None:
@@ -65,8 +65,8 @@ def test_compact_summarizes_older_turns(tmp_path: Path) -> None:
     words = prepared(tmp_path, "One.", "Two.", "Three.", "Never said.")
     with terminal(*words, home=tmp_path) as user:
         wait_for_prompt(user)
-        for asked, told in (("a", "One."), ("b", "Two."), ("c", "Three.")):
-            say(user, asked, told)
+        for asked, expected in (("a", "One."), ("b", "Two."), ("c", "Three.")):
+            say(user, asked, expected)
         say(user, "/compact", "summarized: One.")
         assert user.end("\x04") == 0
 
@@ -162,8 +162,8 @@ def test_messages_typed_ahead_are_queued_and_sent_in_order(tmp_path: Path) -> No
         say(user, "two", "queued (1)")
         say(user, "three", "queued (2)")
         say(user, "/cost", "calls")
-        for told in ("First.", "Second.", "Third."):
-            assert user.wait_for(told)
+        for expected in ("First.", "Second.", "Third."):
+            assert user.wait_for(expected)
         assert user.end("\x04") == 0
 
 

@@ -42,9 +42,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("command", "reply", "doing", "told"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("command", "reply", "doing", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_a_slow_model_shows_progress_at_a_terminal(
-    tmp_path: Path, command: str, reply: Reply, doing: str, told: str
+    tmp_path: Path, command: str, reply: Reply, doing: str, expected: str
 ) -> None:
     with (
         SlowModel(reply, LONG).serving() as model,
@@ -53,20 +53,20 @@ def test_a_slow_model_shows_progress_at_a_terminal(
         assert user.wait_for(doing), user.seen
         assert DRAWN.search(user.seen)
         model.may_answer.set()
-        assert user.wait_for(told), user.seen
+        assert user.wait_for(expected), user.seen
         assert user.end() == 0
     after = user.seen.rsplit("\r\x1b[K", 1)[1]
     assert doing not in after, "cleared before the answer"
 
 
-@pytest.mark.parametrize(("command", "reply", "doing", "told"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("command", "reply", "doing", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_a_slow_model_shows_no_progress_in_a_pipe(
-    tmp_path: Path, command: str, reply: Reply, doing: str, told: str
+    tmp_path: Path, command: str, reply: Reply, doing: str, expected: str
 ) -> None:
     with SlowModel(reply, SHORT).serving() as model:
         done = holdfast(*words_of(command, tmp_path, model), home=tmp_path, **KEY)
     assert done.returncode == 0, done.stderr
-    assert told in done.stdout
+    assert expected in done.stdout
     assert done.stderr == ""
 
 

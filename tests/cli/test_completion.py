@@ -87,9 +87,9 @@ def test_zsh_completes_at_its_prompt(run: Run, tmp_path: Path) -> None:
         assert user.wait_for("ready> ")
         user.type(f"autoload -Uz compinit; compinit -D; source {script}; echo lo''aded\n")
         assert user.wait_for("loaded")
-        for typed, told in (("holdfast policy che", "check "), ("holdfast --sandb", "--sandbox ")):
+        for typed, expected in (("holdfast policy che", "check "), ("holdfast --sandb", "--sandbox ")):
             user.type(f"{typed}\t")
-            assert user.wait_for(told, seconds=10), user.seen
+            assert user.wait_for(expected, seconds=10), user.seen
             user.type("\x15")
 
 

@@ -138,7 +138,7 @@ def test_configuration_files_may_start_with_a_byte_order_mark(run: Run, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (("polcy", "x"), "did you mean policy?"),
         (("budget.tokens", "many"), "whole number"),
@@ -147,11 +147,11 @@ def test_configuration_files_may_start_with_a_byte_order_mark(run: Run, tmp_path
     ],
 )
 def test_a_wrong_value_is_refused_and_nothing_is_written(
-    run: Run, tmp_path: Path, words: tuple[str, ...], told: str
+    run: Run, tmp_path: Path, words: tuple[str, ...], expected: str
 ) -> None:
     done = run("config", "set", "--", *words)
     assert done.code == 2
-    assert told in done.err
+    assert expected in done.err
     assert not (tmp_path / "holdfast" / "config.toml").exists()
 
 

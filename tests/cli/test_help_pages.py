@@ -34,7 +34,7 @@ def test_a_help_page_has_summary_examples_usage_and_options_in_order(command: st
 
 
 def typed(example: str) -> list[str]:
-    """The words of an example after the program's name, without what is told of it and what the shell does."""
+    """The words of an example after the program's name, without its comment and shell syntax."""
     command = re.split(r"\s{2,}", example, maxsplit=1)[0]
     (words,) = [part for part in re.split(r"[|]|<\(|\)", command) if part.strip().startswith("holdfast ")]
     return shlex.split(words)[1:]

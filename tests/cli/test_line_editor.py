@@ -51,13 +51,13 @@ def test_resizing_the_window_keeps_typed_text(tmp_path: Path) -> None:
 def test_history_search_finds_messages_but_no_answers(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, "One.", "Two.", "Three."), home=tmp_path) as user:
         assert user.wait_for(READY)
-        for line, told in (
+        for line, expected in (
             ("look at the parser", "One."),
             ("/approve", "no call waits for approval"),
             ("thanks", "Two."),
         ):
             user.type(f"{line}\r")
-            assert user.wait_for(told)
+            assert user.wait_for(expected)
             assert user.wait_for(READY)
         user.type("\x12pars")
         assert user.wait_for("look at the ")
@@ -103,9 +103,14 @@ def test_the_status_line_is_idle_after_compact(tmp_path: Path) -> None:
         *prepared(tmp_path, "One.", "Two.", "Three.", "Never."), home=tmp_path, **STATUS_LINE
     ) as user:
         assert user.wait_for(READY)
-        for line, told in (("a", "One."), ("b", "Two."), ("c", "Three."), ("/compact", "summarized: One.")):
+        for line, expected in (
+            ("a", "One."),
+            ("b", "Two."),
+            ("c", "Three."),
+            ("/compact", "summarized: One."),
+        ):
             user.type(f"{line}\r")
-            assert user.wait_for(told)
+            assert user.wait_for(expected)
         assert user.wait_for(READY)
         before = len(user.seen)
         user.type("draft")
@@ -168,8 +173,8 @@ def test_a_run_stopped_at_a_limit_names_it(tmp_path: Path) -> None:
         assert user.wait_for("/help")
         user.type("print\r")
         assert user.wait_for("Too much.")
-    told = user.seen[user.seen.index("  limit   ") :]
-    assert "printed more than" in told.split("The run was stopped")[0]
+    expected = user.seen[user.seen.index("  limit   ") :]
+    assert "printed more than" in expected.split("The run was stopped")[0]
 
 
 def test_alt_enter_works_while_the_editor_is_suspended(tmp_path: Path) -> None:

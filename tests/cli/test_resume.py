@@ -143,8 +143,8 @@ async def test_the_notice_is_never_sent_to_the_model(tmp_path: Path) -> None:
         asked = str(stub.requests[-1].body)
     assert "go on" in asked
     assert "hello" in asked
-    for told in again.stderr.splitlines()[:4]:
-        assert told.split(":")[0] not in asked
+    for expected in again.stderr.splitlines()[:4]:
+        assert expected.split(":")[0] not in asked
 
 
 @pytest.mark.parametrize("words", [("-c", "and then?"), ("sessions",), ("show",)], ids=" ".join)

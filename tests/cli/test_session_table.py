@@ -70,9 +70,9 @@ def test_json_output_has_no_heading(home: Path) -> None:
 def test_an_outcome_is_shown_in_words_and_named_in_json(tmp_path: Path) -> None:
     model = script(tmp_path, "Never said.")
     assert holdfast("-m", model, "--budget", "tokens=1", "go", home=tmp_path).returncode == 4
-    told = holdfast("show", home=tmp_path).stdout
-    assert "[1] stopped: the tokens limit was reached" in told
-    assert "nonconverged" not in told
+    expected = holdfast("show", home=tmp_path).stdout
+    assert "[1] stopped: the tokens limit was reached" in expected
+    assert "nonconverged" not in expected
     events = json.loads(holdfast("show", "--json", home=tmp_path).stdout)["events"]
     assert "nonconverged" in [each["event"].get("outcome", {}).get("outcome") for each in events]
 

@@ -41,18 +41,18 @@ TYPED = (
 LEAVING = ("/quit", "/exit")
 
 
-def say(user: TerminalUser, line: str, told: str) -> None:
+def say(user: TerminalUser, line: str, expected: str) -> None:
     """Type a line and wait for its effect."""
     user.type(f"{line}\r")
-    assert user.wait_for(told, seconds=20), f"{line}: {user.seen[-2000:]}"
+    assert user.wait_for(expected, seconds=20), f"{line}: {user.seen[-2000:]}"
 
 
 def test_every_command_does_what_it_says(tmp_path: Path) -> None:
     with terminal(*prepared(tmp_path, WRITE, "Written."), home=tmp_path) as user:
         assert user.wait_for("/help")
         say(user, "write it", "1 staged (/diff")
-        for line, told in TYPED:
-            say(user, line, told)
+        for line, expected in TYPED:
+            say(user, line, expected)
         assert not (tmp_path / "work" / "n.txt").exists(), "the rewind took the file away again"
         user.type("/quit\r")
         assert user.end() == 0
@@ -70,8 +70,8 @@ def test_the_log_shows_messages_runs_calls_and_outcomes(tmp_path: Path) -> None:
         assert user.wait_for("turn    2 ")
         assert user.end("\x04") == 0
     log = re.findall(r"^  \d\d:\d\d:\d\d  (.*)\r$", user.seen, re.MULTILINE)
-    told = [re.sub(r"[\d.,]+ (tokens in|out|ms|s)\b", r"N \1", line) for line in log]
-    assert told == [
+    expected = [re.sub(r"[\d.,]+ (tokens in|out|ms|s)\b", r"N \1", line) for line in log]
+    assert expected == [
         "you     turn 1: write it",
         "model   step 1, N tokens in, N out: I write it.",
         "run     in python: open('n.txt', 'w').write('new\\n')",

@@ -64,15 +64,17 @@ def test_a_waiting_call_has_its_own_exit_code(tmp_path: Path) -> None:
     assert "nobody can be asked here" in denied.stderr
 
 
-@pytest.mark.parametrize(("word", "told"), [("approve", "Done."), ("deny", "Done.")])
-def test_a_waiting_call_can_be_answered_from_another_terminal(tmp_path: Path, word: str, told: str) -> None:
+@pytest.mark.parametrize(("word", "expected"), [("approve", "Done."), ("deny", "Done.")])
+def test_a_waiting_call_can_be_answered_from_another_terminal(
+    tmp_path: Path, word: str, expected: str
+) -> None:
     code = "try:\n    import os\n    os.remove('a.txt')\n    print('made')\nexcept PermissionError as no:\n    print('told', no)"
     (tmp_path / "p.yaml").write_text(
         "policy: p\nrules:\n"
         "  - name: ask\n    escalate: world.delete\n    because: ask me\n"
         "    examples: {matches: [{world.delete: {path: a}}], misses: [{world.read: {path: a}}]}\n"
     )
-    model = script(tmp_path, runs(code), told)
+    model = script(tmp_path, runs(code), expected)
     assert holdfast("-m", model, "-p", "p.yaml", "remove it", home=tmp_path).returncode == 5
     [waits] = json.loads(holdfast("waiting", "--json", home=tmp_path).stdout)
     answered = holdfast(word, waits["escalation"]["id"], "--reason", "as you like", home=tmp_path)

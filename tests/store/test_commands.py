@@ -225,7 +225,10 @@ def test_prune_says_what_it_would_do_and_does_it(run: Run) -> None:
     assert run("prune", "--older-than", "soon")[0] == 2
     code, out, err = run("prune", "--keep", "0", "--dry-run")
     assert (code, out.split()[:4]) == (0, ["would", "be", "deleted", "s-2"])
-    assert (out.endswith("1 turn) remove it<U+001B>[31m\n"), "1 session would be deleted, 1 would be kept" in err) == (
+    assert (
+        out.endswith("1 turn) remove it<U+001B>[31m\n"),
+        "1 session would be deleted, 1 would be kept" in err,
+    ) == (
         True,
         True,
     )
