@@ -208,7 +208,7 @@ def test_the_hook_judges_built_in_tools(
 def test_a_hook_that_cannot_judge_blocks(place: Place, stdin: str) -> None:
     done = place.run("hook", "claude", stdin=stdin)
     assert done.returncode == 2
-    assert "it is a no" in done.stderr
+    assert "so it is denied" in done.stderr
     assert done.stdout == ""
 
 
@@ -255,7 +255,7 @@ def test_a_server_is_added_looked_at_annotated_and_removed(place: Place) -> None
     assert "holdfast mcp annotate quiet" in place.run("mcp", "doctor").stdout
     assert place.run("mcp", "annotate", "quiet", "--model", "none").returncode == 3  # nobody there to confirm
     proposed = place.run("mcp", "annotate", "quiet", "--model", "none", "--yes")
-    assert proposed.stdout == "quiet.save\n  path: write-path\n  thing: none   (unsure: look)\n"
+    assert proposed.stdout == "quiet.save\n  path: write-path\n  thing: none   (unsure: please check)\n"
     assert place.run("mcp", "doctor").stdout == "ok  quiet\n"
     listed = json.loads(place.run("mcp", "list", "--json").stdout)
     assert listed[0]["server"]["name"] == "quiet"

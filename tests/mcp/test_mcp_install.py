@@ -56,7 +56,7 @@ def test_install_shows_before_it_writes(place: Place) -> None:
     (place.folder / ".mcp.json").write_text('{\n  "mcpServers": {\n    "old": {"command": "x"}\n  }\n}\n')
     dry = place.run("install", "claude", "--dry-run")
     assert '+    "holdfast": {' in dry.stdout
-    assert "past the gate: old" in dry.stderr
+    assert "bypass the gate: old" in dry.stderr
     assert not (place.folder / ".claude").exists()
     assert place.run("install", "claude").returncode == 0
     servers = json.loads((place.folder / ".mcp.json").read_text())["mcpServers"]
