@@ -63,7 +63,7 @@ def test_install_shows_before_it_writes(place: Place) -> None:
     assert list(servers) == ["old", "holdfast"]
     hooks = json.loads((place.folder / ".claude" / "settings.json").read_text())["hooks"]["PreToolUse"]
     assert hooks[0]["hooks"][0]["command"].endswith("hook claude || exit 2")
-    assert "it is installed" in place.run("install", "claude").stderr
+    assert "it is already installed" in place.run("install", "claude").stderr
 
 
 @pytest.mark.parametrize("client", CLIENTS)
