@@ -16,8 +16,8 @@ import msgspec
 
 from holdfast.cli import exit_codes
 from holdfast.cli.command_list import GROUPS
-from holdfast.cli.error_help import explanations
-from holdfast.cli.help_pages import ManualParser, actions, load
+from holdfast.cli.error_help import load_error_help
+from holdfast.cli.help_pages import HelpParser, load_command, subcommands
 from holdfast.config import ProjectSettings, fields, tables
 from holdfast.config.renamed_keys import RENAMED_KEYS, RENAMED_TABLES
 from holdfast.core import events
@@ -31,13 +31,13 @@ def commands() -> str:
     os.environ["COLUMNS"] = "80"
     parts = [_MADE, "# Commands\n"]
     parts.append("What `holdfast --help` and `holdfast COMMAND --help` show.\n")
-    parts += ["## holdfast\n", _shown(load("session").parser)]
+    parts += ["## holdfast\n", _shown(load_command("session").parser)]
     for heading, group in GROUPS.items():
         parts.append(f"## {heading[0].upper()}{heading[1:]}\n")
         for name, what in group.items():
-            parser = load(name).parser
+            parser = load_command(name).parser
             parts += [f"### holdfast {name}\n", f"{what[0].upper()}{what[1:]}.\n", _shown(parser)]
-            for below in actions(parser).values():
+            for below in subcommands(parser).values():
                 parts.append(_shown(below))
     return "\n".join(parts)
 
@@ -108,7 +108,7 @@ def errors() -> str:
         "The code is in parentheses at the end of an error, and in `code` of an outcome. `holdfast explain CODE` shows the\n"
         "same text.\n"
     )
-    for code, explanation in explanations().items():
+    for code, explanation in load_error_help().items():
         parts += [f"## {code}\n", f"{explanation.what} {explanation.why}\n", f"**Do:** {explanation.todo}\n"]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -138,7 +138,7 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-def _shown(parser: ManualParser) -> str:
+def _shown(parser: HelpParser) -> str:
     return f"```text\n{parser.format_help().rstrip()}\n```\n"
 
 

@@ -43,7 +43,7 @@ POLICY = FixedPolicy(default="deny", verdicts={"desk.look": "allow", "desk.move"
     ("variable", "model_requests"),
     [("ANTHROPIC_API_KEY", ModelSettings()), ("COMPANY_KEY", ModelSettings(key_variable="COMPANY_KEY"))],
 )
-async def test_a_key_that_we_know_is_in_no_file_at_rest(
+async def test_a_known_key_is_in_no_file_at_rest(
     variable: str, model_requests: ModelSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, CANARY)
@@ -54,7 +54,7 @@ async def test_a_key_that_we_know_is_in_no_file_at_rest(
 
 
 @pytest.mark.parametrize("is_resumed", [False, True])
-async def test_a_key_of_the_keyring_is_in_no_file_at_rest_either(
+async def test_a_keyring_key_is_in_no_file_at_rest(
     is_resumed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ring = SimpleNamespace(
@@ -88,7 +88,7 @@ def files_with_it(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
 
 
-async def test_a_local_model_is_looked_up_in_the_given_home(
+async def test_local_weights_are_read_from_the_given_data_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "another"))
@@ -102,7 +102,7 @@ async def test_a_local_model_is_looked_up_in_the_given_home(
     await runtime.close()
 
 
-async def test_a_file_that_bears_the_name_of_a_policy_does_not_take_its_place(
+async def test_a_file_named_like_a_policy_does_not_replace_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -116,7 +116,7 @@ async def test_a_file_that_bears_the_name_of_a_policy_does_not_take_its_place(
     await runtime.close()
 
 
-async def test_a_session_that_could_not_be_joined_can_be_taken_up_once_that_is_mended(
+async def test_a_session_that_failed_to_open_can_be_resumed_after_the_fix(
     tmp_path: Path,
 ) -> None:
     runtime = await Runtime.start(home=tmp_path / "home")
@@ -130,7 +130,7 @@ async def test_a_session_that_could_not_be_joined_can_be_taken_up_once_that_is_m
     await runtime.close()
 
 
-async def test_a_fork_goes_on_with_the_policy_its_parent_had_changed_to(tmp_path: Path) -> None:
+async def test_a_fork_keeps_the_policy_its_parent_switched_to(tmp_path: Path) -> None:
     runtime = await Runtime.start(home=tmp_path / "home")
     session = await runtime.create(model=ScriptedModel([say("hello")]), policy="project")
     await session.close()
@@ -150,7 +150,7 @@ async def ask(keeper: ExternalAgentSession, operation: str) -> object:
     )
 
 
-async def test_a_foreign_agent_gets_the_gate_and_its_calls_are_on_record(tmp_path: Path) -> None:
+async def test_calls_of_an_external_agent_are_gated_and_recorded(tmp_path: Path) -> None:
     runtime = await Runtime.start(home=tmp_path / "home")
     async with runtime.gate(
         DESK, workspace=tmp_path, transport="test", description="a friend", policy=POLICY
@@ -170,7 +170,7 @@ async def test_a_foreign_agent_gets_the_gate_and_its_calls_are_on_record(tmp_pat
     await runtime.close()
 
 
-async def test_a_foreign_agent_that_comes_back_goes_on_in_its_session(tmp_path: Path) -> None:
+async def test_a_returning_external_agent_continues_its_session(tmp_path: Path) -> None:
     runtime = await Runtime.start(home=tmp_path / "home")
     for number in (1, 2):
         async with runtime.gate(
@@ -191,7 +191,7 @@ async def test_a_foreign_agent_that_comes_back_goes_on_in_its_session(tmp_path: 
     await runtime.close()
 
 
-async def test_two_foreign_agents_do_not_sweep_away_each_others_questions(tmp_path: Path) -> None:
+async def test_two_external_agents_cannot_share_an_approval_folder(tmp_path: Path) -> None:
     runtime = await Runtime.start(home=tmp_path / "home")
     folder = tmp_path / "questions"
 
@@ -217,7 +217,7 @@ async def test_two_foreign_agents_do_not_sweep_away_each_others_questions(tmp_pa
     await runtime.close()
 
 
-async def test_a_number_is_not_given_twice_though_a_call_before_it_never_came_on_record(
+async def test_a_call_number_is_never_reused(
     tmp_path: Path,
 ) -> None:
     runtime = await Runtime.start(home=tmp_path / "home")
@@ -237,7 +237,7 @@ async def test_a_number_is_not_given_twice_though_a_call_before_it_never_came_on
     await runtime.close()
 
 
-async def test_what_a_foreign_agent_does_after_a_pause_is_another_turn(tmp_path: Path) -> None:
+async def test_calls_of_an_external_agent_after_a_pause_are_a_new_turn(tmp_path: Path) -> None:
     clock = FakeClock()
     runtime = await Runtime.start(home=tmp_path / "home", clock=clock)
     async with runtime.gate(
@@ -263,9 +263,7 @@ async def test_what_a_foreign_agent_does_after_a_pause_is_another_turn(tmp_path:
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
-async def test_a_model_that_was_opened_for_a_session_is_closed_with_it_and_no_other(
-    is_ours: bool, tmp_path: Path
-) -> None:
+async def test_a_session_closes_only_the_model_it_opened(is_ours: bool, tmp_path: Path) -> None:
     spec = "server:http://127.0.0.1:9/v1#nobody"
     given = create_model(spec)
     runtime = await Runtime.start(home=tmp_path / "home")
@@ -280,7 +278,7 @@ async def test_a_model_that_was_opened_for_a_session_is_closed_with_it_and_no_ot
 
 @pytest.mark.parametrize("replaced", ["above/work", "above"])
 @pytest.mark.parametrize("has_folder", [True, False])
-async def test_a_folder_that_became_a_link_is_not_followed_and_nothing_behind_it_is_touched(
+async def test_a_workspace_replaced_by_a_symlink_is_refused_and_its_target_untouched(
     tmp_path: Path, replaced: str, has_folder: bool
 ) -> None:
     work, elsewhere = tmp_path / "above" / "work", tmp_path / "elsewhere"
@@ -304,7 +302,7 @@ async def test_a_folder_that_became_a_link_is_not_followed_and_nothing_behind_it
     assert sorted(elsewhere.rglob("*")) == before
 
 
-async def test_a_project_folder_that_is_gone_is_made_anew(tmp_path: Path) -> None:
+async def test_a_missing_project_folder_is_created_again(tmp_path: Path) -> None:
     (tmp_path / "above" / "work").mkdir(parents=True)
     runtime = await Runtime.start(home=tmp_path / "home")
     session = await runtime.create(workspace=tmp_path / "above" / "work", needs_model=False)
@@ -315,7 +313,7 @@ async def test_a_project_folder_that_is_gone_is_made_anew(tmp_path: Path) -> Non
     await runtime.close()
 
 
-async def test_a_home_behind_a_link_holds_workspaces_like_any_other(tmp_path: Path) -> None:
+async def test_a_symlinked_data_directory_works(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     home = tmp_path / "link" / "home"

@@ -36,9 +36,7 @@ ACTIONS: dict[str, Callable[[str, Home], object]] = {
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("bad", BAD_IDS)
-def test_an_id_that_is_none_is_refused_everywhere_and_nothing_is_touched(
-    home: Home, action: str, bad: str
-) -> None:
+def test_an_invalid_id_is_refused_everywhere(home: Home, action: str, bad: str) -> None:
     kept = workspace.create("kept", home=home)
     workspace.write("kept", "a.txt", "x", home=home)
     with pytest.raises(InvalidId):
@@ -46,7 +44,7 @@ def test_an_id_that_is_none_is_refused_everywhere_and_nothing_is_touched(
     assert (kept.path / "a.txt").read_text() == "x"
 
 
-def test_files_go_in_and_come_out(home: Home, tmp_path: Path) -> None:
+def test_files_are_written_read_copied_and_removed(home: Home, tmp_path: Path) -> None:
     made = workspace.create(home=home)
     id = made.session
     workspace.write(id, "d/e/f.txt", "text", home=home)
@@ -69,13 +67,13 @@ def test_files_go_in_and_come_out(home: Home, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "a\0b", "..\\x", "C:\\x"])
-def test_no_path_leads_out(home: Home, path: str) -> None:
+def test_no_path_leads_out_of_the_workspace(home: Home, path: str) -> None:
     id = workspace.create(home=home).session
     with pytest.raises((PathRefused, ValueError)):
         workspace.write(id, path, "x", home=home)
 
 
-def test_deleting_twice_is_no_error_and_a_missing_one_is_said_so(home: Home) -> None:
+def test_deleting_twice_succeeds_and_reading_then_fails(home: Home) -> None:
     id = workspace.create(home=home).session
     workspace.delete(id, home=home)
     workspace.delete(id, home=home)
@@ -84,7 +82,7 @@ def test_deleting_twice_is_no_error_and_a_missing_one_is_said_so(home: Home) -> 
 
 
 @pytest.mark.parametrize("replaced", ["", "workspace"])
-def test_deleting_removes_nothing_that_a_link_leads_to(home: Home, tmp_path: Path, replaced: str) -> None:
+def test_delete_never_follows_a_symlink(home: Home, tmp_path: Path, replaced: str) -> None:
     id = workspace.create(home=home).session
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "workspace").mkdir(parents=True)
@@ -102,7 +100,7 @@ async def runtime(home: Home) -> AsyncIterator[Runtime]:
     await started.close()
 
 
-async def test_a_sandbox_is_bound_to_its_session_and_sees_no_other(runtime: Runtime, home: Home) -> None:
+async def test_a_sandbox_sees_only_its_own_session(runtime: Runtime, home: Home) -> None:
     policy = FixedPolicy(default="allow")
     one = await runtime.sandbox(sandbox="python", policy=policy)
     other = await runtime.sandbox("550e8400-e29b-41d4-a716-446655440000", sandbox="python", policy=policy)

@@ -1,8 +1,8 @@
-"""`python -m holdfast`: the same as the command `holdfast`."""
+"""`python -m holdfast` runs the command line."""
 
 import sys
 from importlib import import_module
 
 if __name__ == "__main__":
-    # By name: the two stand side by side on the top floor, and neither is built on the other.
+    # By name, because this module and `cli` are on the same layer and must not import each other.
     sys.exit(import_module("holdfast.cli").main())

@@ -1,4 +1,4 @@
-"""A whole runtime in memory, for tests of what is built on Holdfast: real gate, real turn, no disk and no process.
+"""Test support: a session with the real gate and the real turn, whose store, files and model are in memory.
 
 async with memory_session([use("execute_code", {"code": "..."}), "Done."]) as session:
     outcome = await session.send("hello")
@@ -34,7 +34,7 @@ async def memory_session(
     toolsets: Sequence[Toolset] = (),
     can_ask: bool = True,
 ) -> AsyncIterator[Session]:
-    """A session whose every part is in memory; hand in a part to keep it across sessions or to look at it."""
+    """Open a session in memory. Pass a part to share it between sessions or to inspect it."""
     clock = clock or FakeClock()
     store = store or MemoryStore(clock=clock)
     policy = policy or FixedPolicy(default="allow")

@@ -1,10 +1,10 @@
-"""The files of a session for the host, by the session's id: no session has to be open, and no id leads outside.
+"""Access to the files of a session by its id. The session need not be open, and no id or path leads outside its folder.
 
     folder = holdfast.workspace.create()
     holdfast.workspace.write(folder.session, "data/in.csv", "a,b\\n")
     holdfast.workspace.read(folder.session, "data/out.csv")
 
-The same on a live session: `session.workspace`. To run code there: `Runtime.sandbox(session)`.
+An open session offers the same as `session.workspace`. To run code there, use `Runtime.sandbox(session)`.
 """
 
 import os
@@ -30,33 +30,35 @@ __all__ = [
 
 
 class Workspace(Value):
-    """A session's folder."""
+    """The folder of a session."""
 
     session: SessionId
     path: Path
 
 
 def create(session: str | None = None, *, home: Home | None = None, clock: Clock | None = None) -> Workspace:
-    """The workspace of a session, made if it is not there; a new id if none is given. Raises InvalidId."""
-    place = home or Home.default()
+    """The workspace of a session, created if it does not exist. Without an id, a new one is chosen. Raises InvalidId."""
+    home = home or Home.default()
     id = check_session_id(session) if session is not None else new_session_id(clock or SystemClock())
-    place.prepare_session(id)
-    path = place.workspace(id)
+    home.prepare_session(id)
+    path = home.workspace(id)
     path.mkdir(mode=0o700, exist_ok=True)
     return Workspace(session=id, path=path)
 
 
 def get(session: str, *, home: Home | None = None) -> Workspace:
-    """The workspace of a session that has one. Raises InvalidId, SessionNotFound."""
+    """The existing workspace of a session. Raises InvalidId, SessionNotFound."""
     id = check_session_id(session)
     path = (home or Home.default()).workspace(id)
     if not path.is_dir():
-        raise SessionNotFound(f"session {id} has no workspace of its own", hint="create it first")
+        raise SessionNotFound(
+            f"session {id} has no workspace of its own", hint="create it with holdfast.workspace.create(id)"
+        )
     return Workspace(session=id, path=path)
 
 
 def list_files(session: str, pattern: str = "**/*", *, home: Home | None = None) -> tuple[str, ...]:
-    """Files that match a glob, sorted, with POSIX separators."""
+    """The files that match a glob, sorted, with POSIX separators."""
     return _world(session, home).list(pattern)
 
 
@@ -68,35 +70,35 @@ def read(session: str, path: str, *, home: Home | None = None) -> bytes:
 def write(
     session: str, path: str, content: bytes | str, *, overwrite: bool = True, home: Home | None = None
 ) -> Change:
-    """Create or replace a file, its folders included; text is UTF-8."""
+    """Create or replace a file and its parent folders. Text is written as UTF-8."""
     return _world(session, home).write(path, content, overwrite=overwrite)
 
 
 def remove(
     session: str, path: str, *, recursive: bool = False, home: Home | None = None
 ) -> tuple[Change, ...]:
-    """Remove a file, or a folder with everything in it if asked to."""
+    """Remove a file, or with `recursive` a folder and everything in it."""
     return _world(session, home).delete(path, recursive=recursive)
 
 
 def copy_files_in(
     session: str, source: Path, path: str, *, overwrite: bool = False, home: Home | None = None
 ) -> tuple[Change, ...]:
-    """Copy a file or folder of the host into the workspace."""
+    """Copy a file or folder from the host into the workspace."""
     return _world(session, home).copy_in(source, path, overwrite=overwrite)
 
 
 def copy_files_out(
     session: str, path: str, destination: Path, *, overwrite: bool = False, home: Home | None = None
 ) -> tuple[Path, ...]:
-    """Copy a file or folder of the workspace to the host."""
+    """Copy a file or folder from the workspace to the host."""
     return _world(session, home).copy_out(path, destination, overwrite=overwrite)
 
 
 def delete(session: str, *, home: Home | None = None) -> None:
-    """Remove the whole workspace of a session. A second time is no error; an id that is none always is."""
+    """Delete the workspace of a session. Deleting it twice is not an error; an invalid id is."""
     path = (home or Home.default()).workspace(check_session_id(session))
-    if path.is_dir() and os.path.realpath(path) == str(path):  # what a link leads to is none of ours
+    if path.is_dir() and os.path.realpath(path) == str(path):  # never delete through a symlink
         remove_tree(path)
 
 

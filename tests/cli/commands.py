@@ -1,6 +1,12 @@
-"""The command line in this process, for tests that need no terminal: the same entry that the program has."""
+"""Running commands for tests that need no terminal: in this process through `main`, or as a process of its own."""
 
-from collections.abc import Callable
+import io
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +16,7 @@ from holdfast.cli import main
 
 
 class Done(NamedTuple):
-    """How a command ended and what it wrote."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -22,7 +28,7 @@ Run = Callable[..., Done]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command in an empty home, without keys."""
+    """Runs a command with an empty data directory and without keys."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "holdfast"))
     monkeypatch.setenv("COLUMNS", "80")
@@ -45,3 +51,72 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
         return Done(code, *capfd.readouterr())
 
     return command
+
+
+def environment(home: Path) -> dict[str, str]:
+    """The environment of a user whose home directory is `home`."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "HOLDFAST_HOME": str(home / "holdfast"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+
+
+def holdfast(
+    *words: str, home: Path, stdin: str = "", **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command in this process, with the environment, folder and streams of a process of its own."""
+    with _streams(stdin) as (out, err), _surroundings(home, {**environment(home), **variables}):
+        try:
+            code = main(words)
+        except SystemExit as left:
+            code = int(left.code or 0)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        shown = out.getvalue().decode(), err.getvalue().decode()
+    return subprocess.CompletedProcess(words, code, *shown)
+
+
+def holdfast_process(
+    *words: str, home: Path, stdin: str = "", **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command in a process of its own, as a shell does."""
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", *words],
+        env={**environment(home), **variables},
+        cwd=home,
+        capture_output=True,
+        text=True,
+        input=stdin,
+        timeout=50,
+    )
+
+
+@contextmanager
+def _surroundings(folder: Path, variables: dict[str, str]) -> Iterator[None]:
+    before, back = dict(os.environ), Path.cwd()
+    os.environ.clear()
+    os.environ.update(variables)
+    os.chdir(folder)
+    tempfile.tempdir = None  # it remembers $TMPDIR
+    try:
+        yield
+    finally:
+        os.chdir(back)
+        os.environ.clear()
+        os.environ.update(before)
+        tempfile.tempdir = None
+
+
+@contextmanager
+def _streams(stdin: str) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
+    before = sys.stdin, sys.stdout, sys.stderr
+    out, err = io.BytesIO(), io.BytesIO()
+    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
+    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", write_through=True)
+    sys.stderr = io.TextIOWrapper(err, encoding="utf-8", write_through=True)
+    try:
+        yield out, err
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = before

@@ -1,4 +1,4 @@
-"""A model server that takes its time: it answers when it is told to, or when it was patient for long enough."""
+"""A slow model server: it answers when the test allows it, or after a time limit."""
 
 import asyncio
 import threading
@@ -14,20 +14,20 @@ from holdfast.models import Reply
 class SlowModel:
     """Its address, and the event that lets it answer."""
 
-    def __init__(self, reply: Reply, patience_seconds: float) -> None:
+    def __init__(self, reply: Reply, limit_seconds: float) -> None:
         self.may_answer = threading.Event()
         self.spec = ""
         self._reply = reply
-        self._patience_seconds = patience_seconds
+        self._limit_seconds = limit_seconds
         self._ready = threading.Event()
 
     def answer(self, request: JsonObject) -> Reply:
         """The reply, late."""
-        self.may_answer.wait(self._patience_seconds)
+        self.may_answer.wait(self._limit_seconds)
         return self._reply
 
     async def serve(self, over: asyncio.Event) -> None:
-        """Serve until it is over; in a loop of its own, which a late answer may hold up."""
+        """Serve until `over` is set, in a loop that a late answer may block."""
         async with StubServer(self.answer, key="stub-key") as stub:
             self.spec = f"server:{stub.url}/v1#any"
             self._ready.set()

@@ -1,4 +1,4 @@
-"""A real terminal for tests: a pseudo-terminal with holdfast at one end and a typist at the other."""
+"""A real terminal for tests: a pseudo-terminal with holdfast at one end and a user at the other."""
 
 import contextlib
 import fcntl
@@ -27,52 +27,54 @@ ASKING = (
 
 _WHERE = b"\x1b[6n"
 _REFRESHED = "\x1b[?25l\x1b[?7l\x1b[?7h\x1b[0m\x1b[?12l\x1b[?25h"
-"""What the editor writes when nothing has changed."""
+"""The editor's output when nothing has changed."""
 
 
-class Typist:
-    """Types at a terminal and reads what it shows."""
+class TerminalUser:
+    """Types at a terminal and reads its output."""
 
     def __init__(self, descriptor: int, process: "subprocess.Popen[bytes]") -> None:
         self._descriptor = descriptor
         self.process = process
         self.seen = ""
-        self._place = 0
+        self._position = 0
 
     def type(self, text: str) -> None:
         """Press keys."""
         os.write(self._descriptor, text.encode())
 
     def resize(self, rows: int, columns: int) -> None:
-        """Make the window larger or smaller."""
+        """Resize the window."""
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def wait_for(self, text: str, *, seconds: float = WAIT_SECONDS) -> bool:
-        """Read on until a text is shown, after what was waited for before."""
+        """Read until a text appears after the last one waited for."""
         end = time.monotonic() + seconds
-        while (place := self.seen.find(text, self._place)) < 0:
+        while (position := self.seen.find(text, self._position)) < 0:
             left = end - time.monotonic()
             if left <= 0 or not self.read(min(left, 0.5)):
                 shown = self.seen.replace(_REFRESHED, "")[-1500:]
                 print(f"waiting for {text!r}, seen at last: {shown!r}")  # pytest shows it on failure
-                return text in self.seen[self._place :]
-        self._place = place + len(text)
+                return text in self.seen[self._position :]
+        self._position = position + len(text)
         return True
 
     def read(self, seconds: float) -> bool:
-        """Take in what is shown; False when the other end is gone."""
+        """Read available output; False when the program has closed the terminal."""
         if not select.select([self._descriptor], [], [], seconds)[0]:
             return True
         with contextlib.suppress(OSError):
             if content := os.read(self._descriptor, 65536):
                 self.seen += content.decode(errors="replace")
                 for _ in range(content.count(_WHERE)):
-                    os.write(self._descriptor, b"\x1b[1;1R")  # as every terminal answers where its cursor is
+                    os.write(
+                        self._descriptor, b"\x1b[1;1R"
+                    )  # the answer of a terminal to a cursor position request
                 return True
         return False
 
     def end(self, key: str = "") -> int:
-        """Read until the program has ended, pressing a key now and then; its exit code."""
+        """Read until the program exits, pressing a key now and then; returns the exit code."""
         deadline = time.monotonic() + WAIT_SECONDS
         while self.process.poll() is None and time.monotonic() < deadline:
             if key:
@@ -85,15 +87,15 @@ class Typist:
 
 
 @contextlib.contextmanager
-def terminal(*words: str, home: Path, **environment: str) -> Iterator[Typist]:
+def terminal(*words: str, home: Path, **environment: str) -> Iterator[TerminalUser]:
     """Start holdfast at a terminal of 120 by 40."""
-    with at_terminal([sys.executable, "-m", "holdfast", *words], home=home, **environment) as typist:
-        yield typist
+    with at_terminal([sys.executable, "-m", "holdfast", *words], home=home, **environment) as user:
+        yield user
 
 
 @contextlib.contextmanager
-def at_terminal(command: Sequence[str], *, home: Path, **environment: str) -> Iterator[Typist]:
-    """Start any program at a terminal of 120 by 40, in a home of its own."""
+def at_terminal(command: Sequence[str], *, home: Path, **environment: str) -> Iterator[TerminalUser]:
+    """Start any program at a terminal of 120 by 40, with its own home directory."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     process = subprocess.Popen(
@@ -116,7 +118,7 @@ def at_terminal(command: Sequence[str], *, home: Path, **environment: str) -> It
     )
     os.close(theirs)
     try:
-        yield Typist(ours, process)
+        yield TerminalUser(ours, process)
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
@@ -125,7 +127,7 @@ def at_terminal(command: Sequence[str], *, home: Path, **environment: str) -> It
 
 
 def _own_terminal() -> None:
-    """In the child: make the terminal its own, so that Ctrl-C at it is a signal where it is no key."""
+    """In the child: make the terminal its controlling terminal, so that Ctrl-C sends a signal."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
@@ -137,7 +139,7 @@ def runs(code: str, text: str = "") -> dict[str, object]:
 
 
 def prepared(home: Path, *replies: object) -> tuple[str, ...]:
-    """A folder with a file, a policy that asks, and a scripted model: the words to start holdfast with."""
+    """Create a folder with a file, a policy that asks, and a scripted model; returns the options to start holdfast with."""
     (home / "work").mkdir()
     (home / "work" / "a.txt").write_text("precious\n")
     (home / "asking.yaml").write_text(ASKING)

@@ -54,7 +54,7 @@ def complete(request: pytest.FixtureRequest, run: Run, tmp_path: Path) -> Comple
     return by
 
 
-def test_commands_and_actions_are_completed(complete: Complete) -> None:
+def test_commands_and_subcommands_are_completed(complete: Complete) -> None:
     assert complete("holdfast pol") == ["policy"]
     assert complete("holdfast policy ch") == ["check"]
     assert {"sessions", "search", "show"} <= set(complete("holdfast s"))
@@ -68,7 +68,7 @@ def test_options_and_their_choices_are_completed(complete: Complete) -> None:
     assert complete("holdfast sandbox b") == ["build"]
 
 
-def test_a_word_after_an_option_is_its_value_and_no_command(complete: Complete) -> None:
+def test_the_word_after_an_option_is_its_value(complete: Complete) -> None:
     assert complete("holdfast -w demo se") == ["search", "sessions"]
 
 
@@ -83,19 +83,19 @@ def test_zsh_completes_at_its_prompt(run: Run, tmp_path: Path) -> None:
         pytest.skip("zsh is not installed")
     script = tmp_path / "completion.zsh"
     script.write_text(run("completion", "zsh").out)
-    with at_terminal([shell, "-f", "-i"], home=tmp_path, TERM="dumb", PS1="ready> ") as typist:
-        assert typist.wait_for("ready> ")
-        typist.type(f"autoload -Uz compinit; compinit -D; source {script}; echo lo''aded\n")
-        assert typist.wait_for("loaded")
-        for typed, told in (("holdfast policy che", "check "), ("holdfast --sandb", "--sandbox ")):
-            typist.type(f"{typed}\t")
-            assert typist.wait_for(told, seconds=10), typist.seen
-            typist.type("\x15")
+    with at_terminal([shell, "-f", "-i"], home=tmp_path, TERM="dumb", PS1="ready> ") as user:
+        assert user.wait_for("ready> ")
+        user.type(f"autoload -Uz compinit; compinit -D; source {script}; echo lo''aded\n")
+        assert user.wait_for("loaded")
+        for typed, expected in (("holdfast policy che", "check "), ("holdfast --sandb", "--sandbox ")):
+            user.type(f"{typed}\t")
+            assert user.wait_for(expected, seconds=10), user.seen
+            user.type("\x15")
 
 
 def test_sessions_are_listed_for_the_scripts(run: Run, tmp_path: Path) -> None:
     assert run("completion", "sessions").out == ""
-    assert not (tmp_path / "holdfast").exists(), "pressing Tab makes no home"
+    assert not (tmp_path / "holdfast").exists(), "pressing Tab creates no data directory"
     (tmp_path / "code.py").write_text("print(1)")
     assert run("exec", "code.py").code == 0
     run("rename", *run("completion", "sessions").out.split(), "my-own")
@@ -120,7 +120,7 @@ def test_listing_sessions_loads_nothing_heavy(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_completing_a_word_in_bash_takes_no_noticeable_time(run: Run, tmp_path: Path) -> None:
+def test_completing_a_word_in_bash_is_fast(run: Run, tmp_path: Path) -> None:
     script = tmp_path / "completion.bash"
     script.write_text(run("completion", "bash").out)
     begun = time.monotonic()

@@ -46,11 +46,11 @@ def test_every_commented_line_of_the_template_is_valid() -> None:
     assert tomllib.loads(text)["budget"]["tokens"] == 1_000_000
 
 
-def test_init_never_replaces_a_file(run: Run, tmp_path: Path) -> None:
+def test_init_never_overwrites_a_file(run: Run, tmp_path: Path) -> None:
     written(tmp_path, "# precious\n")
     done = run("init")
     assert (tmp_path / "holdfast" / "config.toml").read_text() == "# precious\n"
-    assert "left as it is" in done.err
+    assert "already exists, not changed" in done.err
 
 
 def test_init_dry_run_writes_nothing(run: Run, tmp_path: Path) -> None:

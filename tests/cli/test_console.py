@@ -1,4 +1,4 @@
-"""Where words go: whoever chose them, a person's terminal is shown them and does not obey them."""
+"""Console output: control characters are shown, and the terminal does not obey them."""
 
 import io
 
@@ -11,20 +11,20 @@ HOSTILE = "gone \x1b[2J\x1b]0;owned\x07 \u202e back\r"
 SHOWN = "gone <U+001B>[2J<U+001B>]0;owned<U+0007> <U+202E> back<U+000D>\n"
 
 
-def test_news_and_tables_write_nothing_to_the_terminal_but_words() -> None:
+def test_messages_and_tables_are_escaped() -> None:
     out, err = io.StringIO(), io.StringIO()
     console = Console(out, err)
     console.say(HOSTILE, "bad", folds=True)
-    console.tell(HOSTILE, folds=True)
+    console.show(HOSTILE, folds=True)
     assert (err.getvalue(), out.getvalue()) == (SHOWN, SHOWN)
 
 
-def test_so_it_is_in_a_plain_conversation(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_of_a_plain_chat_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     PlainScreen().say(HOSTILE)
     assert capsys.readouterr().err == SHOWN
 
 
-def test_data_is_what_it_is() -> None:
+def test_data_is_written_unchanged() -> None:
     out = io.StringIO()
     Console(out).print(HOSTILE)
     assert out.getvalue() == f"{HOSTILE}\n"

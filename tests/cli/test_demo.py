@@ -1,16 +1,16 @@
-"""The demo, started as a user starts it: the first thing a newcomer sees, and the first thing a crash may hit."""
+"""The demo: its output, its audit log, and its recovery after a crash."""
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.cli import commands
 from tests.cli.terminals import terminal
-from tests.cli.test_terminal import QUESTION, press
+from tests.cli.test_approvals import QUESTION, press
 
 from holdfast.core import FakeClock
 from holdfast.core.events import (
@@ -25,41 +25,27 @@ from holdfast.store import Home, SqliteStore
 
 DYING_DEMO = """
 import os, signal, sys
-from holdfast.store import EmbeddedStore
+from holdfast.store import SqliteStore
 
-point, create = int(sys.argv[1]), EmbeddedStore.create
+point, create = int(sys.argv[1]), SqliteStore.create
 
 async def create_and_die(self, *arguments, **options):
     journal = await create(self, *arguments, **options)
     journal.follow(lambda entry: os.kill(os.getpid(), signal.SIGKILL) if entry.seq == point else None)
     return journal
 
-EmbeddedStore.create = create_and_die
+SqliteStore.create = create_and_die
 from holdfast.cli import main
 sys.exit(main(["demo"]))
 """
 
 
+def holdfast(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
+    return commands.holdfast(*words, home=home, TMPDIR=str(home))
+
+
 def environment(home: Path) -> dict[str, str]:
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(home),
-        "HOLDFAST_HOME": str(home / "holdfast"),
-        "TMPDIR": str(home),
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
-
-
-def holdfast(*words: str, home: Path, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "holdfast", *words],
-        env=environment(home),
-        cwd=home,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=50,
-    )
+    return {**commands.environment(home), "TMPDIR": str(home)}
 
 
 def journal_of(home: Path) -> list[RecordedEvent]:
@@ -79,14 +65,14 @@ def test_the_demo_shows_a_whole_session(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     shown = done.stdout + done.stderr
     for words in (
-        "a script of five replies that ships with Holdfast",
+        "five fixed replies that ship with Holdfast",
         "allow   world.read path=/workspace/report.py",
         "deny    world.write path=/etc/cron.d/report",
         "ask     world.delete path=/workspace/old-report.csv",
-        "the script `demo-answers` says /approve in your place",
+        "the script `demo-answers` runs /approve for you",
         '+        return sum(float(row["price"]) * int(row["quantity"]) for row in csv.DictReader(lines))',
         "commit  CHANGES.md, report.py",
-        "The record",
+        "The audit log",
         "Spent",
         "Journal",
     ):
@@ -97,7 +83,7 @@ def test_the_demo_shows_a_whole_session(tmp_path: Path) -> None:
     assert 'int(row["quantity"])' in (project / "report.py").read_text()
 
 
-def test_a_demo_can_be_looked_at_afterwards(tmp_path: Path) -> None:
+def test_a_demo_can_be_audited_afterwards(tmp_path: Path) -> None:
     holdfast("demo", home=tmp_path)
     [session] = json.loads(holdfast("sessions", "--json", home=tmp_path).stdout)
     assert session["model"] == "scripted:demo"
@@ -119,8 +105,8 @@ def whole_length(tmp_path_factory: pytest.TempPathFactory) -> int:
     return next(entry.seq for entry in recorded if isinstance(entry.event, TurnEnded))
 
 
-@pytest.mark.parametrize("tenth", range(1, 10))
-def test_a_demo_killed_in_mid_turn_goes_on_with_continue(
+@pytest.mark.parametrize("tenth", [1, 3, 5, 7, 9])
+def test_a_demo_killed_during_its_turn_resumes_with_continue(
     tmp_path: Path, whole_length: int, tenth: int
 ) -> None:
     check_killed_at(tmp_path, max(3, whole_length * tenth // 10))
@@ -128,7 +114,7 @@ def test_a_demo_killed_in_mid_turn_goes_on_with_continue(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("point", range(3, 60))
-def test_a_demo_killed_at_any_event_goes_on_with_continue(
+def test_a_demo_killed_at_any_event_resumes_with_continue(
     tmp_path: Path, whole_length: int, point: int
 ) -> None:
     if point < whole_length:
@@ -171,18 +157,18 @@ def check_killed_at(home: Path, point: int) -> None:
     assert not (project / "old-report.csv").exists()
 
 
-@pytest.mark.parametrize(("key", "word"), [("y\r", "commit"), ("\r", "reject"), ("\x04", "reject")])
-def test_who_sits_at_a_terminal_is_asked_as_everywhere(tmp_path: Path, key: str, word: str) -> None:
-    with terminal("demo", home=tmp_path, TMPDIR=str(tmp_path)) as typist:
-        assert typist.wait_for(QUESTION)
-        press(typist, "1", "by terminal")
-        assert typist.wait_for("make these changes? [y/N] ")
-        typist.type(key)
-        assert typist.wait_for(f"{word}  CHANGES.md, report.py")
-        assert typist.end() == 0
+@pytest.mark.parametrize(("key", "word"), [("y\r", "commit"), ("\r", "reject")])
+def test_the_demo_asks_at_a_terminal(tmp_path: Path, key: str, word: str) -> None:
+    with terminal("demo", home=tmp_path, TMPDIR=str(tmp_path)) as user:
+        assert user.wait_for(QUESTION)
+        press(user, "1", "by terminal")
+        assert user.wait_for("Commit these changes? [y/N] ")
+        user.type(key)
+        assert user.wait_for(f"{word}  CHANGES.md, report.py")
+        assert user.end() == 0
 
 
-def test_what_comes_next_is_told_as_the_shell_finds_it(tmp_path: Path) -> None:
+def test_the_demo_names_the_program_as_the_shell_finds_it(tmp_path: Path) -> None:
     program = tmp_path / "bin" / "holdfast"
     program.parent.mkdir()
     program.write_text(f"#!{sys.executable}\nimport sys\nfrom holdfast.cli import main\nsys.exit(main())\n")

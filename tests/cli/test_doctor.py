@@ -1,4 +1,4 @@
-"""`holdfast doctor`: a punch list that is true, with a fix for each point."""
+"""`holdfast doctor`: every problem is found, and has a fix."""
 
 import json
 import sys
@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.bare_engine import BareEngine
 from tests.cli.commands import Run, run
 from tests.cli.terminals import terminal
+from tests.cli.unconfined_engine import UnconfinedEngine
 
 from holdfast.cli import exit_codes
-from holdfast.cli.doctor.home import TOO_LITTLE_BYTES
+from holdfast.cli.doctor import CheckResult
+from holdfast.cli.doctor.home import CRITICAL_DISK_BYTES, check_home
 from holdfast.cli.doctor.versions import check_versions
 from holdfast.guests import Engines
 from holdfast.store import Home
@@ -28,15 +29,20 @@ def findings(run: Run) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_an_empty_machine_has_everything_but_a_model(run: Run, tmp_path: Path) -> None:
+def home_results(tmp_path: Path) -> dict[str, CheckResult]:
+    """The results of the checks of the data directory alone."""
+    return {result.part: result for result in check_home(Home(tmp_path / "holdfast"))}
+
+
+def test_a_fresh_machine_lacks_only_a_model(run: Run, tmp_path: Path) -> None:
     done = run("doctor")
     assert done.code == 1
-    assert "1 to mend: model" in done.out
+    assert "1 problem: model" in done.out
     assert "fix: set a key, or start Ollama or llama-server" in done.out
     assert not (tmp_path / "holdfast").exists(), "looking makes nothing"
 
 
-def test_an_extra_is_installed_by_what_it_stands_on_and_never_by_our_name(
+def test_the_fix_for_an_extra_names_its_requirements_not_our_package(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     there = metadata.version
@@ -47,7 +53,7 @@ def test_an_extra_is_installed_by_what_it_stands_on_and_never_by_our_name(
         return there(name)
 
     monkeypatch.setattr(metadata, "version", version)
-    [wasi] = [finding for finding in check_versions() if "'wasi'" in finding.told]
+    [wasi] = [result for result in check_versions() if "'wasi'" in result.detail]
     install = f"{sys.executable} -m pip install "
     assert wasi.fix.startswith(install)
     assert {each.partition("==")[0] for each in wasi.fix.removeprefix(install).split()} == {
@@ -56,15 +62,15 @@ def test_an_extra_is_installed_by_what_it_stands_on_and_never_by_our_name(
     }
 
 
-def test_a_model_with_a_key_is_all_that_was_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_key_fixes_a_fresh_machine(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "nothing-of-worth")
     done = run("doctor")
     assert done.code == 0, done.out
-    assert "nothing is in the way" in done.out
+    assert "no problems" in done.out
     assert "nothing-of-worth" not in done.out
 
 
-def test_every_point_is_looked_at_and_every_bad_one_has_a_fix(run: Run) -> None:
+def test_every_check_runs_and_every_problem_has_a_fix(run: Run) -> None:
     found = findings(run)
     assert {
         "home",
@@ -88,34 +94,32 @@ def test_every_point_is_looked_at_and_every_bad_one_has_a_fix(run: Run) -> None:
     assert "escape attempts refused" in found["sandbox python"]["told"]
 
 
-def test_a_home_that_others_can_look_into_is_bad(run: Run, tmp_path: Path) -> None:
+def test_a_data_directory_that_others_can_read_is_a_problem(tmp_path: Path) -> None:
     Home(tmp_path / "holdfast").prepare()
     (tmp_path / "holdfast").chmod(0o755)
-    home = findings(run)["home"]
-    assert home["state"] == "bad"
-    assert home["fix"] == f"chmod 700 {tmp_path}/holdfast"
+    home = home_results(tmp_path)["home"]
+    assert home.state == "bad"
+    assert home.fix == f"chmod 700 {tmp_path}/holdfast"
 
 
-def test_a_broken_configuration_or_policy_is_bad(run: Run, tmp_path: Path) -> None:
+def test_an_invalid_configuration_or_policy_is_a_problem(run: Run, tmp_path: Path) -> None:
     run("init")
     (tmp_path / "holdfast" / "policies" / "mine.yaml").write_text("policy: mine\nrules: 3\n")
-    assert "mine.yaml:2" in findings(run)["policy"]["told"]
+    assert "mine.yaml:2" in home_results(tmp_path)["policy"].detail
     (tmp_path / "holdfast" / "config.toml").write_text("polcy = 1\n")
-    assert "config.toml:1:9" in findings(run)["config"]["told"]
+    assert "config.toml:1:9" in home_results(tmp_path)["config"].detail
 
 
-def test_a_full_disk_is_bad(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Full:
-        free = TOO_LITTLE_BYTES - 1
+        free = CRITICAL_DISK_BYTES - 1
 
     monkeypatch.setattr("shutil.disk_usage", lambda _: Full())
-    assert findings(run)["disk"]["state"] == "bad"
+    assert home_results(tmp_path)["disk"].state == "bad"
 
 
-def test_a_sandbox_without_walls_is_found_out_by_what_escapes_from_it(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bare = BareEngine({"PATH": "/usr/bin", "SECRET": "of worth"})
+def test_an_unconfined_sandbox_fails_its_escape_tests(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = UnconfinedEngine({"PATH": "/usr/bin", "SECRET": "of worth"})
     monkeypatch.setattr(Engines, "engine", lambda *_, **__: bare)
     found = findings(run)["sandbox python"]
     assert found["state"] == "bad"
@@ -125,7 +129,7 @@ def test_a_sandbox_without_walls_is_found_out_by_what_escapes_from_it(
     assert found["fix"] == "do not use --sandbox python, and report this"
 
 
-def test_a_server_that_does_not_start_is_bad_and_one_that_does_is_not(run: Run, tmp_path: Path) -> None:
+def test_a_server_that_does_not_start_is_a_problem(run: Run, tmp_path: Path) -> None:
     Home(tmp_path / "holdfast").prepare()
     servers = {
         "gone": {"command": "/nowhere/at-all"},
@@ -138,7 +142,7 @@ def test_a_server_that_does_not_start_is_bad_and_one_that_does_is_not(run: Run, 
 
 
 @pytest.mark.parametrize("below", ["", "/deeper"])
-def test_a_file_in_place_of_the_home_is_one_finding_and_the_rest_is_looked_at(
+def test_a_file_in_place_of_the_data_directory_is_one_problem_and_the_other_checks_run(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str
 ) -> None:
     whole = findings(run).keys()
@@ -148,11 +152,11 @@ def test_a_file_in_place_of_the_home_is_one_finding_and_the_rest_is_looked_at(
     found = findings(run)
     assert found.keys() == whole
     assert [part for part, each in found.items() if each["state"] == "bad"] == ["home"]
-    assert found["home"]["told"] == f"{tmp_path}/holdfast is no folder"
-    assert found["home"]["fix"] == "move it away, or set HOLDFAST_HOME to a folder of your own"
+    assert found["home"]["told"] == f"{tmp_path}/holdfast is not a folder"
+    assert found["home"]["fix"] == "move it away, or set HOLDFAST_HOME to a folder you own"
 
 
-def test_what_cannot_be_looked_at_is_a_finding_and_the_rest_is_looked_at(run: Run, tmp_path: Path) -> None:
+def test_a_check_that_cannot_run_is_a_problem_and_the_other_checks_run(run: Run, tmp_path: Path) -> None:
     Home(tmp_path / "holdfast").prepare()
     (tmp_path / "holdfast" / "key").write_bytes(b"too short")
     (tmp_path / "holdfast" / "mcp-servers.json").mkdir()
@@ -162,10 +166,10 @@ def test_what_cannot_be_looked_at_is_a_finding_and_the_rest_is_looked_at(run: Ru
     assert found["mcp"]["state"] == "bad"
 
 
-def test_on_a_narrow_terminal_the_words_stand_below_the_part(tmp_path: Path) -> None:
-    with terminal("doctor", home=tmp_path, COLUMNS="50", TMPDIR=str(tmp_path), NO_COLOR="1") as typist:
-        assert typist.end() == exit_codes.ERROR, "there is no model"
-    lines = typist.seen.replace("\r", "").splitlines()
+def test_on_a_narrow_terminal_details_go_below_the_name(tmp_path: Path) -> None:
+    with terminal("doctor", home=tmp_path, COLUMNS="50", TMPDIR=str(tmp_path), NO_COLOR="1") as user:
+        assert user.end() == exit_codes.ERROR, "there is no model"
+    lines = user.seen.replace("\r", "").splitlines()
     place = lines.index("ok    sandbox lisp")
     assert lines[place + 1].startswith("      version 1: ")
     assert [line for line in lines if len(line) > 50 and "\x1b" not in line] == []

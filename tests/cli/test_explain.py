@@ -1,4 +1,4 @@
-"""`holdfast explain`: every code that can occur has words that help."""
+"""`holdfast explain`: every code that can occur has an explanation."""
 
 import ast
 import pkgutil
@@ -12,7 +12,7 @@ from tests.cli.commands import Run, run
 
 import holdfast
 from holdfast.cli import exit_codes
-from holdfast.cli.error_help import explanations
+from holdfast.cli.error_help import load_error_help
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import RunStatus
 
@@ -27,7 +27,7 @@ def error_classes(kind: type[HoldfastError] = HoldfastError) -> Iterator[type[Ho
 
 
 def outcome_codes() -> Iterator[str]:
-    """Codes of outcomes that stand in the source without an error class."""
+    """Codes of outcomes without an error class."""
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Error", "_failed"):
@@ -42,12 +42,12 @@ def test_every_code_that_can_occur_is_explained() -> None:
             import_module(module.name)
     runs = {f"guest-{status}" for status in get_args(RunStatus) if status != "ok"}
     ours = {kind.code for kind in error_classes() if kind.__module__.startswith("holdfast.")}
-    assert ours | runs | set(outcome_codes()) <= explanations().keys()
+    assert ours | runs | set(outcome_codes()) <= load_error_help().keys()
 
 
-@pytest.mark.parametrize("code", explanations())
+@pytest.mark.parametrize("code", load_error_help())
 def test_an_explanation_says_what_happened_why_and_what_to_do(code: str) -> None:
-    explanation = explanations()[code]
+    explanation = load_error_help()[code]
     for text in (explanation.what, explanation.why, explanation.todo):
         assert text.endswith(".")
         assert len(text) > 10
@@ -66,7 +66,7 @@ def test_an_exit_code_is_explained(run: Run, code: int) -> None:
     assert exit_codes.MEANINGS[code] in run("explain", "exit-codes").out
 
 
-def test_a_misspelt_code_is_answered_with_the_nearest(run: Run) -> None:
+def test_a_misspelt_code_suggests_the_nearest(run: Run) -> None:
     done = run("explain", "sesion-held")
     assert (done.code, "did you mean session-held?" in done.err) == (2, True)
 

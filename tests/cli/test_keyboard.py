@@ -1,4 +1,4 @@
-"""Whole lines in plain mode: who is given them, and that an end is never forgotten."""
+"""Line input in plain mode: who receives a line, and the end of input."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ async def heard(keys: list[str]) -> list[str]:
     return keys
 
 
-async def test_lines_go_to_the_question_while_there_is_one() -> None:
+async def test_lines_go_to_an_open_question() -> None:
     with typing() as (keyboard, hand):
         os.write(hand, b"before\n")
         assert await keyboard.next() == "before"
@@ -43,7 +43,7 @@ async def test_lines_go_to_the_question_while_there_is_one() -> None:
 
 
 @pytest.mark.parametrize("is_asked_before", [True, False])
-async def test_whoever_left_has_left_for_every_question_after_it(is_asked_before: bool) -> None:
+async def test_the_end_of_input_answers_every_later_question(is_asked_before: bool) -> None:
     with typing() as (keyboard, hand):
         if is_asked_before:
             first: list[str] = []

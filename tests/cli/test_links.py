@@ -1,4 +1,4 @@
-"""Every link and every name in the documentation leads to something that is there, and every page is reached by one."""
+"""Every link and every name in the documentation has a target, and every page is linked."""
 
 import builtins
 import re
@@ -24,7 +24,7 @@ _LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     gone = [link for link in _LINK.findall(text) if "://" not in link and not (page.parent / link).exists()]
     assert not gone
@@ -42,7 +42,7 @@ def test_every_page_is_listed_in_an_index() -> None:
 
 
 @pytest.mark.parametrize("page", DESIGN, ids=lambda page: page.stem)
-def test_what_a_page_of_the_design_names_is_there(page: Path) -> None:
+def test_every_name_in_a_design_page_exists(page: Path) -> None:
     words = re.findall(
         r"`([^`\n]+)`", re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     )
@@ -53,7 +53,7 @@ def test_what_a_page_of_the_design_names_is_there(page: Path) -> None:
     assert names - DEFINED - set(dir(builtins)) == set()
 
 
-def test_every_test_that_a_page_names_is_there() -> None:
+def test_every_test_that_a_page_names_exists() -> None:
     named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))}
     tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     assert named

@@ -1,4 +1,4 @@
-"""Without a key, a server of models on this machine is found and offered: asked for at a terminal, named in a script."""
+"""Without a key, a local model server is offered: at a terminal by a question, in a script by a hint."""
 
 import asyncio
 import subprocess
@@ -24,16 +24,16 @@ def address(server: StubServer) -> str:
 
 
 @pytest.mark.parametrize("words", [("say ahoy",), ("--plain", "say ahoy")])
-async def test_at_a_terminal_a_yes_takes_it(
+async def test_at_a_terminal_a_yes_uses_the_local_model(
     ollama: StubServer, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     def sit() -> int:
-        with terminal(*words, home=tmp_path, OLLAMA_HOST=address(ollama)) as typist:
-            assert typist.wait_for("Ollama on this machine has server:"), typist.seen
-            assert typist.wait_for("[y/N]"), typist.seen
-            typist.type("y\r")
-            assert typist.wait_for("Ahoy from this machine."), typist.seen
-            return typist.end()
+        with terminal(*words, home=tmp_path, OLLAMA_HOST=address(ollama)) as user:
+            assert user.wait_for("Ollama on this machine has server:"), user.seen
+            assert user.wait_for("[y/N]"), user.seen
+            user.type("y\r")
+            assert user.wait_for("Ahoy from this machine."), user.seen
+            return user.end()
 
     assert await asyncio.to_thread(sit) == 0
     assert len(ollama.requests) == 1
@@ -43,11 +43,11 @@ async def test_at_a_terminal_anything_else_is_a_no_and_nothing_is_sent(
     ollama: StubServer, tmp_path: Path
 ) -> None:
     def sit() -> int:
-        with terminal("say ahoy", home=tmp_path, OLLAMA_HOST=address(ollama)) as typist:
-            assert typist.wait_for("[y/N]"), typist.seen
-            typist.type("\r")
-            assert typist.wait_for(f"holdfast -m server:{ollama.url}/v1#stub-model"), typist.seen
-            return typist.end()
+        with terminal("say ahoy", home=tmp_path, OLLAMA_HOST=address(ollama)) as user:
+            assert user.wait_for("[y/N]"), user.seen
+            user.type("\r")
+            assert user.wait_for(f"holdfast -m server:{ollama.url}/v1#stub-model"), user.seen
+            return user.end()
 
     assert await asyncio.to_thread(sit) == MISSING_MODEL
     assert ollama.requests == []

@@ -1,16 +1,16 @@
-"""The pages that a newcomer follows: every command on them is typed, and shows what is printed."""
+"""The examples on the tutorial, guide and README pages produce the printed output."""
 
 import json
 from pathlib import Path
 
 import pytest
-from tests.cli.pages import run_page
+from tests.cli.commands import holdfast
+from tests.cli.console_examples import run_page
 from tests.cli.terminals import runs
-from tests.cli.test_task import holdfast
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
-MEND = """\
+FIX = """\
 from pathlib import Path
 source = Path("report.py").read_text()
 Path("report.py").write_text(source.replace("sum(price", "sum(price * quantity"))
@@ -27,19 +27,19 @@ rules:
     examples: {matches: [{world.read: {path: a}}], misses: [{world.read: {path: /etc/a}}]}
   - name: deleting
     escalate: world.delete
-    because: deleting a file is for you to decide
+    because: you decide which files are deleted
     examples: {matches: [{world.delete: {path: a}}], misses: [{world.read: {path: a}}]}
   - name: proposing
     stage: world.write
     inside: true
-    because: changes are proposed
+    because: changes are staged
     examples: {matches: [{world.write: {path: a, content: b}}], misses: [{world.read: {path: a}}]}
 """
 
 
 @pytest.mark.parametrize("page", ["tutorial.md", "guides/run-in-a-script.md"])
 @pytest.mark.timeout(180)
-def test_a_page_can_be_followed_from_an_empty_home(page: str, tmp_path: Path) -> None:
+def test_a_page_can_be_followed_on_a_fresh_machine(page: str, tmp_path: Path) -> None:
     run_page(DOCS / page, tmp_path)
 
 
@@ -49,9 +49,9 @@ def test_a_session_looks_as_the_readme_says(tmp_path: Path) -> None:
     shop.mkdir()
     (shop / "report.py").write_text("print(sum(price for item, price, quantity in rows))\n")
     (shop / "old.csv").write_text("total\n99.75\n")
-    words = "The total forgets the quantity. I mend it and remove the old report."
-    mending = runs(MEND, words) | {"usage": {"input_tokens": 2811, "output_tokens": 164}}
-    script = [mending, "Done: `report.py` counts the quantity, and `old.csv` stays."]
+    words = "The total ignores the quantity. I fix it and remove the old report."
+    fixing = runs(FIX, words) | {"usage": {"input_tokens": 2811, "output_tokens": 164}}
+    script = [fixing, "Done: `report.py` includes the quantity, and `old.csv` stays."]
     (tmp_path / "script.json").write_text(json.dumps(script))
     (tmp_path / "ask.yaml").write_text(POLICY)
     assert (

@@ -1,4 +1,4 @@
-"""The reference is made from the code, and is never behind it."""
+"""The reference pages are generated from the code and up to date."""
 
 import importlib.util
 from pathlib import Path
@@ -19,7 +19,7 @@ def reference() -> ModuleType:
 
 
 @pytest.mark.parametrize("page", ["commands.md", "config.md", "events.md", "errors.md", "exit-codes.md"])
-def test_a_page_says_what_the_code_says(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reference_page_matches_the_code(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     written = (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
     assert written == reference().PAGES[page](), "stale: python scripts/make_reference.py"

@@ -1,4 +1,4 @@
-"""`holdfast replay`: what a session's code did, once more, without a model; what differs is said, and where."""
+"""`holdfast replay`: runs a session's code again without a model, and reports differences."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def record(home: Path, *runs: RunEnded, code: str = "print('one')\nprint('two')\n1 + 1") -> None:
-    """A session whose journal says that this code ended so, whatever is true."""
+    """Record a session whose journal claims these endings for the code."""
 
     async def write() -> None:
         store = await SqliteStore.start(Home(home), clock=SystemClock())
@@ -49,7 +49,7 @@ def ended(turn: int, **fields: object) -> RunEnded:
     return RunEnded(**{"turn": turn, "run": 1, "status": "ok", "value": 2, "printed": "one\ntwo\n", **fields})  # type: ignore[arg-type]
 
 
-def test_a_turn_of_a_model_is_replayed_without_it(home: Path, capsys: Captured) -> None:
+def test_a_model_turn_is_replayed_without_the_model(home: Path, capsys: Captured) -> None:
     async def live() -> str:
         runtime = await Runtime.start(home=home)
         code = "open('a.txt', 'w').write('x')\nprint(open('a.txt').read())"
@@ -65,7 +65,7 @@ def test_a_turn_of_a_model_is_replayed_without_it(home: Path, capsys: Captured) 
     assert "1 run with" in capsys.readouterr().out
 
 
-def test_every_difference_is_told_with_its_place(home: Path, capsys: Captured) -> None:
+def test_every_difference_is_reported_with_its_position(home: Path, capsys: Captured) -> None:
     record(home, ended(1), ended(2, value=3), ended(3, printed="one\nthree\n"), ended(4, status="error"))
     assert main(["replay"]) == 1
     out = capsys.readouterr().out.splitlines()
@@ -77,18 +77,18 @@ def test_every_difference_is_told_with_its_place(home: Path, capsys: Captured) -
     ]
 
 
-def test_a_line_end_alone_is_a_difference_too(home: Path, capsys: Captured) -> None:
+def test_a_missing_line_end_is_a_difference(home: Path, capsys: Captured) -> None:
     record(home, ended(1, printed="one\ntwo"))
     assert main(["replay"]) == 1
     assert "line 2 of what it printed is 'two\\n', the journal says 'two'" in capsys.readouterr().out
 
 
-def test_runs_that_cannot_be_made_again_are_counted_and_said(home: Path, capsys: Captured) -> None:
+def test_runs_that_cannot_be_replayed_are_counted(home: Path, capsys: Captured) -> None:
     record(home, ended(1), ended(2, engine="wasi"))
     assert main(["replay"]) == 0
     out = capsys.readouterr().out
     assert "1 run with 0 calls, 0 differ" in out
-    assert "left out: 1 run that worked on files that no journal keeps" in out
+    assert "skipped: 1 run that used files outside the journal" in out
     assert main(["replay", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["runs"], report["skipped"], report["divergences"]) == (1, 1, [])

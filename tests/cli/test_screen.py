@@ -1,4 +1,4 @@
-"""What the screen of a conversation shows besides words: the status line, the bell, the editor without colour."""
+"""The screen of a chat: status line, bell, and the editor without colour."""
 
 import re
 import stat
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.terminals import DELETE, at_terminal, prepared, runs, terminal
-from tests.cli.test_conversation import begun, say, three
-from tests.cli.test_terminal import QUESTION, press
+from tests.cli.test_approvals import QUESTION, press
+from tests.cli.test_chat import say, three, wait_for_prompt
 
 from holdfast.cli.chat.activity import Activity
 from holdfast.cli.terminal.status_line import status_line
@@ -23,7 +23,7 @@ ANSWERS = {"PROMPT_TOOLKIT_NO_CPR": ""}
 """A terminal that says where its cursor is, as nearly all do."""
 
 
-async def test_the_status_line_tells_what_runs_model_tokens_cost_budget_context_and_what_waits() -> None:
+async def test_the_status_line_shows_activity_waiting_calls_model_cost_budget_and_context() -> None:
     ask = use("execute_code", {"code": script({"call": "person.ask", "arguments": {"question": "which?"}})})
     async with memory_session([ask], limits=Limits(tokens=50_000, calls=9)) as session:
         activity = Activity()
@@ -33,59 +33,59 @@ async def test_the_status_line_tells_what_runs_model_tokens_cost_budget_context_
     amounts = r"scripted:demo · [\d.k]+ tokens · \$0\.00 · [\d.]+k tokens left · 9 calls left"
     working = r"[|/\\-] \d+s [\w. ]+"
     assert re.fullmatch(
-        rf"{working} · 1 waits for you · 2 queued · {amounts} · context [\d.k]+ \(\d+%\)", line
+        rf"{working} · 1 waiting for you · 2 queued · {amounts} · context [\d.k]+ \(\d+%\)", line
     ), line
 
 
-def test_the_status_line_stands_below_the_editor(tmp_path: Path) -> None:
+def test_the_status_line_is_below_the_editor(tmp_path: Path) -> None:
     words = prepared(tmp_path, runs("open('n.txt', 'w').write('new')"), "Written.")
-    with terminal(*words, home=tmp_path, **ANSWERS) as typist:
-        begun(typist)
-        assert typist.wait_for("script.json · 0 tokens · $0.00")
-        say(typist, "write it", "Written.")
-        assert typist.wait_for("1 staged")
+    with terminal(*words, home=tmp_path, **ANSWERS) as user:
+        wait_for_prompt(user)
+        assert user.wait_for("script.json · 0 tokens · $0.00")
+        say(user, "write it", "Written.")
+        assert user.wait_for("1 staged")
 
 
-def test_a_bell_and_a_notification_tell_that_something_waits(tmp_path: Path) -> None:
-    with at_terminal(three(tmp_path), home=tmp_path, **ANSWERS) as typist:
-        begun(typist)
-        typist.type("go\r")
-        assert typist.wait_for(QUESTION)
-        assert "\a" in typist.seen
-        assert "\x1b]9;Holdfast waits for your yes or no\x07" in typist.seen
+def test_a_waiting_call_rings_the_bell_and_notifies(tmp_path: Path) -> None:
+    with at_terminal(three(tmp_path), home=tmp_path, **ANSWERS) as user:
+        wait_for_prompt(user)
+        user.type("go\r")
+        assert user.wait_for(QUESTION)
+        assert "\a" in user.seen
+        assert "\x1b]9;Holdfast needs your approval\x07" in user.seen
 
 
-def test_what_cannot_be_shown_in_full_cannot_be_allowed_for_always(tmp_path: Path) -> None:
+def test_a_call_that_is_not_shown_in_full_cannot_be_approved_for_always(tmp_path: Path) -> None:
     policy = "policy: p\nrules:\n  - {name: ask, escalate: world.write, because: look, examples: {matches: [{world.write: {path: a, content: b}}], misses: [{world.read: {path: a}}]}}\n"
     words = prepared(tmp_path, runs("open('n.txt', 'w').write('line\\n' * 200)"), "Written.")
     (tmp_path / "asking.yaml").write_text(policy)
-    with terminal(*words, home=tmp_path) as typist:
-        begun(typist)
-        say(typist, "write it", "too long to show here (9 shows all of it)")
-        assert typist.wait_for(QUESTION)
-        assert "yes, always" not in typist.seen
-        assert "yes, in this session" in typist.seen
-        press(typist, "9", "line")
-        press(typist, "6", "answer  no")
+    with terminal(*words, home=tmp_path) as user:
+        wait_for_prompt(user)
+        say(user, "write it", "too long to show here (9 shows everything)")
+        assert user.wait_for(QUESTION)
+        assert "approve always" not in user.seen
+        assert "approve for this session" in user.seen
+        press(user, "9", "line")
+        press(user, "6", "answer  denied")
 
 
-def test_without_colour_the_editor_stays_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_no_plain_keeps_the_editor_without_colour(tmp_path: Path) -> None:
     words = ("--no-plain", *prepared(tmp_path, DELETE, "**Kept.**"))
-    with terminal(*words, home=tmp_path, NO_COLOR="1") as typist:
-        begun(typist)
-        say(typist, "remove it", QUESTION)
-        press(typist, "6", "answer  no")
-        assert typist.wait_for("Kept.")
-    assert "\x1b[?2004h" in typist.seen, "the editor"
-    assert not re.search(r"\x1b\[[\d;]*(3[0-7]|9[0-7]|38;5)[\d;]*m", typist.seen), "no colour"
+    with terminal(*words, home=tmp_path, NO_COLOR="1") as user:
+        wait_for_prompt(user)
+        say(user, "remove it", QUESTION)
+        press(user, "6", "answer  denied")
+        assert user.wait_for("Kept.")
+    assert "\x1b[?2004h" in user.seen, "the editor"
+    assert not re.search(r"\x1b\[[\d;]*(3[0-7]|9[0-7]|38;5)[\d;]*m", user.seen), "no colour"
 
 
-def test_what_was_typed_is_remembered_for_its_owner_alone_and_without_answers(tmp_path: Path) -> None:
-    with terminal(*prepared(tmp_path, "Hello."), home=tmp_path) as typist:
-        begun(typist)
-        say(typist, "hello there", "Hello.")
-        say(typist, "/approve", "nothing waits for you")
-        assert typist.end("\x04") == 0
+def test_the_input_history_is_private_and_contains_no_answers(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, "Hello."), home=tmp_path) as user:
+        wait_for_prompt(user)
+        say(user, "hello there", "Hello.")
+        say(user, "/approve", "no call waits for approval")
+        assert user.end("\x04") == 0
     history = tmp_path / "holdfast" / "history"
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
     assert "hello there" in history.read_text()
@@ -93,7 +93,7 @@ def test_what_was_typed_is_remembered_for_its_owner_alone_and_without_answers(tm
 
 
 @given(st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=300), st.integers(8, 120))
-def test_folding_keeps_every_letter_and_the_width(text: str, width: int) -> None:
+def test_folding_keeps_every_character_and_the_width(text: str, width: int) -> None:
     folded = fold(text, width)
     assert folded.replace(" ", "").replace("\n", "") == text.replace(" ", "")
     assert all(len(line) <= width for line in folded.split("\n")), folded
@@ -112,9 +112,9 @@ def test_folding_keeps_every_letter_and_the_width(text: str, width: int) -> None
         ),
     ],
 )
-def test_what_follows_a_label_stays_beside_it(line: str, folded: str) -> None:
+def test_wrapped_text_aligns_after_its_label(line: str, folded: str) -> None:
     assert fold(line, 40) == folded
 
 
-def test_where_a_label_takes_more_than_half_the_room_its_words_go_below_it() -> None:
+def test_text_goes_below_a_label_wider_than_half_the_line() -> None:
     assert fold("  why it asks:   one two three four", 24) == "  why it asks:   one two\n  three four"

@@ -1,14 +1,15 @@
-"""The list of sessions: a table with a heading at a terminal, lines that speak for themselves anywhere else."""
+"""The session list: a table at a terminal, self-explanatory lines elsewhere."""
 
 import json
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import holdfast
 from tests.cli.terminals import terminal
-from tests.cli.test_task import holdfast, script
+from tests.cli.test_task import script
 
 from holdfast.cli.terminal.wrap import cell_width, clip, ellipsize, fold, pad, wrap
-from holdfast.cli.views.session_table import row, sentence, span
+from holdfast.cli.views.session_table import format_age, row, sentence
 from holdfast.core import SessionId
 from holdfast.store import SessionSummary
 
@@ -18,7 +19,7 @@ WIDE = ["session", "name", "age", "state", "turns", "cost", "folder", "first", "
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """One session of a single turn, in wide letters, and one of two."""
+    """A session of one turn, in wide characters, and a session of two turns."""
     model = script(tmp_path, "First.", "Second.")
     for words in (("-n", "wide", "数を数えて" * 12), ("-n", "two", "count"), ("-r", "two", "again")):
         done = holdfast("-m", model, *words, home=tmp_path)
@@ -27,12 +28,10 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("columns", ["80", "140"])
-def test_at_a_terminal_it_is_a_table_whose_numbers_stand_below_their_heading(
-    home: Path, columns: str
-) -> None:
-    with terminal("sessions", home=home, COLUMNS=columns) as typist:
-        assert typist.end() == 0
-    shown = [line.removesuffix("\x1b[0m").removeprefix("\x1b[2m") for line in typist.seen.splitlines()]
+def test_the_session_list_is_an_aligned_table_at_a_terminal(home: Path, columns: str) -> None:
+    with terminal("sessions", home=home, COLUMNS=columns) as user:
+        assert user.end() == 0
+    shown = [line.removesuffix("\x1b[0m").removeprefix("\x1b[2m") for line in user.seen.splitlines()]
     if columns == "80":
         head, below, two, of_two, wide, of_wide = shown
         assert f"{head} {below}".split() == NARROW
@@ -48,32 +47,32 @@ def test_at_a_terminal_it_is_a_table_whose_numbers_stand_below_their_heading(
     assert all(cell_width(line) <= int(columns) for line in shown)
 
 
-def test_in_a_pipe_and_in_plain_mode_every_line_says_what_its_numbers_are(home: Path) -> None:
+def test_each_line_names_its_values_in_a_pipe_and_in_plain_mode(home: Path) -> None:
     piped = holdfast("sessions", home=home).stdout.splitlines()
-    with terminal("sessions", home=home, TERM="dumb") as typist:
-        assert typist.end() == 0
-    for two, wide in (piped, typist.seen.splitlines()):
+    with terminal("sessions", home=home, TERM="dumb") as user:
+        assert user.end() == 0
+    for two, wide in (piped, user.seen.splitlines()):
         assert " 2 turns " in two
         assert " 1 turn " in wide
 
 
-def test_of_a_longer_list_it_is_said_that_there_is_more(home: Path) -> None:
+def test_a_truncated_list_says_that_there_is_more(home: Path) -> None:
     one = holdfast("sessions", "--limit", "1", home=home)
     assert (len(one.stdout.splitlines()), "--limit N shows more" in one.stderr) == (1, True)
     assert holdfast("sessions", "--limit", "2", home=home).stderr == ""
 
 
-def test_a_program_gets_no_heading(home: Path) -> None:
+def test_json_output_has_no_heading(home: Path) -> None:
     found = json.loads(holdfast("sessions", "--json", home=home).stdout)
     assert [each["turns"] for each in found] == [2, 1]
 
 
-def test_how_a_turn_ended_is_told_in_words_and_to_programs_by_name(tmp_path: Path) -> None:
+def test_an_outcome_is_shown_in_words_and_named_in_json(tmp_path: Path) -> None:
     model = script(tmp_path, "Never said.")
     assert holdfast("-m", model, "--budget", "tokens=1", "go", home=tmp_path).returncode == 4
-    told = holdfast("show", home=tmp_path).stdout
-    assert "[1] stopped before it was done: the limit of tokens is reached" in told
-    assert "nonconverged" not in told
+    expected = holdfast("show", home=tmp_path).stdout
+    assert "[1] stopped: the tokens limit was reached" in expected
+    assert "nonconverged" not in expected
     events = json.loads(holdfast("show", "--json", home=tmp_path).stdout)["events"]
     assert "nonconverged" in [each["event"].get("outcome", {}).get("outcome") for each in events]
 
@@ -88,11 +87,24 @@ def test_a_file_goes_to_stdout_and_a_folder_does_not(tmp_path: Path) -> None:
     assert not (tmp_path / "-").exists()
     refused = holdfast("files", "get", "one", "folder", "-", home=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "is no file" in refused.stderr
+    assert "is not a file" in refused.stderr
 
 
-def test_wide_letters_are_counted_as_the_room_they_take() -> None:
-    assert [cell_width(text) for text in ("abc", "数字", "e\u0301", "🪢", "")] == [3, 4, 1, 2, 0]
+def test_widths_are_counted_in_terminal_cells() -> None:
+    assert [
+        cell_width(text) for text in ("abc", "数字", "e\u0301", "🪢", "👨\u200d👩\u200d👧", "❤\ufe0f", "")
+    ] == [
+        3,
+        4,
+        1,
+        2,
+        2,
+        2,
+        0,
+    ]
+    family = "👨\u200d👩\u200d👧"
+    assert [clip(family + family, width) for width in (1, 2, 3, 4)] == ["", family, family, family + family]
+    assert wrap(family * 3, 4) == [family * 2, family]
     assert [ellipsize("数字 ab", width) for width in (1, 3, 5, 6, 7)] == [
         "…",
         "数…",
@@ -107,7 +119,7 @@ def test_wide_letters_are_counted_as_the_room_they_take() -> None:
     assert wrap("", 5) == [""]
 
 
-def test_a_folded_line_of_wide_letters_is_never_wider_than_the_terminal() -> None:
+def test_a_folded_line_of_wide_characters_fits_the_terminal() -> None:
     folded = fold(f"  why it asks:   {'数字を数える ' * 12}", 60).split("\n")
     assert len(folded) > 2
     assert all(cell_width(line) <= 60 for line in folded)
@@ -115,7 +127,7 @@ def test_a_folded_line_of_wide_letters_is_never_wider_than_the_terminal() -> Non
 
 
 @pytest.mark.parametrize(("width", "lines"), [(None, 1), (80, 2), (140, 1)])
-def test_nothing_in_a_session_can_break_out_of_its_line(width: int | None, lines: int) -> None:
+def test_no_session_text_can_break_out_of_its_line(width: int | None, lines: int) -> None:
     hostile = "a\nb\r\x1b[2J\u202e\tc"
     line = SessionSummary(id=SessionId("s"), name=hostile, folder=f"/{hostile}", first_words=hostile)
     shown = row(line, 0, width=width)
@@ -124,9 +136,9 @@ def test_nothing_in_a_session_can_break_out_of_its_line(width: int | None, lines
     assert len(sentence(line, 0).splitlines()) == 1
 
 
-def test_an_age_fits_below_its_heading() -> None:
+def test_an_age_fits_its_column() -> None:
     day = 24 * 60 * 60 * 1000
-    assert [span(age) for age in (-day, 59_000, day - 1, 364 * day, 3650 * day)] == [
+    assert [format_age(age) for age in (-day, 59_000, day - 1, 364 * day, 3650 * day)] == [
         "0s",
         "59s",
         "23h",

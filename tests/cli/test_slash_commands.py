@@ -1,11 +1,11 @@
-"""Every command of a conversation, typed at a real terminal."""
+"""Every slash command, typed at a real terminal."""
 
 import json
 import re
 from pathlib import Path
 
-from tests.cli.terminals import DELETE, Typist, prepared, runs, terminal
-from tests.cli.test_task import holdfast
+from tests.cli.commands import holdfast
+from tests.cli.terminals import DELETE, TerminalUser, prepared, runs, terminal
 
 from holdfast.cli.chat.slash import COMMANDS
 
@@ -20,58 +20,58 @@ TYPED = (
     ("/commit", "commit  n.txt"),
     ("/files", "n.txt"),
     ("/reject", "nothing is staged"),
-    ("/rewind", "/rewind N shows the way back"),
+    ("/rewind", "/rewind N previews a rewind"),
     ("/rewind 0", "would be deleted   n.txt"),
-    ("/rewind 0 go", "back at the end of turn 0"),
-    ("/rename my session", "it is called my-session now"),
+    ("/rewind 0 go", "rewound to the end of turn 0"),
+    ("/rename my session", "renamed to my-session"),
     ("/sessions", "my-session"),
-    ("/resume my-session", "you are in it"),
-    ("/grants", "no grants stand"),
-    ("/model", "/model PROVIDER:NAME takes another"),
-    ("/policy ask-always", "from here on: ask-always"),
-    ("/policy", "ask-always; /policy NAME"),
+    ("/resume my-session", "this is the current session"),
+    ("/grants", "no saved approvals"),
+    ("/model", "switch with /model PROVIDER:NAME"),
+    ("/policy ask-always", "policy: ask-always"),
+    ("/policy", "ask-always; switch with /policy NAME"),
     ("/compact", "nothing"),
-    ("/nonsense", "there is no /nonsense"),
-    ("/approve", "nothing waits for you"),
-    ("/approve all", "nothing waits for you"),
-    ("/deny", "nothing waits for you"),
-    ("/help", "put a summary in the place of older turns"),
+    ("/nonsense", "unknown command /nonsense"),
+    ("/approve", "no call waits for approval"),
+    ("/approve all", "no call waits for approval"),
+    ("/deny", "no call waits for approval"),
+    ("/help", "replace older turns with a summary"),
     ("/fork again", "no finished turn to go on from"),
 )
 LEAVING = ("/quit", "/exit")
 
 
-def say(typist: Typist, line: str, told: str) -> None:
-    """Type a line and wait for what it leads to."""
-    typist.type(f"{line}\r")
-    assert typist.wait_for(told, seconds=20), f"{line}: {typist.seen[-2000:]}"
+def say(user: TerminalUser, line: str, expected: str) -> None:
+    """Type a line and wait for its effect."""
+    user.type(f"{line}\r")
+    assert user.wait_for(expected, seconds=20), f"{line}: {user.seen[-2000:]}"
 
 
 def test_every_command_does_what_it_says(tmp_path: Path) -> None:
-    with terminal(*prepared(tmp_path, WRITE, "Written."), home=tmp_path) as typist:
-        assert typist.wait_for("/help")
-        say(typist, "write it", "1 staged: /diff")
-        for line, told in TYPED:
-            say(typist, line, told)
+    with terminal(*prepared(tmp_path, WRITE, "Written."), home=tmp_path) as user:
+        assert user.wait_for("/help")
+        say(user, "write it", "1 staged (/diff")
+        for line, expected in TYPED:
+            say(user, line, expected)
         assert not (tmp_path / "work" / "n.txt").exists(), "the rewind took the file away again"
-        typist.type("/quit\r")
-        assert typist.end() == 0
+        user.type("/quit\r")
+        assert user.end() == 0
     assert {line.split()[0] for line, _ in TYPED} - {"/nonsense"} == COMMANDS.keys() - set(LEAVING)
 
 
-def test_the_log_tells_what_was_said_run_called_and_answered_turn_after_turn(tmp_path: Path) -> None:
+def test_the_log_shows_messages_runs_calls_and_outcomes(tmp_path: Path) -> None:
     words = prepared(tmp_path, WRITE, "Written.", "Nothing to do.")
-    with terminal("--plain", *words, home=tmp_path) as typist:
-        assert typist.wait_for("/help")
+    with terminal("--plain", *words, home=tmp_path) as user:
+        assert user.wait_for("/help")
         for line in ("/logs", "write it", "and now?"):
-            typist.type(f"{line}\n")
-            assert typist.wait_for("nothing has happened yet" if line == "/logs" else "ready")
-        typist.type("/logs\n")
-        assert typist.wait_for("turn    2 ")
-        assert typist.end("\x04") == 0
-    log = re.findall(r"^  \d\d:\d\d:\d\d  (.*)\r$", typist.seen, re.MULTILINE)
-    told = [re.sub(r"[\d.,]+ (tokens in|out|ms|s)\b", r"N \1", line) for line in log]
-    assert told == [
+            user.type(f"{line}\n")
+            assert user.wait_for("the log is empty" if line == "/logs" else "ready")
+        user.type("/logs\n")
+        assert user.wait_for("turn    2 ")
+        assert user.end("\x04") == 0
+    log = re.findall(r"^  \d\d:\d\d:\d\d  (.*)\r$", user.seen, re.MULTILINE)
+    expected = [re.sub(r"[\d.,]+ (tokens in|out|ms|s)\b", r"N \1", line) for line in log]
+    assert expected == [
         "you     turn 1: write it",
         "model   step 1, N tokens in, N out: I write it.",
         "run     in python: open('n.txt', 'w').write('new\\n')",
@@ -79,22 +79,22 @@ def test_the_log_tells_what_was_said_run_called_and_answered_turn_after_turn(tmp
         "call    1.1 ok after N ms",
         "run     ok",
         "model   step 2, N tokens in, N out: Written.",
-        "turn    1 proposed, not yet made: n.txt, N s",
+        "turn    1 staged, not committed: n.txt, N s",
         "you     turn 2: and now?",
         "model   step 1, N tokens in, N out: Nothing to do.",
-        "turn    2 proposed, not yet made: n.txt, N s",
+        "turn    2 staged, not committed: n.txt, N s",
     ]
 
 
-def test_a_fork_goes_on_with_what_was_said_and_leaves_the_other_as_it_was(tmp_path: Path) -> None:
-    with terminal(*prepared(tmp_path, "One.", "Two."), "-n", "first", home=tmp_path) as typist:
-        assert typist.wait_for("/help")
-        say(typist, "hello", "One.")
-        say(typist, "/fork second", "in a folder of its own")
-        say(typist, "go on", "Two.")
-        say(typist, "/rewind", "  2  go on")
-        typist.type("/exit\r")
-        assert typist.end() == 0
+def test_a_fork_continues_the_chat_and_leaves_the_original_unchanged(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, "One.", "Two."), "-n", "first", home=tmp_path) as user:
+        assert user.wait_for("/help")
+        say(user, "hello", "One.")
+        say(user, "/fork second", "which has its own folder")
+        say(user, "go on", "Two.")
+        say(user, "/rewind", "  2  go on")
+        user.type("/exit\r")
+        assert user.end() == 0
     found = {
         each["name"]: each["turns"]
         for each in json.loads(holdfast("sessions", "--json", home=tmp_path).stdout)
@@ -103,11 +103,11 @@ def test_a_fork_goes_on_with_what_was_said_and_leaves_the_other_as_it_was(tmp_pa
 
 
 def test_a_fork_is_refused_while_a_call_waits(tmp_path: Path) -> None:
-    with terminal("--plain", *prepared(tmp_path, DELETE, "Kept."), home=tmp_path) as typist:
-        assert typist.wait_for("/help")
-        typist.type("remove it\n")
-        assert typist.wait_for("type a digit and Enter")
-        typist.read(1.0)
-        typist.type("/fork\n")
-        assert typist.wait_for("a turn is running")
-        assert typist.end("\x04") == 0
+    with terminal("--plain", *prepared(tmp_path, DELETE, "Kept."), home=tmp_path) as user:
+        assert user.wait_for("/help")
+        user.type("remove it\n")
+        assert user.wait_for("type a digit and Enter")
+        user.read(1.0)
+        user.type("/fork\n")
+        assert user.wait_for("a turn is running")
+        assert user.end("\x04") == 0

@@ -1,32 +1,12 @@
-"""`holdfast "task"` and `holdfast` without a model, started as a user starts them."""
+"""`holdfast "task"`, and `holdfast` without a model."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import holdfast, holdfast_process
 
-
-def holdfast(
-    *words: str, home: Path, stdin: str | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "holdfast", *words],
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(home),
-            "HOLDFAST_HOME": str(home / "holdfast"),
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            **environment,
-        },
-        cwd=home,
-        capture_output=True,
-        text=True,
-        input=stdin if stdin is not None else "",
-        timeout=50,
-    )
+__all__ = ["holdfast"]
 
 
 def script(home: Path, *replies: object) -> str:
@@ -48,8 +28,8 @@ def test_the_answer_goes_to_stdout_and_everything_else_to_stderr(tmp_path: Path)
     assert "a.txt" in done.stderr
 
 
-def test_a_task_may_come_by_a_pipe(tmp_path: Path) -> None:
-    done = holdfast("-m", script(tmp_path, "Yes."), home=tmp_path, stdin="are you there?\n")
+def test_a_task_can_be_piped_in(tmp_path: Path) -> None:
+    done = holdfast_process("-m", script(tmp_path, "Yes."), home=tmp_path, stdin="are you there?\n")
     assert (done.returncode, done.stdout) == (0, "Yes.\n"), done.stderr
 
 
@@ -63,7 +43,7 @@ def test_json_has_outcome_spent_proposals_and_audit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["hello"], []])
-def test_without_a_model_two_lines_say_how_to_get_one(tmp_path: Path, words: list[str]) -> None:
+def test_without_a_model_two_lines_explain_how_to_get_one(tmp_path: Path, words: list[str]) -> None:
     done = holdfast(*words, home=tmp_path)
     assert done.returncode == 6
     assert len(done.stderr.splitlines()) == 2
@@ -72,25 +52,29 @@ def test_without_a_model_two_lines_say_how_to_get_one(tmp_path: Path, words: lis
     assert json.loads(holdfast("sessions", "--json", home=tmp_path).stdout) in ([], {"sessions": []})
 
 
-def test_a_call_that_waits_has_its_own_exit_code_and_can_be_gone_on_with(tmp_path: Path) -> None:
+def test_a_waiting_call_has_its_own_exit_code(tmp_path: Path) -> None:
     model = script(tmp_path, runs("open('/etc/hostname').read()"), "Done.")
     waits = holdfast("-m", model, "-p", "project", "read it", home=tmp_path)
     assert waits.returncode == 5, waits.stderr
-    assert waits.stderr.endswith("hint: holdfast approve or deny answers it and says how to go on\n")
+    assert waits.stderr.endswith(
+        "hint: answer with holdfast approve or holdfast deny, which also print how to resume\n"
+    )
     denied = holdfast("-m", model, "--no-escalations", "read it", home=tmp_path)
     assert denied.returncode == 0, denied.stderr
     assert "nobody can be asked here" in denied.stderr
 
 
-@pytest.mark.parametrize(("word", "told"), [("approve", "Done."), ("deny", "Done.")])
-def test_what_waits_can_be_answered_from_another_terminal(tmp_path: Path, word: str, told: str) -> None:
+@pytest.mark.parametrize(("word", "expected"), [("approve", "Done."), ("deny", "Done.")])
+def test_a_waiting_call_can_be_answered_from_another_terminal(
+    tmp_path: Path, word: str, expected: str
+) -> None:
     code = "try:\n    import os\n    os.remove('a.txt')\n    print('made')\nexcept PermissionError as no:\n    print('told', no)"
     (tmp_path / "p.yaml").write_text(
         "policy: p\nrules:\n"
         "  - name: ask\n    escalate: world.delete\n    because: ask me\n"
         "    examples: {matches: [{world.delete: {path: a}}], misses: [{world.read: {path: a}}]}\n"
     )
-    model = script(tmp_path, runs(code), told)
+    model = script(tmp_path, runs(code), expected)
     assert holdfast("-m", model, "-p", "p.yaml", "remove it", home=tmp_path).returncode == 5
     [waits] = json.loads(holdfast("waiting", "--json", home=tmp_path).stdout)
     answered = holdfast(word, waits["escalation"]["id"], "--reason", "as you like", home=tmp_path)
@@ -101,7 +85,7 @@ def test_what_waits_can_be_answered_from_another_terminal(tmp_path: Path, word: 
     assert (entry["transport"], entry["response"]["verdict"]) == ("command", word)
     again = holdfast(word, home=tmp_path)
     assert again.returncode == 1
-    assert "nothing waits" in again.stderr
+    assert "no call waits for approval" in again.stderr
 
 
 def test_a_broken_configuration_names_the_file_and_the_field(tmp_path: Path) -> None:
@@ -114,7 +98,7 @@ def test_a_broken_configuration_names_the_file_and_the_field(tmp_path: Path) -> 
     assert "hint:" in done.stderr
 
 
-def test_a_session_that_goes_on_keeps_its_folder_and_its_name(tmp_path: Path) -> None:
+def test_a_resumed_session_keeps_its_folder_and_its_name(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
     model = script(tmp_path, "First.", "Second.")
@@ -129,7 +113,7 @@ def test_a_session_that_goes_on_keeps_its_folder_and_its_name(tmp_path: Path) ->
     assert (same.returncode, same.stdout) == (0, "Second.\n"), same.stderr
 
 
-def test_naming_a_path_that_is_not_staged_is_a_mistake_also_where_nothing_is(tmp_path: Path) -> None:
+def test_committing_a_path_that_is_not_staged_is_an_error(tmp_path: Path) -> None:
     assert holdfast("-n", "work", "-m", script(tmp_path, "Hello."), "hi", home=tmp_path).returncode == 0
     assert holdfast("proposals", "commit", "work", home=tmp_path).returncode == 0
     assert holdfast("proposals", "commit", "work", "a.txt", home=tmp_path).returncode == 2

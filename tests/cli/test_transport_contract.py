@@ -1,4 +1,4 @@
-"""What every transport promises, over the scripted twin and the terminal: words in under its name, outcomes out, nothing held."""
+"""The contract of every transport, tested with the scripted one and the terminal."""
 
 import asyncio
 import os
@@ -25,21 +25,21 @@ async def _scripted(runtime: Runtime, session: Session, messages: list[str]) -> 
 
 
 async def _terminal(runtime: Runtime, session: Session, messages: list[str]) -> int:
-    """A person who types one line after the other and leaves when the last is answered."""
+    """A user who types one line after another and leaves after the last answer."""
     reading, writing = os.pipe()
     answered: asyncio.Queue[None] = asyncio.Queue()
     session.follow(lambda entry: answered.put_nowait(None) if isinstance(entry.event, TurnEnded) else None)
     lines = LineKeyboard(reading, write=lambda _: None)
     screen = PlainScreen()
-    talk = Chat(runtime=runtime, screen=screen, keyboard=lines)
-    talk.source = PlainLines(screen, lines)
-    talking = asyncio.create_task(talk.run(session))
+    chat = Chat(runtime=runtime, screen=screen, keyboard=lines)
+    chat.source = PlainLines(screen, lines)
+    chat_task = asyncio.create_task(chat.run(session))
     for message in messages:
         os.write(writing, f"{message}\n".encode())
         await answered.get()
     os.close(writing)
     try:
-        return await talking
+        return await chat_task
     finally:
         os.close(reading)
 
@@ -55,7 +55,7 @@ async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
 
 
 @pytest.mark.parametrize("name", TRANSPORTS)
-async def test_messages_go_in_in_order_under_the_transports_name_and_the_session_stays(
+async def test_a_transport_sends_messages_in_order_under_its_name_and_releases_the_session(
     runtime: Runtime, name: str
 ) -> None:
     session = await runtime.create(model=ScriptedModel(["one.", "two.", "three."]))

@@ -18,6 +18,17 @@ from holdfast.core import escape_invisible, escape_to_one_line, has_invisible
         ("esc\x1b[2J", "esc<U+001B>[2J"),
         ("nbsp\u00a0", "nbsp<U+00A0>"),
         ("hangul\u3164filler", "hangul<U+3164>filler"),
+        ("jamo\u115ffiller", "jamo<U+115F>filler"),
+        ("private\ue000use", "private<U+E000>use"),
+        ("heart \u2764\ufe0f, keycap 1\ufe0f\u20e3", "heart \u2764\ufe0f, keycap 1\ufe0f\u20e3"),
+        (
+            "family \U0001f468\u200d\U0001f469\u200d\U0001f467",
+            "family \U0001f468\u200d\U0001f469\u200d\U0001f467",
+        ),
+        ("two selectors \u2764\ufe0f\ufe0f", "two selectors \u2764\ufe0f<U+FE0F>"),
+        ("other selector \u2764\ufe01", "other selector \u2764<U+FE01>"),
+        ("joiner at the end \U0001f468\u200d", "joiner at the end \U0001f468<U+200D>"),
+        ("joined letters a\u200db", "joined letters a<U+200D>b"),
     ],
 )
 def test_invisible_characters_are_made_visible(text: str, seen: str) -> None:

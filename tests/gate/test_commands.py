@@ -114,7 +114,7 @@ def test_no_cell_of_the_audit_is_a_formula_to_a_spreadsheet(terminal: Terminal) 
     [
         ("1.1", ["ok", "allow by rule"]),
         ("2.1", ["refused", "deny by rule"]),
-        ("3.1", ["said yes", "as you like"]),
+        ("3.1", ["approved it", "as you like"]),
     ],
 )
 def test_why_needs_three_lines_at_most(terminal: Terminal, call: str, words: list[str]) -> None:
@@ -157,12 +157,12 @@ def test_code_that_ran_out_of_budget_goes_on_at_the_very_call_as_budget_add_says
     assert "holdfast budget add calls=N" in terminal.said
     [session] = json.loads(terminal("sessions", "--json"))
     terminal("exec", "--session", session["id"], code=1)
-    assert "no code waits" in terminal.said
+    assert "has no code to resume" in terminal.said
     terminal("budget", "add", "calls=1")
-    assert f"goes on with: holdfast exec --session {session['id']}" in terminal.said
+    assert f"with: holdfast exec --session {session['id']}" in terminal.said
     terminal("rename", session["id"], "appends")
     terminal("budget", "add", "appends", "calls=1")
-    assert "goes on with: holdfast exec --session appends" in terminal.said
+    assert "with: holdfast exec --session appends" in terminal.said
     terminal("exec", "--session", session["id"])
     audit = json.loads(terminal("audit", "--json"))
     assert [(entry["call"], entry["result"]) for entry in audit] == [
@@ -226,7 +226,7 @@ def test_a_call_that_a_crash_cut_off_is_shown_on_resume_and_not_repeated(termina
 
 def test_grants_can_be_looked_at_before_there_is_a_session(terminal: Terminal) -> None:
     assert terminal("grants") == ""
-    assert "no grants stand" in terminal.said
+    assert "no saved approvals" in terminal.said
     terminal("grants", "--session", "never-begun", code=1)
 
 
@@ -238,7 +238,7 @@ def test_a_standing_yes_can_be_given_from_elsewhere_and_is_what_was_shown(
     (terminal.home / "x.lisp").write_text("(begin " + " ".join(write % n for n in range(3)) + ")")
     terminal("exec", "--lang", "lisp", "-p", "ask-always", "x.lisp", code=5)
     shown = terminal("waiting")
-    rule = shown.partition("a standing yes covers: ")[2].strip()
+    rule = shown.partition("a saved approval would cover: ")[2].strip()
     assert rule.startswith("world.write on path ")
     assert rule.endswith("with any content")
     terminal("approve", "--for", scope)

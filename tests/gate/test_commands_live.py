@@ -85,7 +85,7 @@ def test_a_limit_that_is_raised_while_nobody_holds_the_session_counts_at_once(te
     live(terminal, work, limits=Limits(calls=1))
     [line] = json.loads(terminal("sessions", "--json"))
     terminal("budget", "add", line["id"], "calls=1")
-    assert "goes on with" in terminal.said
+    assert "resume a turn that reached its limit with: holdfast" in terminal.said
     assert json.loads(terminal("budget", "--json"))["limits"]["calls"] == 2
     assert not (terminal.home / "sessions" / line["id"] / "inbox").exists()
 
@@ -112,7 +112,7 @@ def test_who_answers_a_live_session_hears_that_it_was_taken(terminal: Terminal, 
     async def work(session: Session) -> None:
         await session.execute('(world/write "a.txt" "1")', language="lisp")
         await terminal.beside(word)
-        assert f"took it: {word}" in terminal.said
+        assert f"accepted it: {word}" in terminal.said
         assert session.escalations() == ()
 
     live(terminal, work)
@@ -137,7 +137,7 @@ def test_approving_after_somebody_else_answered_is_told_so(terminal: Terminal) -
         [waits] = session.escalations()
         await session.resolve(waits.id, Response(verdict="deny"))
         await terminal.beside("approve", waits.id, code=1)
-        assert "answered, or its time was up" in terminal.said
+        assert "it was answered, it expired, or the id is wrong" in terminal.said
 
     live(terminal, work)
 
@@ -147,7 +147,7 @@ def test_approval_channel_what_is_too_long_to_show_is_not_approved_unseen(termin
         lines = "\n".join(["harmless"] * 300)
         await session.execute(f'(world/write "a.txt" "{lines}\nrm -rf")', language="lisp")
         await terminal.beside("approve", code=2)
-        assert "not approved" in terminal.said
+        assert "a call must be seen to be approved" in terminal.said
         assert len(session.escalations()) == 1
         assert "rm -rf" in await terminal.beside("waiting"), "all of it can be read"
         await terminal.beside("approve", "--whole")

@@ -54,7 +54,7 @@ def test_a_program_that_knows_only_the_files_is_answered(
         assert main(["waiting", "--folder", str(tmp_path)]) == 0
         assert "git.git_push" in capsys.readouterr().out
         assert main([word, "--folder", str(tmp_path)]) == 0
-        assert "taken" in capsys.readouterr().err
+        assert "delivered" in capsys.readouterr().err
         assert json.loads(other.stdout.readline()) == {"decision": decision}, "and nothing else is in it"
     assert other.returncode == 0
 
@@ -94,5 +94,5 @@ def test_where_several_wait_one_has_to_be_named(
     put(tmp_path, REQUEST)
     put(tmp_path, REQUEST | {"escalationId": "second"}, id="second")
     assert main(["approve", "--folder", str(tmp_path)]) == 1
-    assert "say which" in capsys.readouterr().err
+    assert "name one" in capsys.readouterr().err
     assert list(tmp_path.glob("response-*")) == []

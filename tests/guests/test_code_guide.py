@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.pages import run_page
+from tests.cli.console_examples import run_page
 from tests.guests.test_exec_command import install_component
 
 from holdfast.store import Home

@@ -119,7 +119,7 @@ def test_diff_tells_where_code_may_run(tmp_path: Path, capsys: pytest.CaptureFix
     wide.write_text(rules)
     narrow.write_text(f"{rules}sandboxes: [python, lisp]\n")
     assert main(["policy", "diff", str(wide), str(narrow)]) == 0
-    assert "~ code may run anywhere -> python, lisp\n" in capsys.readouterr().out
+    assert "~ code may run in: anywhere -> python, lisp\n" in capsys.readouterr().out
     assert said(capsys, "diff", str(wide), str(narrow))["sandboxes"] == [None, ["python", "lisp"]]
     assert main(["policy", "diff", str(narrow), str(narrow)]) == 0
     assert "code may run" not in capsys.readouterr().out
@@ -292,8 +292,8 @@ def test_backtest_names_a_session_that_cannot_be_read_and_goes_on(
         database.execute("UPDATE event SET body = 'no event' WHERE session = ? AND seq = 2", (damaged,))
     assert main(["policy", "backtest", "project"]) == 1
     said_to = capsys.readouterr()
-    assert "2 calls of 2 sessions: 0 otherwise" in said_to.out
-    assert f"{damaged} is left out" in said_to.err
+    assert "2 calls of 2 sessions: 0 changed" in said_to.out
+    assert f"skipping {damaged}" in said_to.err
     assert f"hint: `holdfast verify {damaged}`" in said_to.err
     told = said(capsys, "backtest", "project", code=1)
     assert (told["calls"], told["unread"]) == (2, [damaged])

@@ -110,7 +110,7 @@ def test_a_turn_is_shown_with_everything_that_was_done_in_it(run: Run, tmp_path:
     (tmp_path / "code.py").write_text("open('a.txt', 'w').write('x')\nprint(world.list())\n")
     assert run("exec", "code.py")[0] == 0
     _, whole, about = run("show")
-    assert "code ran in the sandbox python" in about
+    assert "sandbox: python" in about
     assert whole == run("show", "--turn", "1")[1]
     for line in ("    staged: world.write path=/workspace/a.txt content=x", "    did: world.list"):
         assert line in whole.splitlines()
@@ -224,12 +224,15 @@ def test_prune_says_what_it_would_do_and_does_it(run: Run) -> None:
     assert run("prune", "--keep", "-1")[0] == 2
     assert run("prune", "--older-than", "soon")[0] == 2
     code, out, err = run("prune", "--keep", "0", "--dry-run")
-    assert (code, out.split()[:3]) == (0, ["would", "go", "s-2"])
-    assert (out.endswith("1 turn) remove it<U+001B>[31m\n"), "1 session would go, 1 would stay" in err) == (
+    assert (code, out.split()[:4]) == (0, ["would", "be", "deleted", "s-2"])
+    assert (
+        out.endswith("1 turn) remove it<U+001B>[31m\n"),
+        "1 session would be deleted, 1 would be kept" in err,
+    ) == (
         True,
         True,
     )
-    assert "stays (named)  s-1" in err
+    assert "kept (named)  s-1" in err
     report = data(run("prune", "--keep", "0", "--json"))
     assert ([one["session"] for one in report["pruned"]], report["kept"]) == (["s-2"], 1)
 
@@ -256,7 +259,7 @@ def test_at_a_terminal_only_a_clear_yes_deletes(
     run: Run, tmp_path: Path, key: str, code: int, told: str
 ) -> None:
     with terminal("delete", "s-2", home=tmp_path, HOLDFAST_HOME=str(tmp_path / "home")) as typist:
-        assert typist.wait_for("delete it for good? [y/N]")
+        assert typist.wait_for("Delete it permanently? [y/N]")
         typist.type(key)
         assert typist.wait_for(told)
         assert typist.end() == code
@@ -340,7 +343,7 @@ async def test_the_resume_notice_tells_who_when_how_far_and_what_waits(disk: Sql
     for words in ("my-session", "Created: 2026-01-01T00:00:00.000Z", "4 (2 from user, 2 from assistant)"):
         assert words in notice
     assert "First topic: Help me implement JWT authentication" in notice
-    assert "waits for your answer" in notice
+    assert "waits for your approval" in notice
 
 
 def test_all_sessions_travel_at_once_and_what_cannot_come_in_is_told(

@@ -289,16 +289,16 @@ async def test_a_huge_file_is_not_kept_and_the_person_is_told_at_every_turn_of_t
     for words, where in (
         ("fork work --dry-run", "would not be in the fork"),
         ("fork work -n other", "not in the fork"),
-        ("rewind work --to 1 --dry-run", "would stay as it is"),
-        ("rewind work --to 1", "stays as it is"),
+        ("rewind work --to 1 --dry-run", "would stay unchanged"),
+        ("rewind work --to 1", "stays unchanged"),
     ):
         said = await asyncio.to_thread(run, *words.split())
         assert said.code == 0, said.err
-        assert f"{where}, because it was not kept: huge\n" in said.err
+        assert f"{where}, because it was not saved: huge\n" in said.err
     assert sorted(path.name for path in project.iterdir()) == ["huge", "kept.txt"]
     listed = await asyncio.to_thread(run, "files", "ls", "other")
     assert "small.txt" in listed.out
     assert "huge" not in listed.out
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "another"))
     said = await asyncio.to_thread(run, "import", str(backup))
-    assert "not among its files, because it was not kept: huge\n" in said.err
+    assert "missing, because it was not saved: huge\n" in said.err

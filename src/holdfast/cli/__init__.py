@@ -1,4 +1,4 @@
-"""The command line: text in, events out. It holds no rights of its own."""
+"""The command line. It has no rights of its own: everything it does goes through the same gate as the library."""
 
 from holdfast.cli.main import main
 

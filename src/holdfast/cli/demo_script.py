@@ -1,4 +1,4 @@
-"""What the demo rehearses: a small project with a mistake in it, a task, and a model that always says the same."""
+"""The script of `holdfast demo`: a small project with a bug, a task, and a model with fixed replies."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ DEMO_MODEL = "scripted:demo"
 DEMO_ANSWERS = "the script demo-answers"
 DEMO_POLICY = Path(__file__).with_name("demo_policy.yaml")
 
-TASK = "report.py forgets the quantity. Fix it, note it in CHANGES.md, and delete the old report."
+TASK = "report.py ignores the quantity. Fix it, note it in CHANGES.md, and delete the old report."
 
 FILES = {
     "report.py": '''\
@@ -31,55 +31,61 @@ print(f"total: {total('sales.csv'):.2f}")
     "old-report.csv": "total\n99.75\n",
 }
 
-_LOOK = """\
+_READ_PROJECT = """\
 from pathlib import Path
 
 source = Path("report.py").read_text()
 rows = Path("sales.csv").read_text().splitlines()[1:]
 print(len(world.list()), "files,", len(rows), "sales")"""
 
-_REACH_OUT = """\
+_WRITE_CRON_JOB = """\
 try:
     with open("/etc/cron.d/report", "w") as job:
         job.write("@hourly root python3 report.py")
 except PermissionError as refusal:
     print(refusal)"""
 
-_MEND = """\
-mended = source.replace('float(row["price"])', 'float(row["price"]) * int(row["quantity"])')
-Path("report.py").write_text(mended)
-Path("CHANGES.md").write_text("- The total counts the quantity of each sale.\\n")
+_FIX_REPORT = """\
+fixed = source.replace('float(row["price"])', 'float(row["price"]) * int(row["quantity"])')
+Path("report.py").write_text(fixed)
+Path("CHANGES.md").write_text("- The total includes the quantity of each sale.\\n")
 sum(float(row.split(",")[1]) * int(row.split(",")[2]) for row in rows)"""
 
-_CLEAN_UP = """\
+_DELETE_OLD_REPORT = """\
 Path("old-report.csv").unlink()
-print("old-report.csv is there:", Path("old-report.csv").exists())"""
+print("old-report.csv exists:", Path("old-report.csv").exists())"""
 
 
 def demo_model() -> ScriptedModel:
-    """The rehearsed model: five replies, whatever it is asked."""
+    """A model with five fixed replies."""
     return ScriptedModel(
         [
-            use("execute_code", {"code": _LOOK}, text="I read the project first."),
-            use("execute_code", {"code": _REACH_OUT}, text="An hourly job would keep the report fresh."),
+            use("execute_code", {"code": _READ_PROJECT}, text="First I read the project."),
             use(
-                "execute_code", {"code": _MEND}, text="Not allowed, so I leave that. Now the mistake itself."
+                "execute_code",
+                {"code": _WRITE_CRON_JOB},
+                text="An hourly job would keep the report up to date.",
             ),
-            use("execute_code", {"code": _CLEAN_UP}, text="Last, the old report."),
-            "Done. report.py counts the quantity now (total 202.50), CHANGES.md says so, and the old report is gone. "
-            "I could not set up an hourly job: that lies outside the workspace.",
+            use(
+                "execute_code",
+                {"code": _FIX_REPORT},
+                text="That is not allowed, so I skip it. Now I fix the bug itself.",
+            ),
+            use("execute_code", {"code": _DELETE_OLD_REPORT}, text="Finally, I delete the old report."),
+            "Done. report.py multiplies by the quantity (total 202.50), CHANGES.md mentions it, and the old report is gone. "
+            "I could not set up an hourly job: that file is outside the workspace.",
         ],
         name=DEMO_MODEL,
     )
 
 
 class DemoAnswers:
-    """Answers in a person's place, and says so."""
+    """Approves in place of the user, and says so."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     async def __call__(self, escalation: Escalation) -> Response:
         show_escalation(self._console, escalation)
-        self._console.say("  Nobody is asked: the script `demo-answers` says /approve in your place.", "dim")
+        self._console.say("  You are not asked: the script `demo-answers` runs /approve for you.", "dim")
         return Response(verdict="approve", reason="answered by the script demo-answers")

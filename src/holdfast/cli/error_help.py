@@ -1,4 +1,4 @@
-"""What error codes mean, in words: what happened, why, and what to do. The texts stand in error_help.toml."""
+"""Explanations of error codes, loaded from error_help.toml: what happened, why, and what to do."""
 
 import tomllib
 from pathlib import Path
@@ -8,15 +8,15 @@ import msgspec
 from holdfast.core import Value
 
 
-class Explanation(Value, rename={"todo": "do"}):
-    """One error code in words."""
+class ErrorHelp(Value, rename={"todo": "do"}):
+    """The explanation of one error code."""
 
     what: str
     why: str
     todo: str
 
 
-def explanations() -> dict[str, Explanation]:
-    """Every error code and what it means."""
+def load_error_help() -> dict[str, ErrorHelp]:
+    """The explanations by error code."""
     text = Path(__file__).with_name("error_help.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, Explanation])
+    return msgspec.convert(tomllib.loads(text), dict[str, ErrorHelp])

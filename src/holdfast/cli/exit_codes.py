@@ -1,4 +1,4 @@
-"""Exit codes, the same for every command. They are documented in docs/reference/exit-codes.md."""
+"""Exit codes, the same for every command. docs/reference/exit-codes.md documents them."""
 
 OK = 0
 ERROR = 1
@@ -10,12 +10,12 @@ NO_MODEL = 6
 INTERRUPTED = 130
 
 MEANINGS: dict[int, str] = {
-    OK: "it is done",
-    ERROR: "it went wrong; the reason is on stderr",
-    USAGE: "the command line, a policy or the configuration could not be understood",
-    DENIED: "policy or a person said no to what was needed",
-    BUDGET: "a limit was reached; raise it and go on with --continue",
-    WAITING: "a call waits for a person; answer it and go on with --continue",
+    OK: "success",
+    ERROR: "an error occurred; stderr has the reason",
+    USAGE: "the command line, a policy or the configuration is invalid",
+    DENIED: "the policy or a person denied a call that was needed",
+    BUDGET: "a limit was reached; raise it and resume with --continue",
+    WAITING: "a call waits for approval; answer it and resume with --continue",
     NO_MODEL: "no model is configured",
     INTERRUPTED: "stopped by Ctrl-C",
 }

@@ -1,7 +1,6 @@
-"""The manual page of a command: what it does, examples, usage, options, notes. It is made from the module's docstring.
+"""Help pages of commands: summary, examples, usage, options and notes, built from the docstring of the command's module.
 
-A docstring has paragraphs. The first says what the command does; one whose lines are commands holds the examples; the others
-are notes.
+The first paragraph of a docstring is the summary, a paragraph of command lines holds the examples, and the others are notes.
 """
 
 import argparse
@@ -17,78 +16,78 @@ from typing import Any, NamedTuple, NoReturn
 from holdfast.cli.exit_codes import USAGE
 
 MAX_WIDTH = 100
-_STARTS = ("holdfast", "echo ", "git ", "cat ", "python ", "source ")
-_TOLD = re.compile(r"(.*?\S)\s{2,}(\S.*)")
-"""An example: the command, and what it is for."""
-_NARROWEST = 28
-_EXIT_CODES = "Exit codes: 0 done, 1 error, 2 usage; the others: holdfast explain exit-codes."
+_EXAMPLE_STARTS = ("holdfast", "echo ", "git ", "cat ", "python ", "source ")
+_EXAMPLE = re.compile(r"(.*?\S)\s{2,}(\S.*)")
+"""An example: the command and its comment."""
+_MIN_COMMENT_WIDTH = 28
+_EXIT_CODES = "Exit codes: 0 success, 1 error, 2 usage. For the others: holdfast explain exit-codes."
 
 
-class Manual(NamedTuple):
-    """The paragraphs of a docstring, told apart."""
+class HelpPage(NamedTuple):
+    """The paragraphs of a docstring by kind."""
 
-    what: str
+    summary: str
     examples: tuple[str, ...]
     notes: tuple[str, ...]
 
 
-def read_manual(docstring: str) -> Manual:
-    """Tell the paragraphs of a docstring apart."""
-    what, *rest = textwrap.dedent(docstring).strip().split("\n\n")
+def parse_help_page(docstring: str) -> HelpPage:
+    """Sort the paragraphs of a docstring by kind."""
+    summary, *rest = textwrap.dedent(docstring).strip().split("\n\n")
     paragraphs = [textwrap.dedent(paragraph) for paragraph in rest]
-    examples = [each for each in paragraphs if each.startswith(_STARTS)]
-    return Manual(
-        what=" ".join(what.split()),
+    examples = [each for each in paragraphs if each.startswith(_EXAMPLE_STARTS)]
+    return HelpPage(
+        summary=" ".join(summary.split()),
         examples=tuple(line for each in examples for line in each.splitlines()),
-        notes=tuple(note for each in paragraphs if each not in examples for note in _apart(each)),
+        notes=tuple(note for each in paragraphs if each not in examples for note in _split_exit_codes(each)),
     )
 
 
-def _apart(paragraph: str) -> list[str]:
-    """Exit codes stand by themselves, wherever the docstring has them."""
+def _split_exit_codes(paragraph: str) -> list[str]:
+    """Make the exit codes a note of their own."""
     words, mark, codes = " ".join(paragraph.split()).partition("Exit codes:")
     return [part for part in (words.strip(), f"{mark}{codes}") if part]
 
 
-def _folded(example: str, width: int) -> str:
-    """An example whose words go on below where they are too long: beside its command, or under it if that is long itself."""
-    told = _TOLD.fullmatch(example)
-    if told is None or len(example) <= width:
+def _wrap_example(example: str, width: int) -> str:
+    """An example with its comment wrapped: beside the command, or below it where the command leaves too little room."""
+    match = _EXAMPLE.fullmatch(example)
+    if match is None or len(example) <= width:
         return example
-    command, words = told.groups()
-    column = told.start(2)
-    if width - column >= _NARROWEST:
-        return command.ljust(column) + f"\n{'':{column}}".join(textwrap.wrap(words, width - column))
-    return "\n".join([command, *(f"    {line}" for line in textwrap.wrap(words, width - 4))])
+    command, comment = match.groups()
+    column = match.start(2)
+    if width - column >= _MIN_COMMENT_WIDTH:
+        return command.ljust(column) + f"\n{'':{column}}".join(textwrap.wrap(comment, width - column))
+    return "\n".join([command, *(f"    {line}" for line in textwrap.wrap(comment, width - 4))])
 
 
-class ManualParser(argparse.ArgumentParser):
-    """A parser whose help begins with examples, and whose complaints say where help is."""
+class HelpParser(argparse.ArgumentParser):
+    """An argument parser whose help starts with examples and whose errors point to the help."""
 
     def __init__(
-        self, *, manual: Manual, **options: Any
-    ) -> None:  # Any: whatever argparse takes, handed on as it is
+        self, *, help_page: HelpPage, **options: Any
+    ) -> None:  # Any: the options of argparse, passed on
         super().__init__(**{"allow_abbrev": False, **options})
-        self.manual = manual
+        self.help_page = help_page
         self._optionals.title = "options"
         self._positionals.title = "arguments"
 
     def add_subparsers(self, **options: Any) -> Any:  # Any: as argparse declares it
         return super().add_subparsers(
-            **{"parser_class": partial(ManualParser, manual=self.manual), **options}
+            **{"parser_class": partial(HelpParser, help_page=self.help_page), **options}
         )
 
     @property
     def examples(self) -> tuple[str, ...]:
-        """The examples of this command, and of what is below it."""
-        return tuple(line for line in self.manual.examples if f"{self.prog} " in f"{line} ")
+        """The examples of this command and its subcommands."""
+        return tuple(line for line in self.help_page.examples if f"{self.prog} " in f"{line} ")
 
     def format_help(self) -> str:
-        is_whole = self.prog.count(" ") <= 1
+        is_command = self.prog.count(" ") <= 1
         width = min(MAX_WIDTH, argparse.HelpFormatter("")._width)
-        parts = [textwrap.fill(self.description or self.manual.what, width)]
+        parts = [textwrap.fill(self.description or self.help_page.summary, width)]
         if self.examples:
-            examples = "\n".join(_folded(line, width - 2) for line in self.examples)
+            examples = "\n".join(_wrap_example(line, width - 2) for line in self.examples)
             parts.append("examples:\n" + textwrap.indent(examples, "  "))
         formatter = argparse.RawDescriptionHelpFormatter(self.prog, width=width)
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
@@ -97,7 +96,7 @@ class ManualParser(argparse.ArgumentParser):
             formatter.add_arguments(group._group_actions)
             formatter.end_section()
         parts.append(formatter.format_help().strip())
-        notes = list(self.manual.notes) if is_whole else []
+        notes = list(self.help_page.notes) if is_command else []
         if not any("Exit codes:" in note for note in notes):
             notes.append(_EXIT_CODES)
         parts += [textwrap.fill(note, width) for note in notes]
@@ -108,40 +107,40 @@ class ManualParser(argparse.ArgumentParser):
         raise SystemExit(USAGE)
 
 
-class Loaded(NamedTuple):
-    """A command ready to be run: its module and its parser."""
+class LoadedCommand(NamedTuple):
+    """A command with its module and its parser."""
 
     module: ModuleType
-    parser: ManualParser
+    parser: HelpParser
 
 
-def load(command: str) -> Loaded:
-    """Import a command's module, and no other's, and make its parser."""
+def load_command(command: str) -> LoadedCommand:
+    """Import the module of one command and build its parser."""
     module = import_module(f"holdfast.cli.commands.{command.replace('-', '_')}")
     prog = "holdfast" if command == "session" else f"holdfast {command}"
-    parser = ManualParser(prog=prog, manual=read_manual(module.__doc__ or ""))
+    parser = HelpParser(prog=prog, help_page=parse_help_page(module.__doc__ or ""))
     configure: Callable[[argparse.ArgumentParser], None] = module.configure
     configure(parser)
-    for action in _choosing(parser):
-        action.metavar = "|".join(action.choices)  # whoever leaves it out is told which there are
-    for name, below in actions(parser).items():
-        below.description = _described(parser, name)
-    return Loaded(module, parser)
+    for action in _subparser_actions(parser):
+        action.metavar = "|".join(action.choices)  # the error for a missing subcommand then lists them all
+    for name, below in subcommands(parser).items():
+        below.description = _subcommand_description(parser, name)
+    return LoadedCommand(module, parser)
 
 
-def actions(parser: ManualParser) -> dict[str, ManualParser]:
-    """The parsers one word below this one, such as `check` of `holdfast policy`."""
-    return {name: below for action in _choosing(parser) for name, below in action.choices.items()}
+def subcommands(parser: HelpParser) -> dict[str, HelpParser]:
+    """The parsers of the subcommands, such as `check` of `holdfast policy`."""
+    return {name: below for action in _subparser_actions(parser) for name, below in action.choices.items()}
 
 
-def _described(parser: ManualParser, name: str) -> str | None:
-    """What the parent says of an action in its list, as a sentence."""
-    for action in _choosing(parser):
+def _subcommand_description(parser: HelpParser, name: str) -> str | None:
+    """The subcommand's help text in the list of its parent, as a sentence."""
+    for action in _subparser_actions(parser):
         for choice in action._choices_actions:
             if choice.dest == name and choice.help:
                 return f"{choice.help[0].upper()}{choice.help[1:].rstrip('.')}."
     return None
 
 
-def _choosing(parser: ManualParser) -> list["argparse._SubParsersAction[ManualParser]"]:
+def _subparser_actions(parser: HelpParser) -> list["argparse._SubParsersAction[HelpParser]"]:
     return [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.cli import exit_codes
 from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.config import load_config
 from holdfast.core import Tool, UserMessage, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError, InvalidInput, ModelError
@@ -197,7 +197,7 @@ class McpAdmin:
             return (await model.ask(prompt, lambda _: None)).message.text
 
         try:
-            with Progress(lambda: f"asking {name}"):
+            with ProgressIndicator(lambda: f"asking {name}"):
                 return [
                     await refine_with_model(*each, ask) for each in zip(definitions, suggestions, strict=True)
                 ]
@@ -215,7 +215,7 @@ class McpAdmin:
                 self._console.print(f"    {name}: {', '.join(roles.default)}")
         if tool.roles is None:
             self._console.print(
-                f"    denied: its arguments have no roles; holdfast mcp annotate {tool.group}"
+                f"    denied, because its arguments have no roles; add them with: holdfast mcp annotate {tool.group}"
             )
 
     def _print_suggestion(self, server: str, suggestion: RoleSuggestion) -> None:
@@ -245,7 +245,7 @@ class McpAdmin:
             async with McpToolset(
                 spec, workspace=Path(folder), pins=self._pins, annotations=annotations, keys=keys
             ) as toolset:
-                with Progress(lambda: f"starting {spec.name}"):
+                with ProgressIndicator(lambda: f"starting {spec.name}"):
                     await toolset.start()
                 yield toolset
 

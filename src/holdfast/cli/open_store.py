@@ -1,10 +1,10 @@
-"""The store as commands use it: opened for a moment, without a runtime around it."""
+"""Opening the store for one command, without a runtime."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from holdfast.cli.redaction import LazyRedactor
-from holdfast.cli.terminal.console import Console, Output
+from holdfast.cli.terminal.console import Console, MessageOutput
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import SessionNotFound
 from holdfast.store import Home, SqliteStore, Store
@@ -12,29 +12,29 @@ from holdfast.store import Home, SqliteStore, Store
 
 @asynccontextmanager
 async def open_store() -> AsyncIterator[tuple[Home, SqliteStore]]:
-    """The home and its store, closed again at the end of the block; what was mended is said once."""
+    """Open Holdfast's data directory and its store for the block. Repairs that the store made are printed once."""
     home = Home.default()
     home.prepare()
     store = await SqliteStore.start(home, clock=SystemClock(), redact=LazyRedactor(home.root))
     console = Console()
-    told = say_notices(store, console)
+    printed = print_store_notices(store, console)
     try:
         yield home, store
     finally:
-        say_notices(store, console, after=told)
+        print_store_notices(store, console, after=printed)
         await store.close()
 
 
-def say_notices(store: Store, teller: Output, *, after: int = 0) -> int:
-    """Tell the person what the store had to make anew or to save, a line each; how many there are so far."""
+def print_store_notices(store: Store, output: MessageOutput, *, after: int = 0) -> int:
+    """Print what the store had to repair, one line each. Returns the number of notices so far."""
     notices = store.notices if isinstance(store, SqliteStore) else ()
     for notice in notices[after:]:
-        teller.say(f"note: {notice}", "ask")
+        output.say(f"note: {notice}", "ask")
     return len(notices)
 
 
-async def chosen_session(store: SqliteStore, reference: str | None) -> SessionId:
-    """The session a person means: by id, prefix or name, else the newest."""
+async def resolve_session(store: SqliteStore, reference: str | None) -> SessionId:
+    """The session with this id, prefix or name; the newest one without a reference."""
     if reference is not None:
         return await store.find(reference)
     newest = await store.sessions(limit=1)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from holdfast.app import Runtime
-from holdfast.cli.open_store import say_notices
+from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.terminal.console import Console
 from holdfast.config import load_config
 from holdfast.core import SessionId, SystemClock, Toolset, digest
@@ -32,7 +32,7 @@ async def open_broker(roster: Roster, file: Path, home: Home) -> AsyncIterator[t
     """Open the broker of a roster and its member factory."""
     clock = SystemClock()
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
-    say_notices(runtime.store, Console())
+    print_store_notices(runtime.store, Console())
     try:
         name = "default" if file == home.root / "teams.yaml" else digest(str(file))[:12]
         folder = home.root / "teams" / name

@@ -1,15 +1,14 @@
-"""The question whether a folder is trusted, before anything in it is read: asked once, and no unless said otherwise.
+"""Yes-or-no questions at the terminal: confirmations, trust in a folder, and the offer of a local model.
 
-A question to the person at the terminal; whatever is not a clear yes is a no.
-
-No model is configured, but a server on this machine has one: offer it.
+Anything but a clear yes is a no.
 """
 
 import os
 from pathlib import Path
 
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.keyboard import LineKeyboard
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.models import local_servers
 from holdfast.store import Home
@@ -17,7 +16,7 @@ from holdfast.world import TrustedFolders, open_folder
 
 
 async def confirm(question: str, console: Console) -> bool:
-    """Whether the person says yes. Ask only where somebody is there: `console.is_interactive`."""
+    """Ask for confirmation. Call it only where `console.is_interactive`."""
     keyboard = LineKeyboard(write=lambda text: console.say(text, "ask", end=""))
     keyboard.open()
     try:
@@ -28,10 +27,10 @@ async def confirm(question: str, console: Console) -> bool:
 
 
 async def offer_local_model(missing: ModelMissing, console: Console) -> str:
-    """The model of a local server, if the person says yes to it.
+    """Offer the model of a local server, and return it if the user accepts.
 
-    Raises ModelMissing where there is none, where the person says no, and where nobody can be asked; its hint then is
-    the exact option.
+    Raises ModelMissing if there is none, if the user declines, and if no terminal is attached. Its hint then is the exact
+    option.
     """
     found = [(server.title, model) for server in await local_servers() for model in server.models]
     if not found:
@@ -42,42 +41,45 @@ async def offer_local_model(missing: ModelMissing, console: Console) -> str:
         raise declined
     others = f" (and {len(found) - 1} more: holdfast model list)" if len(found) > 1 else ""
     console.say(f"  model   {title} on this machine has {model}{others}", "ask")
-    console.say("          There is no key of a provider here. What you write would not leave this machine.")
+    console.say("          No provider key is set. With this model, your messages stay on this machine.")
     if not await confirm("Use it for this session?", console):
         raise declined
     return model
 
 
 async def ensure_trusted(workspace: str | None, home: Home, console: Console, *, is_given: bool) -> bool:
-    """Whether the folder may be opened; a folder of the session's own always may.
+    """Whether the workspace folder is trusted; the session's own folder always is.
 
-    `is_given` is a yes on the command line. Where nobody can be asked it takes that, or a yes of an earlier time.
-    Raises InvalidInput for a folder that is none to open, and where nobody can be asked.
+    Trust is asked for once, before anything in the folder is read. `is_given` is the consent of `--trust`. Without a terminal
+    only that, or trust given earlier, counts. Raises InvalidInput for a folder that cannot be a workspace, and where no
+    terminal is attached to ask at.
     """
     if workspace is None:
         return True
     folder = open_folder(Path(workspace), home.root)
-    book = TrustedFolders(home.trusted_folders)
-    if book.trusts(folder):
+    trusted = TrustedFolders(home.trusted_folders)
+    if trusted.trusts(folder):
         return True
     if not is_given and not console.is_interactive:
         raise InvalidInput(
-            f"{str(folder)!r} is not trusted yet, and nobody is here to be asked",
-            hint="if you trust what is in it, say so once with --trust",
+            f"{str(folder)!r} is not trusted yet, and no terminal is attached to ask at",
+            hint="if you trust its content, pass --trust once",
         )
-    if not is_given and not await _asked(folder, console):
-        console.say("not trusted: the folder was not opened and nothing in it was read")
+    if not is_given and not await _ask_for_trust(folder, console):
+        console.say("not trusted: the folder was not opened, and nothing in it was read")
         return False
     home.prepare()
-    book.add(folder)
+    trusted.add(folder)
     return True
 
 
-async def _asked(folder: Path, console: Console) -> bool:
-    console.say(f"  folder  {visible(os.fsencode(folder).decode('utf-8', 'backslashreplace'))}", "ask")
+async def _ask_for_trust(folder: Path, console: Console) -> bool:
     console.say(
-        "          The agent reads what is in it and may be led by what it reads there; the folder's own .holdfast "
-        "configuration and policy are taken up. You are asked this once.",
+        f"  folder  {escape_invisible(os.fsencode(folder).decode('utf-8', 'backslashreplace'))}", "ask"
+    )
+    console.say(
+        "          The agent reads these files and may follow instructions in them. The folder's own .holdfast "
+        "configuration and policy take effect. You are asked once per folder.",
         folds=True,
     )
     return await confirm("Do you trust this folder?", console)

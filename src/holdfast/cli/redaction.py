@@ -1,4 +1,4 @@
-"""Secrecy: keys that were handed to servers and providers are taken out of whatever a command writes."""
+"""Redaction of known secrets (keys of servers and providers) from everything that a command writes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def known_secrets(root: Path) -> "Redactor":
-    """Takes out what this home and the environment know."""
+    """A redactor for the secrets in this data directory and in the environment."""
     from holdfast.app import redactor
 
-    return redactor(*who_has_keys(root))
+    return redactor(*secret_sources(root))
 
 
-def who_has_keys(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]":
-    """The servers of this home and how its models are asked, as far as that can be read."""
+def secret_sources(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]":
+    """The MCP servers and model settings that may hold secrets, as far as they can be read."""
     from holdfast.config import load_config
     from holdfast.mcp import McpFiles
     from holdfast.models import ModelSettings
@@ -28,7 +28,7 @@ def who_has_keys(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]":
     try:
         servers = McpFiles(root).servers()
     except (OSError, HoldfastError):
-        servers = ()  # what is wrong with them is told elsewhere
+        servers = ()  # the command that needs them reports the error
     try:
         asking = load_config(Home(root)).model_requests
     except (OSError, HoldfastError):
@@ -37,13 +37,13 @@ def who_has_keys(root: Path) -> "tuple[tuple[ServerSpec, ...], ModelSettings]":
 
 
 class LazyRedactor:
-    """Looks the secrets up when the first thing is written: most commands only read, and should not wait for it."""
+    """Looks the secrets up at the first write, because most commands only read and should not wait for the lookup."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._redactor: Redactor | None = None
 
     def __call__(self, body: bytes) -> bytes:
-        """What may be written of it."""
+        """The body without secrets."""
         self._redactor = self._redactor or known_secrets(self._root)
         return self._redactor(body)

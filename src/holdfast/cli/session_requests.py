@@ -1,4 +1,4 @@
-"""Asking something of a session from outside: done at once where it is put away, else left for the process that holds it."""
+"""Control requests to a session from another process: applied at once if the session is closed, else queued for its process."""
 
 from holdfast.core import Limits, SessionId
 from holdfast.core.errors import SessionHeld
@@ -7,20 +7,20 @@ from holdfast.store import Home, SqliteStore
 
 
 async def send_control_request(
-    home: Home, store: SqliteStore, session: SessionId, errand: RaiseBudget | RevokeGrant
+    home: Home, store: SqliteStore, session: SessionId, request: RaiseBudget | RevokeGrant
 ) -> str:
-    """See to it; tells who will do it where that is another process, else nothing."""
+    """Apply the request, or queue it for the process that holds the session. Returns a message in the second case, else `""`."""
     inbox = ControlRequests(home.inbox(session))
-    inbox.put(errand)
+    inbox.put(request)
     try:
         journal = await store.open(session)
     except SessionHeld as held:
-        return f"asked for; the session is in use ({held}) and heeds it before its next call or step"
+        return f"requested; the session is in use ({held}) and applies it before its next call or step"
     try:
-        purse = TreeBudgetFile(home.purse(journal.recorded[0].session), session=session)
-        if purse.is_readable:
-            purse.join(share_of(session, journal.recorded))
-        await inbox.heed(journal, Budget(journal, turn_limits=Limits(), tree=purse))
+        tree_budget = TreeBudgetFile(home.purse(journal.recorded[0].session), session=session)
+        if tree_budget.is_readable:
+            tree_budget.join(share_of(session, journal.recorded))
+        await inbox.heed(journal, Budget(journal, turn_limits=Limits(), tree=tree_budget))
     finally:
         await journal.release()
     return ""

@@ -1,4 +1,4 @@
-"""The three standard streams as the commands want them: all there, and able to carry any text."""
+"""Standard streams: replace closed ones, and make all three accept any text."""
 
 import io
 import os
@@ -8,32 +8,32 @@ from typing import TextIO
 
 
 def repair_std_streams() -> None:
-    """Put nothing in the place of a stream that was closed, and let no byte and no letter stop a command.
+    """Connect closed standard streams to /dev/null, and let undecodable input and unencodable output pass.
 
-    A closed stream also leaves its number to the next file that is opened, which may be the journal; so the numbers are
-    taken first.
+    A closed stream frees its descriptor for the next file that is opened, which may be the journal. So descriptors 0 to 2 are
+    occupied first.
     """
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)
     os.close(number)
-    sys.stdin = _whole(sys.stdin, 0, "r", "replace")
-    sys.stdout = _whole(sys.stdout, 1, "w", "backslashreplace")
-    sys.stderr = _whole(sys.stderr, 2, "w", "backslashreplace")
+    sys.stdin = _repair(sys.stdin, 0, "r", "replace")
+    sys.stdout = _repair(sys.stdout, 1, "w", "backslashreplace")
+    sys.stderr = _repair(sys.stderr, 2, "w", "backslashreplace")
 
 
 def discard_output() -> None:
-    """Drop what could not be written: it must not be tried again when Python ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    """Drop pending output, so that Python does not try to write it again at exit."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)
 
 
-def columns(otherwise: int) -> int:
-    """How wide the terminal is that stdout goes to, whatever the other streams are; `otherwise` where it goes elsewhere."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else otherwise
+def output_columns(default: int) -> int:
+    """The width of the terminal that stdout writes to; `default` where stdout is not a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else default
 
 
-def _whole(stream: TextIO | None, number: int, mode: str, errors: str) -> TextIO:
+def _repair(stream: TextIO | None, number: int, mode: str, errors: str) -> TextIO:
     if stream is None:
         return io.TextIOWrapper(open(number, f"{mode}b", closefd=False), encoding="utf-8", errors=errors)
     if isinstance(stream, io.TextIOWrapper):

@@ -3,7 +3,9 @@
 Numbers of things in words.
 """
 
+import re
 import unicodedata
+from collections.abc import Iterator
 
 
 def pluralize(number: float, noun: str, plural: str = "") -> str:
@@ -13,13 +15,18 @@ def pluralize(number: float, noun: str, plural: str = "") -> str:
 
 
 _PLAIN = frozenset("\n\t ")
+_PICTOGRAPH = (
+    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u27bf\u2934\u2935\u2b00-\u2bff"
+    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+)
+_EMOJI = re.compile(f"{_PICTOGRAPH}\ufe0f?(?:\u200d{_PICTOGRAPH}\ufe0f?)*|[0-9#*]\ufe0f\u20e3")
+"""Emoji are ordinary text, and some are written with a joiner or a variation selector: a heart, a family, a keycap. In an emoji,
+and only there, these two characters are kept. They can carry no words, unlike tag characters and runs of selectors."""
 
 
 def escape_invisible(text: str) -> str:
     """The text with everything a person would not see written out: `a\\u200bb` becomes `a<U+200B>b`."""
-    return "".join(
-        char if char in _PLAIN or not _is_hidden(char) else f"<U+{ord(char):04X}>" for char in text
-    )
+    return "".join(f"<U+{ord(char):04X}>" if is_hidden else char for char, is_hidden in _characters(text))
 
 
 def escape_to_one_line(text: str) -> str:
@@ -29,7 +36,15 @@ def escape_to_one_line(text: str) -> str:
 
 def has_invisible(text: str) -> bool:
     """Whether some of the text would not be seen."""
-    return any(char not in _PLAIN and _is_hidden(char) for char in text)
+    return any(is_hidden for _, is_hidden in _characters(text))
+
+
+def _characters(text: str) -> Iterator[tuple[str, bool]]:
+    """Each character, and whether it is hidden."""
+    kept = {place for emoji in _EMOJI.finditer(text) for place in range(*emoji.span())}
+    for place, char in enumerate(text):
+        is_kept = char in _PLAIN or (char in "\ufe0f\u200d" and place in kept)
+        yield char, not is_kept and _is_hidden(char)
 
 
 def _is_hidden(char: str) -> bool:

@@ -1,1 +1,1 @@
-"""Questions to the person at the terminal, and answers from elsewhere."""
+"""Approvals: at the terminal, in advance with --yes-to, and from another terminal."""

@@ -1,54 +1,53 @@
-"""What a person typed since a question appeared: one key that counts, or a command that begins with a slash.
+"""Key input at an approval question: a single deliberate key, or a slash command.
 
-Which keys count at an approval. A key that was meant for something else must never be a yes.
-
-A question may appear while a person types. So no key counts in the first moments after it appeared, and no key counts that
-is part of a burst: it has to stand alone, with silence before it and after it.
+A question may appear while the user is typing, and a key that was meant for something else must never approve a call. So no key
+counts in the first moments after the question appears, and no key counts that is part of a burst: it needs a pause before and
+after it.
 """
 
 from holdfast.cli.terminal.console import Console
 from holdfast.core import Clock
 
 SETTLE_SECONDS = 0.4
-"""How long a question is on the screen before any key counts."""
+"""How long a question must be on the screen before a key counts."""
 QUIET_SECONDS = 0.15
-"""How much silence a key needs around it. Typing, pasting and key repeat are all faster."""
+"""The pause a key needs before and after it. Typing, pasting and key repeat are all faster."""
 
 
 class AccidentGuard:
-    """Watches the keys after a question appeared, and lets one through when it was surely meant."""
+    """Watches the keys after a question appears, and accepts one that was pressed deliberately."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._shown = clock.monotonic()
-        self._last = self._shown
+        self._shown_at = clock.monotonic()
+        self._last_press = self._shown_at
         self._candidate: str | None = None
 
     def press(self, key: str) -> None:
-        """A key came in."""
+        """Record a key press."""
         now = self._clock.monotonic()
-        stands_alone = now - self._last >= QUIET_SECONDS
-        has_settled = now - self._shown >= SETTLE_SECONDS
-        # Whatever waited for silence after it did not get it.
-        self._candidate = key if stands_alone and has_settled else None
-        self._last = now
+        is_alone = now - self._last_press >= QUIET_SECONDS
+        has_settled = now - self._shown_at >= SETTLE_SECONDS
+        # This key ends the pause that an earlier candidate needed.
+        self._candidate = key if is_alone and has_settled else None
+        self._last_press = now
 
     def chosen(self) -> str | None:
-        """The key that counts, once there was silence after it; it is given once."""
-        if self._candidate is None or self._clock.monotonic() - self._last < QUIET_SECONDS:
+        """The accepted key, once the pause after it is over. It is returned once."""
+        if self._candidate is None or self._clock.monotonic() - self._last_press < QUIET_SECONDS:
             return None
         key, self._candidate = self._candidate, None
         return key
 
 
 MIN_TYPING_SECONDS = 0.3
-"""A command that arrives faster than this was not typed by a person who read the question."""
+"""A command that arrives faster than this was not typed by someone who read the question."""
 INTERRUPT, LEAVE, SUSPEND = "\x03", "\x04", "\x1a"
 _ENTER = ("\r", "\n")
 
 
 class KeyInput:
-    """Takes keys in, and gives out what was surely meant."""
+    """Collects keys, and returns the deliberate answer."""
 
     def __init__(self, clock: Clock, console: Console, *, is_by_line: bool) -> None:
         self._clock = clock
@@ -56,64 +55,64 @@ class KeyInput:
         self._is_by_line = is_by_line
         self._line = ""
         self._before = ""
-        self._is_told = False
-        self._began = 0.0
-        self._said: str | None = None
+        self._is_hint_shown = False
+        self._typing_started = 0.0
+        self._answer: str | None = None
         self.begin()
 
     def begin(self) -> None:
-        """The question appears at this moment: nothing that was typed before it is an answer."""
+        """Mark the moment the question appears. Nothing typed before it is an answer."""
         self._guard = AccidentGuard(self._clock)
-        self._appeared = self._ticked = self._clock.monotonic()
+        self._shown_at = self._last_tick = self._clock.monotonic()
 
     def press(self, key: str) -> None:
-        """A key came in, or a whole line in plain mode."""
+        """Record a key press, or a whole line in plain mode."""
         now = self._clock.monotonic()
         if key in (INTERRUPT, LEAVE, SUSPEND):
-            self._said = key
+            self._answer = key
             return
         self._guard.press(key if not self._line else "")
-        if now - self._appeared < SETTLE_SECONDS:
+        if now - self._shown_at < SETTLE_SECONDS:
             return
         if self._is_by_line:
             if key.startswith("/"):
-                self._said = key
+                self._answer = key
         elif self._line or key == "/":
             self._type(key, now)
         else:
-            self._explain(key)
+            self._hint_about_enter(key)
 
-    def said(self, digits: set[str]) -> str | None:
-        """What the person said, once it is sure; asked again every tick."""
-        now, before = self._clock.monotonic(), self._ticked
-        self._ticked = now
-        if self._said is not None:
-            said, self._said = self._said, None
-            return said
+    def answer(self, digits: set[str]) -> str | None:
+        """The answer, once it is certain; None until then. Called at every tick."""
+        now, before = self._clock.monotonic(), self._last_tick
+        self._last_tick = now
+        if self._answer is not None:
+            answer, self._answer = self._answer, None
+            return answer
         if now - before >= QUIET_SECONDS:
-            # We were held up, so nobody knows when the keys that came meanwhile were pressed.
+            # The loop was delayed, so the times of the keys in between are unknown.
             self.begin()
             return None
         key = self._guard.chosen()
         return key if key in digits and not self._line else None
 
-    def _explain(self, key: str) -> None:
-        """Who has the habit of Enter after a digit learns once why nothing happens."""
-        if key in _ENTER and self._before.isdigit() and not self._is_told:
-            self._is_told = True
-            self._console.say("  a digit counts by itself, without Enter; nothing was done")
+    def _hint_about_enter(self, key: str) -> None:
+        """Explain once, to a user who presses Enter after a digit, why nothing happens."""
+        if key in _ENTER and self._before.isdigit() and not self._is_hint_shown:
+            self._is_hint_shown = True
+            self._console.say("  press the digit alone, without Enter; nothing was done")
         self._before = key
 
     def _type(self, key: str, now: float) -> None:
         if not self._line:
-            self._began = now
+            self._typing_started = now
         if key in _ENTER:
             line, self._line = self._line, ""
             self._console.say()
-            if now - self._began < MIN_TYPING_SECONDS and not line.startswith("/deny"):
-                self._console.say("  that came too fast to have been typed; nothing was done")
+            if now - self._typing_started < MIN_TYPING_SECONDS and not line.startswith("/deny"):
+                self._console.say("  ignored: that arrived too fast to have been typed; nothing was done")
             else:
-                self._said = line
+                self._answer = line
         elif key in ("\x7f", "\b"):
             self._line = self._line[:-1]
             self._console.say("\b \b", end="")

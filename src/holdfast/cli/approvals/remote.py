@@ -1,6 +1,6 @@
-"""Answering from elsewhere: from another terminal, whether the session is live or put away.
+"""Answering approval requests from another terminal: of open and closed sessions, and of other programs.
 
-Another program's requests in a folder: shown exactly, and answered by a file beside them.
+Other programs put their requests into a folder as files, and read the answers from files beside them.
 """
 
 import argparse
@@ -11,8 +11,17 @@ from pathlib import Path
 from holdfast.cli.approvals.view import show_escalation
 from holdfast.cli.exit_codes import OK
 from holdfast.cli.open_store import open_store
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import PERSON, Escalation, EscalationId, Response, SessionId, SystemClock, encode
+from holdfast.cli.terminal.console import Console
+from holdfast.core import (
+    PERSON,
+    Escalation,
+    EscalationId,
+    Response,
+    SessionId,
+    SystemClock,
+    encode,
+    escape_invisible,
+)
 from holdfast.core.errors import EscalationUnknown, InvalidInput, SessionHeld
 from holdfast.core.events import (
     EscalationAnswered,
@@ -34,83 +43,90 @@ from holdfast.session import Status
 from holdfast.store import Home, SqliteStore, replace_private
 
 
-def show_requests(folder: Path, console: Console, *, is_json: bool) -> None:
-    """Everything that waits there."""
-    found = _requests(folder)
+def show_external_requests(folder: Path, console: Console, *, is_json: bool) -> None:
+    """Print every request in the folder."""
+    found = _external_requests(folder)
     if is_json:
         console.json(found)
     elif not found:
-        console.say("nothing waits for you there")
+        console.say("no calls wait in this folder")
     for request in () if is_json else found:
-        _show(request, console)
+        _show_external(request, console)
 
 
-async def answer_in(folder: Path, wanted: str | None, console: Console, response: Response) -> int:
-    """Answer one of them, and tell whether it was taken."""
-    found = [each for each in _requests(folder) if wanted in (None, each.escalation_id)]
+async def answer_external(folder: Path, wanted: str | None, console: Console, response: Response) -> int:
+    """Answer one request, and report whether the program has read the answer."""
+    found = [each for each in _external_requests(folder) if wanted in (None, each.escalation_id)]
     if len(found) != 1:
-        what = f"{len(found)} calls wait there; say which" if found else "nothing like that waits there"
-        raise EscalationUnknown(what, hint=f"see: holdfast waiting --folder {folder}")
+        what = (
+            f"{len(found)} calls wait in this folder; name one"
+            if found
+            else "no such call waits in this folder"
+        )
+        raise EscalationUnknown(what, hint=f"list them with: holdfast waiting --folder {folder}")
     [request] = found
-    _show(request, console)
+    _show_external(request, console)
     answer_foreign(folder, request, is_approved=response.verdict == "approve")
-    for _ in range(_LOOKS):
+    for _ in range(_POLL_ATTEMPTS):
         if request not in requests_in(folder):
-            console.say(f"taken: {response.verdict}")
+            console.say(f"delivered: {response.verdict}")
             return OK
-        await asyncio.sleep(_LOOK_SECONDS)
-    console.say("answered; the program that waits has not taken it yet")
+        await asyncio.sleep(_POLL_SECONDS)
+    console.say("answered; the waiting program has not read the answer yet")
     return OK
 
 
-def _requests(folder: Path) -> list[ExternalRequest]:
+def _external_requests(folder: Path) -> list[ExternalRequest]:
     if not folder.is_dir():
         raise InvalidInput(
-            f"{str(folder)!r} is no folder", hint="name the folder that the other program waits in"
+            f"{str(folder)!r} is not a folder",
+            hint="pass the folder in which the other program puts its requests",
         )
     return requests_in(folder)
 
 
-def _show(request: ExternalRequest, console: Console) -> None:
-    console.print(visible(f"{request.escalation_id}  {request.server_name}.{request.tool_name}"))
+def _show_external(request: ExternalRequest, console: Console) -> None:
+    console.print(escape_invisible(f"{request.escalation_id}  {request.server_name}.{request.tool_name}"))
     for name, value in request.arguments.items():
         shown = value if isinstance(value, str) else encode(value).decode()
-        console.print(visible(f"    {name}: {shown}"))
-    console.print(visible(f"  {request.reason}"))
+        console.print(escape_invisible(f"    {name}: {shown}"))
+    console.print(escape_invisible(f"  {request.reason}"))
 
 
 def configure_answer(parser: argparse.ArgumentParser) -> None:
-    """What to answer."""
-    parser.add_argument("escalation", nargs="?", help="the id of what waits (default: the only one)")
+    """Define the options of `approve` and `deny`."""
+    parser.add_argument("escalation", nargs="?", help="id of the waiting call (default: the only one)")
     parser.add_argument("--session", help="only in this session: id, prefix or name")
     parser.add_argument(
-        "--folder", type=Path, metavar="DIR", help="answer another program, which waits by files in DIR"
+        "--folder", type=Path, metavar="DIR", help="answer another program that puts its requests into DIR"
     )
-    parser.add_argument("--reason", help="what the agent is told")
-    parser.add_argument("--whole", action="store_true", help="you have read a call that is too long to show")
+    parser.add_argument("--reason", help="the reason, reported to the agent")
+    parser.add_argument(
+        "--whole", action="store_true", help="confirm that you have read a call that is too long to show"
+    )
 
 
 async def answer(arguments: argparse.Namespace, response: Response) -> int:
-    """Answer one escalation: in the journal where the session is put away, by file where a process holds it."""
+    """Answer one escalation: in the journal if the session is closed, by file if another process holds it."""
     console = Console()
     if arguments.folder is not None:
         if response.scope != "once":
-            raise InvalidInput("other programs take a yes for once only", hint="leave --for out")
-        return await answer_in(arguments.folder, arguments.escalation, console, response)
+            raise InvalidInput("other programs accept single approvals only", hint="leave out --for")
+        return await answer_external(arguments.folder, arguments.escalation, console, response)
     async with open_store() as (home, store):
-        session, escalation = _chosen(await waiting(store, arguments.session), arguments.escalation)
+        session, escalation = _select(await waiting(store, arguments.session), arguments.escalation)
         if not show_escalation(console, escalation) and response.verdict == "approve" and not arguments.whole:
             raise InvalidInput(
-                "this call is too long to be shown here, and what was not seen is not approved",
-                hint=f"read all of it with `holdfast waiting`, then: holdfast approve {escalation.id} --whole",
+                "this call is too long to show here, and a call must be seen to be approved",
+                hint=f"read it in full with `holdfast waiting`, then run: holdfast approve {escalation.id} --whole",
             )
         if response.scope != "once":
-            _show_rule(console, escalation)
+            _show_grant_coverage(console, escalation)
         try:
             journal = await store.open(session)
         except SessionHeld:
-            _write(home, session, escalation, response)
-            console.say(await _heard(store, session, escalation.id, response))
+            _write_response_file(home, session, escalation, response)
+            console.say(await _await_outcome(store, session, escalation.id, response))
             return OK
         try:
             clock = SystemClock()
@@ -124,20 +140,20 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
         finally:
             await journal.release()
         name = (await store.summary(session)).name or session
-    console.say(f"recorded; go on with: holdfast {'exec --session' if is_code else '-r'} {name}")
+    console.say(f"recorded; resume with: holdfast {'exec --session' if is_code else '-r'} {name}")
     return OK
 
 
 async def waiting(store: SqliteStore, reference: str | None = None) -> list[tuple[SessionId, Escalation]]:
-    """Everything that waits for a person, in one session or in all."""
+    """The calls that wait for approval, in one session or in all."""
     if reference is not None:
         sessions = [await store.find(reference)]
     else:
         sessions = [each.id for each in await store.sessions() if each.activity == "waiting"]
-    return [(session, each) for session in sessions for each in _open(await store.read(session))]
+    return [(session, each) for session in sessions for each in _open_escalations(await store.read(session))]
 
 
-def _open(recorded: Sequence[RecordedEvent]) -> list[Escalation]:
+def _open_escalations(recorded: Sequence[RecordedEvent]) -> list[Escalation]:
     found: dict[str, Escalation] = {}
     for entry in without_rewound(recorded):
         match event := entry.event:
@@ -150,53 +166,51 @@ def _open(recorded: Sequence[RecordedEvent]) -> list[Escalation]:
     return list(found.values())
 
 
-def _show_rule(console: Console, escalation: Escalation) -> None:
+def _show_grant_coverage(console: Console, escalation: Escalation) -> None:
     rule = grant_description(escalation)
     if not rule:
         raise InvalidInput(
-            "where this leads cannot be told, so a yes to it holds once", hint="leave --for out"
+            "the target of this call is unknown, so it can only be approved once", hint="leave out --for"
         )
-    console.say(f"  a standing yes covers: {visible(rule)}", folds=True)
+    console.say(f"  a saved approval would cover: {escape_invisible(rule)}", folds=True)
 
 
-def _chosen(found: list[tuple[SessionId, Escalation]], wanted: str | None) -> tuple[SessionId, Escalation]:
+def _select(found: list[tuple[SessionId, Escalation]], wanted: str | None) -> tuple[SessionId, Escalation]:
     matching = [each for each in found if wanted is None or each[1].id == wanted]
     if len(matching) == 1:
         return matching[0]
     if not matching:
         what = (
-            "nothing waits"
+            "no call waits for approval"
             if wanted is None
-            else f"{wanted!r} does not wait (any more): it was answered, or its time was up"
+            else f"{wanted!r} does not wait: it was answered, it expired, or the id is wrong"
         )
-        raise EscalationUnknown(what, hint="nothing was changed; see: holdfast waiting")
-    raise EscalationUnknown(f"{len(matching)} calls wait; say which", hint="see: holdfast waiting")
+        raise EscalationUnknown(what, hint="nothing was changed; list waiting calls with: holdfast waiting")
+    raise EscalationUnknown(f"{len(matching)} calls wait; name one", hint="list them with: holdfast waiting")
 
 
-def _write(home: Home, session: SessionId, escalation: Escalation, response: Response) -> None:
+def _write_response_file(home: Home, session: SessionId, escalation: Escalation, response: Response) -> None:
     decision = "approved" if response.verdict == "approve" else "denied"
-    said = {"decision": decision, "digest": escalation.digest, "reason": response.reason}
-    content = encode(said | {"scope": response.scope, "amount": response.amount})
+    answer = {"decision": decision, "digest": escalation.digest, "reason": response.reason}
+    content = encode(answer | {"scope": response.scope, "amount": response.amount})
     replace_private(home.escalations(session) / f"response-{escalation.id}.json", content)
 
 
-async def _heard(store: SqliteStore, session: SessionId, id: EscalationId, response: Response) -> str:
-    """What became of an answer by file, from the journal of the process that holds the session."""
-    for _ in range(_LOOKS):
+async def _await_outcome(store: SqliteStore, session: SessionId, id: EscalationId, response: Response) -> str:
+    """What became of an answer by file, read from the journal that the other process writes."""
+    for _ in range(_POLL_ATTEMPTS):
         for entry in await store.read(session):
             match event := entry.event:
                 case EscalationAnswered(escalation=answered) if answered == id:
                     if event.response.verdict != response.verdict:
                         raise EscalationUnknown(f"{id!r} was already answered: {event.response.verdict}")
-                    return f"the process that holds the session took it: {event.response.verdict}"
+                    return f"the process that holds the session accepted it: {event.response.verdict}"
                 case EscalationExpired(escalation=expired) if expired == id:
-                    raise EscalationUnknown(f"the answer to {id!r} came late: {event.reason}")
+                    raise EscalationUnknown(f"the answer to {id!r} came too late: {event.reason}")
                 case _:
                     pass
-        await asyncio.sleep(_LOOK_SECONDS)
-    return (
-        "told the process that holds the session; it has not said yet that it took it (see: holdfast waiting)"
-    )
+        await asyncio.sleep(_POLL_SECONDS)
+    return "sent to the process that holds the session, which has not confirmed it yet; check with: holdfast waiting"
 
 
-_LOOKS, _LOOK_SECONDS = 60, 0.05
+_POLL_ATTEMPTS, _POLL_SECONDS = 60, 0.05

@@ -1,4 +1,4 @@
-"""What a person is shown before they decide: what would happen, the exact call, why it asks, and what they may say."""
+"""The text of an approval question: the effect, the exact call, the reason, and the possible answers."""
 
 import difflib
 import re
@@ -26,47 +26,49 @@ from holdfast.session import ASK_PERSON, Session
 MAX_LINES = 40
 MAX_LINE_CHARACTERS = 500
 MINUTES = 10
-_VERBS: dict[Role, str] = {
+_ROLE_VERBS: dict[Role, str] = {
     "read-path": "read",
     "write-path": "write",
     "delete-path": "delete",
-    "write-history": "change the history of",
-    "delete-history": "delete the history of",
+    "write-history": "change the Git history of",
+    "delete-history": "delete the Git history of",
     "fetch-url": "fetch",
-    "git-remote-url": "talk to",
+    "git-remote-url": "connect to",
 }
 _SCOPES: tuple[tuple[str, Scope, str], ...] = (
-    ("1", "once", "yes, once"),
-    ("2", "turn", "yes, in this turn"),
-    ("3", "minutes", f"yes, for {MINUTES} minutes"),
-    ("4", "session", "yes, in this session"),
-    ("5", "always", "yes, always, in every session"),
-    ("0", "times", "yes, so many times"),
+    ("1", "once", "approve once"),
+    ("2", "turn", "approve for this turn"),
+    ("3", "minutes", f"approve for {MINUTES} minutes"),
+    ("4", "session", "approve for this session"),
+    ("5", "always", "approve always, in every session"),
+    ("0", "times", "approve a number of times"),
 )
-STANDING = frozenset(digit for digit, scope, _ in _SCOPES if scope != "once")
-"""The digits for a yes that covers more than this call."""
+GRANT_DIGITS = frozenset(digit for digit, scope, _ in _SCOPES if scope != "once")
+"""The digits of approvals that cover more than this call."""
 
 
 def is_question(escalation: Escalation) -> bool:
-    """Whether the agent wants words of the person, and not a yes."""
+    """Whether the agent asks a question instead of requesting a call."""
     return escalation.call.operation == ASK_PERSON.name
 
 
-def what_happens(escalation: Escalation) -> str:
-    """The effect in words, from what the arguments were resolved to."""
+def describe_effect(escalation: Escalation) -> str:
+    """The effect in words, from the resolved targets."""
     call = escalation.call
     if is_question(escalation):
         return "The agent asks you a question"
-    deeds = [
-        f"{_VERBS[target.role]} {_name(target)}" for target in escalation.targets if target.role in _VERBS
+    effects = [
+        f"{_ROLE_VERBS[target.role]} {_name(target)}"
+        for target in escalation.targets
+        if target.role in _ROLE_VERBS
     ]
-    if not deeds:
+    if not effects:
         return f"The agent wants to call {escape_to_one_line(call.operation)}"
-    return f"The agent wants to {' and '.join(dict.fromkeys(deeds))}"
+    return f"The agent wants to {' and '.join(dict.fromkeys(effects))}"
 
 
 def exact_call(call: Call, session: Session | None = None) -> list[str]:
-    """The call as it would be made: a diff where a file would be written, else the arguments."""
+    """The exact call: a diff where a file would be written, else the arguments."""
     if call.operation == ASK_PERSON.name:
         return escape_invisible(str(call.arguments.get("question", ""))).splitlines()
     lines = [escape_to_one_line(call.operation)]
@@ -79,7 +81,7 @@ def exact_call(call: Call, session: Session | None = None) -> list[str]:
 
 
 def fit_lines(lines: Sequence[str], room: int = MAX_LINES) -> tuple[list[str], bool]:
-    """As much as there is room for, and whether that is all of it."""
+    """The lines that fit, and whether these are all."""
     is_whole = len(lines) <= room and all(len(line) <= MAX_LINE_CHARACTERS for line in lines)
     if is_whole:
         return list(lines), True
@@ -89,74 +91,74 @@ def fit_lines(lines: Sequence[str], room: int = MAX_LINES) -> tuple[list[str], b
     ]
     return [
         *kept,
-        f"... {pluralize(len(lines), 'line')} in all, too long to show here (9 shows all of it)",
+        f"... {pluralize(len(lines), 'line')} in total, too long to show here (9 shows everything)",
     ], False
 
 
-def why_it_asks(escalation: Escalation) -> str:
-    """The reason, the rule and where it stands."""
+def describe_reason(escalation: Escalation) -> str:
+    """The reason, the rule and its source."""
     decision = escalation.decision
     return f"{escape_invisible(decision.reason)} (rule {escape_invisible(decision.rule)}, {escape_invisible(decision.source or 'built-in')})"
 
 
-def where_from(escalation: Escalation) -> str:
-    """Where the values in the call came from."""
+def describe_provenance(escalation: Escalation) -> str:
+    """The origin of the values in the call."""
     labels = escalation.call.labels
     if not labels:
-        return f"the agent itself, in turn {escalation.call.turn}: nothing of it was said or read before"
+        return f"the agent itself, in turn {escalation.call.turn}; they do not appear in earlier input"
     return "; ".join(
         escape_to_one_line(label.source) + ("" if label.is_trusted else " (not your words)")
         for label in labels
     )
 
 
-def can_be_undone(escalation: Escalation) -> str:
-    """Whether a yes can be taken back afterwards."""
+def describe_undo(escalation: Escalation) -> str:
+    """Whether the effect can be undone."""
     targets = escalation.targets
     if escalation.decision.is_staged:
-        return "yes: it only becomes a proposal, which you commit or reject"
+        return "yes: it becomes a proposal, which you commit or reject"
     if targets and all(target.role == "read-path" for target in targets):
-        return "it changes nothing, but what was read cannot be unread"
+        return "it changes nothing, but the agent will know the content"
     is_ours = escalation.call.operation.startswith("world.")
     if (
         is_ours
         and targets
         and all(isinstance(t, PathTarget) and t.location.inside is not None for t in targets)
     ):
-        return "yes: /rewind brings the files back"
-    return "no: Holdfast cannot take it back"
+        return "yes: /rewind restores the files"
+    return "no"
 
 
-def cost_so_far(session: Session) -> str:
-    """What the session has spent."""
+def describe_cost(session: Session) -> str:
+    """What the session has spent so far."""
     spent = session.budget.spent
     cost = "cost unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
     return f"{spent.tokens:,} tokens, {cost}, {pluralize(spent.calls, 'call')}"
 
 
 def choices(escalation: Escalation, *, is_whole: bool, is_edited: bool) -> list[tuple[str, str]]:
-    """What may be chosen by which digit. What could not be shown in full cannot be allowed for always."""
+    """The possible answers by digit. A call that was not shown in full cannot be approved for always."""
     if is_question(escalation):
         return [("1", "answer"), ("6", "do not answer")]
-    can_stand = not is_edited and bool(grant_description(escalation))
+    can_save = not is_edited and bool(grant_description(escalation))
     yes = [
         (digit, words)
         for digit, scope, words in _SCOPES
-        if scope == "once" or (can_stand and (scope != "always" or is_whole))
+        if scope == "once" or (can_save and (scope != "always" or is_whole))
     ]
-    no = [("6", "no"), ("7", "no, and tell it why"), ("8", "edit the arguments")]
-    return [*yes, *no] if is_whole else [*yes, *no, ("9", "show all of it")]
+    no = [("6", "deny"), ("7", "deny with a reason"), ("8", "edit the arguments")]
+    return [*yes, *no] if is_whole else [*yes, *no, ("9", "show everything")]
 
 
-def response_of(digit: str, arguments: dict[str, Json] | None) -> Response:
-    """The answer behind a digit from 1 to 5."""
+def response_for_digit(digit: str, arguments: dict[str, Json] | None) -> Response:
+    """The response of a digit from 1 to 5."""
     scope = next(scope for key, scope, _ in _SCOPES if key == digit)
     amount = MINUTES if scope == "minutes" else None
     return Response(verdict="approve", scope=scope, amount=amount, arguments=arguments)
 
 
-def amount_of(text: str) -> int | None:
-    """How many times or minutes a yes is for; None where the text does not say."""
+def parse_amount(text: str) -> int | None:
+    """A number of times or minutes; None if the text is not a valid one."""
     number = int(text) if re.fullmatch(r"[0-9]{1,7}", text) else 0
     return number if 1 <= number <= MAX_AMOUNT else None
 
@@ -184,8 +186,8 @@ def _diff(call: Call, session: Session | None) -> list[str] | None:
         name = session.workspace.resolve(path)
         before = session.workspace.read(name).decode() if session.workspace.exists(name) else ""
     except (OSError, HoldfastError, UnicodeDecodeError):
-        return None  # whatever is wrong with the path, the arguments are shown as they are
+        return None  # the call will fail anyway; show its arguments
     changed = difflib.unified_diff(
-        before.split("\n"), content.split("\n"), "as it is", "as it would be", lineterm=""
+        before.split("\n"), content.split("\n"), "current", "proposed", lineterm=""
     )
     return [escape_invisible(line) for line in changed]

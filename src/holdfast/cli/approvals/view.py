@@ -1,74 +1,74 @@
-"""A question on the screen: the call, why it asks, what else waits, and what may be chosen."""
+"""The approval question on the screen: the call, the reason, other waiting calls, and the possible answers."""
 
 from collections.abc import Sequence
 
 from holdfast.cli.approvals.text import (
-    STANDING,
-    can_be_undone,
-    cost_so_far,
+    GRANT_DIGITS,
+    describe_cost,
+    describe_effect,
+    describe_provenance,
+    describe_reason,
+    describe_undo,
     exact_call,
     fit_lines,
     is_question,
-    what_happens,
-    where_from,
-    why_it_asks,
 )
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.wrap import cell_width
-from holdfast.core import Escalation
+from holdfast.core import Escalation, escape_invisible
 from holdfast.gate import grant_description
 from holdfast.session import Session
 
-BELOW_THE_CALL = 20
-"""About so many lines follow the call: why it asks, and what may be chosen."""
+LINES_BELOW_CALL = 20
+"""The approximate number of lines after the call: the reason and the possible answers."""
 
 
 def show_escalation(console: Console, escalation: Escalation, session: Session | None = None) -> bool:
-    """What will happen, the exact call, and why it asks; returns whether all of it could be shown."""
+    """Show the effect, the exact call and the reason; returns whether the call was shown in full."""
     lines, is_whole = fit_lines(exact_call(escalation.call, session))
     console.say()
-    console.say(f"  {what_happens(escalation)}", "ask", folds=True)
+    console.say(f"  {describe_effect(escalation)}", "ask", folds=True)
     for line in lines:
         console.say(f"    {line}")
     if is_question(escalation):
         return is_whole
-    if _scrolls(lines, console):
-        console.say(f"  {what_happens(escalation)}", "ask", folds=True)
-    console.say(f"  why it asks:   {why_it_asks(escalation)}", folds=True)
-    console.say(f"  values from:   {where_from(escalation)}", folds=True)
-    console.say(f"  can be undone: {can_be_undone(escalation)}", folds=True)
+    if _scrolls_off(lines, console):
+        console.say(f"  {describe_effect(escalation)}", "ask", folds=True)
+    console.say(f"  reason:        {describe_reason(escalation)}", folds=True)
+    console.say(f"  values from:   {describe_provenance(escalation)}", folds=True)
+    console.say(f"  can be undone: {describe_undo(escalation)}", folds=True)
     if session is not None:
-        console.say(f"  spent so far:  {cost_so_far(session)}", folds=True)
+        console.say(f"  spent so far:  {describe_cost(session)}", folds=True)
     return is_whole
 
 
-def _scrolls(lines: Sequence[str], console: Console) -> bool:
-    """Whether what stands above these lines is no longer on the screen when everything below them is."""
-    if console.screen is None:
+def _scrolls_off(lines: Sequence[str], console: Console) -> bool:
+    """Whether the line above the call scrolls off the screen before the question is complete."""
+    if console.screen_size is None:
         return False
-    height = sum(1 + cell_width(f"    {line}") // console.screen.columns for line in lines)
-    return height + BELOW_THE_CALL > console.screen.lines
+    height = sum(1 + cell_width(f"    {line}") // console.screen_size.columns for line in lines)
+    return height + LINES_BELOW_CALL > console.screen_size.lines
 
 
 def show_waiting(console: Console, waiting: Sequence[Escalation], current: Escalation) -> None:
-    """Everything that waits, numbered as `/approve N` and `/deny N` count, where it is more than one thing."""
+    """List the waiting calls if there are several, numbered as in `/approve N` and `/deny N`."""
     if len(waiting) < 2:
         return
     console.say()
-    console.say(f"  {len(waiting)} calls wait for you; this is about the one marked *", "ask")
+    console.say(f"  {len(waiting)} calls wait for you; this question is about the one marked *", "ask")
     for number, each in enumerate(waiting, start=1):
         mark = "*" if each.id == current.id else " "
-        console.say(f"  {mark} {number}  {what_happens(each)}", folds=True)
+        console.say(f"  {mark} {number}  {describe_effect(each)}", folds=True)
 
 
 def show_choices(
     console: Console, escalation: Escalation, offered: Sequence[tuple[str, str]], *, how: str
 ) -> None:
-    """What may be said, digit by digit, and what a standing yes would cover."""
-    standing = [digit for digit, _ in offered if digit in STANDING]
-    if standing:
-        rule = visible(grant_description(escalation))
-        console.say(f"  a standing yes ({', '.join(standing)}) covers: {rule}", folds=True)
+    """Show the possible answers, and what a saved approval would cover."""
+    grant_digits = [digit for digit, _ in offered if digit in GRANT_DIGITS]
+    if grant_digits:
+        rule = escape_invisible(grant_description(escalation))
+        console.say(f"  a saved approval ({', '.join(grant_digits)}) would cover: {rule}", folds=True)
     for digit, words in offered:
         console.say(f"    {digit}  {words}")
     commands = "" if is_question(escalation) else ", or type /approve or /deny REASON"

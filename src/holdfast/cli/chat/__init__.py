@@ -1,1 +1,1 @@
-"""The interactive conversation."""
+"""The interactive chat."""

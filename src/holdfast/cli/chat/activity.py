@@ -1,8 +1,8 @@
-"""What a session does at the moment, told from its events."""
+"""The current activity of a session, derived from its events."""
 
 import time
 
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.core.errors import EngineNotBuilt
 from holdfast.core.events import (
     CallIntended,
@@ -23,12 +23,12 @@ from holdfast.core.events import (
 )
 from holdfast.session import Session
 
-ENDS = "ends"
-"""The last word was said; the files are kept, and then the turn is over."""
+FINISHING = "finishing"
+"""The answer is complete; the turn ends once its restore point is saved."""
 
 
 class Activity:
-    """Follows a session; `doing` is empty while it rests."""
+    """Follows a session. `doing` is empty while it is idle."""
 
     def __init__(self) -> None:
         self.doing = ""
@@ -40,40 +40,40 @@ class Activity:
         match event := entry.event:
             case MessagePosted() | CodePosted() | TurnReopened():
                 self._is_in_turn = True
-                self._since, self.doing = time.monotonic(), "starts"
+                self._since, self.doing = time.monotonic(), "starting"
             case ModelAsked():
                 if not self._is_in_turn:
                     self._since = time.monotonic()
-                self.doing = "thinks"
+                self.doing = "thinking"
             case ModelReplied():
-                self.doing = "acts" if event.message.tool_calls else ENDS
+                self.doing = "calling tools" if event.message.tool_calls else FINISHING
                 self.context_tokens = event.usage.input_tokens + event.usage.output_tokens
             case RunStarted() | Noted(code="engine-ready"):
-                self.doing = "runs code"
+                self.doing = "running code"
             case Noted(code=EngineNotBuilt.code):
-                self.doing = "builds the sandbox"
+                self.doing = "building the sandbox"
             case CallIntended():
                 self.doing = event.call.operation
             case CallSettled() | RunEnded():
-                self.doing = "goes on"
+                self.doing = "continuing"
             case HistoryCompacted() | ModelFailed():
-                self.doing = "goes on" if self._is_in_turn else ""
+                self.doing = "continuing" if self._is_in_turn else ""
             case TurnEnded():
                 self._is_in_turn = False
                 self.doing = ""
             case SessionRewound():
-                self.context_tokens = 0  # until the model is asked again, nobody knows
+                self.context_tokens = 0  # unknown until the next model reply
             case _:
                 pass
 
     @property
     def seconds(self) -> float:
-        """Since the turn began."""
+        """Seconds since the turn started."""
         return time.monotonic() - self._since
 
 
-def progress_of(session: Session, *, is_plain: bool | None = None) -> Progress:
-    """Progress that says what a session does, for as long as its turn runs."""
+def progress_of(session: Session, *, is_plain: bool | None = None) -> ProgressIndicator:
+    """A progress indicator that shows the current activity of a session."""
     activity = Activity()
     session.follow(activity)
-    return Progress(lambda: activity.doing, is_plain=is_plain)
+    return ProgressIndicator(lambda: activity.doing, is_plain=is_plain)

@@ -1,6 +1,6 @@
-"""A conversation at a terminal. Lines come in at any time: commands act at once, messages wait for their turn.
+"""The chat at a terminal: connects line input, screen and keyboard with a session.
 
-The terminal of a person, put together: the editor or plain lines, the screen, the keyboard, and the conversation.
+Lines may be typed at any time. Slash commands run at once; messages are queued and run one turn after another.
 """
 
 import asyncio
@@ -12,30 +12,30 @@ from functools import partial
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
-from holdfast.cli.chat.activity import ENDS, Activity
-from holdfast.cli.chat.slash import COMMANDS, perform
+from holdfast.cli.chat.activity import FINISHING, Activity
+from holdfast.cli.chat.slash import COMMANDS, run_slash_command
 from holdfast.cli.terminal.answer_stream import AnswerStream
-from holdfast.cli.terminal.console import Console, visible, wants_plain
+from holdfast.cli.terminal.console import Console, wants_plain
 from holdfast.cli.terminal.keyboard import Keyboard, LineKeyboard, RawKeyboard
 from holdfast.cli.terminal.line_editor import EditedLines, LineSource, PlainLines
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.terminal.screen import LiveScreen, PlainScreen, Screen
 from holdfast.cli.terminal.status_line import status_line
 from holdfast.cli.terminal.wrap import ellipsize
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.result import print_outcome
 from holdfast.cli.views.session_log import SessionLog
-from holdfast.core import Outcome, Proposed, pluralize
+from holdfast.core import Outcome, Proposed, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import ModelReplied, RecordedEvent
 from holdfast.session import Session
 
-_LAST_TOUCHES_SECONDS = 2.0
-"""The answer is on the screen before its turn is over: the files are kept after it, so that they can be gone back to."""
+_TURN_CLOSE_SECONDS = 2.0
+"""How long to wait for the end of a turn whose answer is complete: its restore point is saved after the answer."""
 
 
 class Chat:
-    """The transport of a person at a terminal."""
+    """The transport of a user at a terminal."""
 
     name = "terminal"
 
@@ -51,13 +51,13 @@ class Chat:
         self._more = asyncio.Event()
         self._left = asyncio.Event()
         self._turn: asyncio.Task[Outcome | None] | None = None
-        self._obeying: set[asyncio.Task[None]] = set()
+        self._running_commands: set[asyncio.Task[None]] = set()
         self._window_tokens: int | None = None
         self.source: LineSource
 
     async def run(self, session: Session) -> int:
-        """Carry lines in and outcomes out until the person leaves."""
-        self.adopt(session)
+        """Read lines and show outcomes until the user leaves."""
+        self.attach(session)
         self.source.open(self.interrupt)
         worker = asyncio.create_task(self._work())
         leaving = asyncio.create_task(self._left.wait())
@@ -72,27 +72,27 @@ class Chat:
                 words = line.result()
                 if words is None:
                     break
-                await self.take(words)
+                await self.handle_line(words)
         finally:
             leaving.cancel()
             worker.cancel()
             await asyncio.gather(worker, leaving, return_exceptions=True)
             if self._turn is not None and not self.session.status.has_open_turn:
-                await asyncio.wait({self._turn})  # it is over and only puts things in order
-            elif self._turn is not None and self.activity.doing == ENDS:
-                await asyncio.wait({self._turn}, timeout=_LAST_TOUCHES_SECONDS)
+                await asyncio.wait({self._turn})  # it has ended and only cleans up
+            elif self._turn is not None and self.activity.doing == FINISHING:
+                await asyncio.wait({self._turn}, timeout=_TURN_CLOSE_SECONDS)
             await self.screen.settle()
             self.source.close()
         if self.session.status.has_open_turn:
-            self.screen.say("the turn is left as it is; holdfast -c goes on with it", folds=True)
+            self.screen.say("the turn is unfinished; resume it with: holdfast -c", folds=True)
         elif self.session.history():
             name = self.session.status.name or self.session.id
-            self.screen.say(f"go on with: holdfast -r {name}", "dim", folds=True)
+            self.screen.say(f"resume with: holdfast -r {name}", "dim", folds=True)
         await self.screen.settle()
         return exit_codes.OK
 
-    def adopt(self, session: Session) -> None:
-        """Talk with this session from here on."""
+    def attach(self, session: Session) -> None:
+        """Switch the chat to this session."""
         self.session = session
         self.activity = Activity()
         session.follow(self.activity)
@@ -106,84 +106,82 @@ class Chat:
             Console(is_plain=self.screen.is_plain),
             session=session,
             keyboard=self._keyboard,
-            commands=self._take_at_question,
-            taken=self.screen.taken,
+            commands=self._handle_line_at_question,
+            exclusive_screen=self.screen.exclusive,
             is_plain=self.screen.is_plain,
         )
         self._more.set()
 
-    async def take(self, line: str) -> None:
-        """A whole line of the person: a command, which acts at once, or a message, which waits for its turn."""
+    async def handle_line(self, line: str) -> None:
+        """Handle a line: run a slash command at once, or queue a message."""
         line = line.strip()
         if not line:
             return
         if line.startswith("/"):
             try:
-                with Progress(lambda: line.split()[0], is_plain=self.screen.is_plain):
-                    await perform(self, line)
+                with ProgressIndicator(lambda: line.split()[0], is_plain=self.screen.is_plain):
+                    await run_slash_command(self, line)
             except HoldfastError as error:
-                self.screen.say(f"  {visible(str(error))}", "bad", folds=True)
+                self.screen.say(f"  {escape_invisible(str(error))}", "bad", folds=True)
                 if error.hint:
                     self.screen.say(f"  hint: {error.hint}", folds=True)
             return
         self.queue.append(line)
         if self.is_busy:
             self.screen.say(
-                f"  queued; {len(self.queue)} {'waits' if len(self.queue) == 1 else 'wait'} until this turn is over",
+                f"  queued ({len(self.queue)}); sent when this turn ends",
                 "dim",
             )
         self._more.set()
 
-    async def _take_at_question(self, line: str) -> None:
-        # On its own: an answer may end the question, and with it whoever asked, before the command is through.
-        obeying = asyncio.create_task(self.take(line))
-        self._obeying.add(obeying)
-        obeying.add_done_callback(self._obeying.discard)
-        await asyncio.shield(obeying)
-        self.screen.catch_up()
+    async def _handle_line_at_question(self, line: str) -> None:
+        # In its own task: an answer may end the question, and cancel its asker, before the command is finished.
+        command = asyncio.create_task(self.handle_line(line))
+        self._running_commands.add(command)
+        command.add_done_callback(self._running_commands.discard)
+        await asyncio.shield(command)
+        self.screen.write_pending()
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn runs or waits."""
+        """Whether a turn is running or waiting."""
         return self._turn is not None and not self._turn.done()
 
-    async def quiet(self) -> bool:
-        """Whether no turn runs; one that has said its last word is given a moment to end."""
+    async def wait_until_idle(self) -> bool:
+        """Whether no turn is running. A turn that is about to end gets a moment to do so."""
         if self._turn is not None and not self._turn.done():
-            await asyncio.wait(
-                {self._turn}, timeout=0 if self.session.escalations() else _LAST_TOUCHES_SECONDS
-            )
+            await asyncio.wait({self._turn}, timeout=0 if self.session.escalations() else _TURN_CLOSE_SECONDS)
         return not self.is_busy
 
     def interrupt(self) -> bool:
-        """End the running turn, and drop what is queued; False where none runs."""
+        """Cancel the running turn and drop the queue; False if no turn is running."""
         if not self.is_busy:
             return False
         if self.queue:
-            self.screen.say(f"  not sent: {' / '.join(map(visible, self.queue))}", "ask", folds=True)
+            self.screen.say(f"  not sent: {' / '.join(map(escape_invisible, self.queue))}", "ask", folds=True)
             self.queue.clear()
         self._stopping = asyncio.ensure_future(self.session.cancel())
         return True
 
     def leave(self) -> None:
-        """End the conversation; nothing is lost."""
+        """End the chat. Nothing is lost."""
         self._left.set()
 
     def status(self) -> str:
         """The status line."""
         if self._window_tokens is None and self.activity.context_tokens:
-            self._window_tokens = _window(self.session.status.model)
+            self._window_tokens = _context_window(self.session.status.model)
         return status_line(
             self.session, self.activity, queued=len(self.queue), window_tokens=self._window_tokens or None
         )
 
     async def _work(self) -> None:
-        """Take up a turn that was cut off, then one message after the other."""
+        """Resume an interrupted turn, then run the queued messages in order."""
         while True:
             await self._more.wait()
             self._more.clear()
             if self.session.status.can_go_on:
-                self.screen.say("  the budget was raised; the last turn goes on")
+                self.screen.say("  the budget was raised; the last turn continues")
             if self.session.status.has_open_turn or self.session.status.can_go_on:
                 await self._one(asyncio.create_task(self.session.advance()))
             while self.queue and not self._left.is_set():
@@ -192,31 +190,35 @@ class Chat:
 
     async def _one(self, turn: "asyncio.Task[Outcome | None] | asyncio.Task[Outcome]") -> None:
         self._turn = turn
-        # Where there is no status line, what runs is told now and then.
-        with Progress(lambda: self.activity.doing, is_plain=True) if self.screen.is_plain else nullcontext():
+        # In plain mode there is no status line, so progress is printed.
+        with (
+            ProgressIndicator(lambda: self.activity.doing, is_plain=True)
+            if self.screen.is_plain
+            else nullcontext()
+        ):
             await asyncio.wait({turn})
         self._stream.end()
         if turn.cancelled():
-            self.screen.say("  stopped; what was done stays done", "ask")
+            self.screen.say("  stopped; completed actions are not undone", "ask")
         elif isinstance(turn.exception(), PersonLeft):
             self.leave()
         elif isinstance(error := turn.exception(), HoldfastError):
-            self.screen.say(f"  {visible(str(error))}", "bad", folds=True)
+            self.screen.say(f"  {escape_invisible(str(error))}", "bad", folds=True)
             if error.hint:
                 self.screen.say(f"  hint: {error.hint}", folds=True)
         elif (outcome := turn.result()) is not None:
             if not isinstance(outcome, Proposed):
                 print_outcome(outcome, self.screen)
-            self._say_what_is_staged()
+            self._show_staged()
         if self.screen.is_plain and not self.queue:
-            self.screen.say("  ready")  # who cannot see a spinner stop has to be told
+            self.screen.say("  ready")  # without a spinner, the end of a turn must be announced
         await self.screen.settle()
 
-    def _say_what_is_staged(self) -> None:
+    def _show_staged(self) -> None:
         if staged := self.session.proposals():
-            names = ", ".join(visible(proposal.path) for proposal in staged)
+            names = ", ".join(escape_invisible(proposal.path) for proposal in staged)
             self.screen.say(
-                f"  {len(staged)} staged: /diff shows, /commit makes, /reject drops {names}",
+                f"  {len(staged)} staged (/diff, /commit or /reject): {names}",
                 "dim",
                 folds=True,
             )
@@ -226,44 +228,44 @@ class Chat:
             self._stream.end()
 
 
-def _window(model: str) -> int:
+def _context_window(model: str) -> int:
     from holdfast.models import price
 
     found = price(model)
     return (found.context_tokens if found is not None else None) or 0
 
 
-async def talk_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool | None = None) -> int:
-    """Talk with a session until the person leaves."""
+async def chat_at_terminal(runtime: Runtime, session: Session, *, is_plain: bool | None = None) -> int:
+    """Chat with a session until the user leaves."""
     if wants_plain(is_plain):
         plain = PlainScreen()
         lines = LineKeyboard(write=lambda text: print(text, end="", file=sys.stderr, flush=True))
-        talk = Chat(runtime=runtime, screen=plain, keyboard=lines)
-        talk.source = PlainLines(plain, lines)
+        chat = Chat(runtime=runtime, screen=plain, keyboard=lines)
+        chat.source = PlainLines(plain, lines)
     else:
         screen = LiveScreen()
-        talk = Chat(runtime=runtime, screen=screen, keyboard=RawKeyboard())
+        chat = Chat(runtime=runtime, screen=screen, keyboard=RawKeyboard())
         history = runtime.home.root / "history"
-        talk.source = EditedLines(screen, history=history, status=talk.status, words=COMMANDS.keys)
-    welcome(talk.screen, session)
-    return await talk.run(session)
+        chat.source = EditedLines(screen, history=history, status=chat.status, words=COMMANDS.keys)
+    welcome(chat.screen, session)
+    return await chat.run(session)
 
 
 def welcome(screen: Screen, session: Session) -> None:
-    """Who, how far, what waits, what may be spent: shown to the person, not to the model."""
+    """Print the introduction of a chat: session, last message, waiting calls and staged files. The model does not see it."""
     name = session.status.name or session.id
     turns = len(session.history())
     if not turns:
-        screen.say(f"session {name}; /help lists commands, Ctrl-D leaves", "dim", folds=True)
+        screen.say(f"session {name}; /help lists commands, Ctrl-D quits", "dim", folds=True)
         return
     screen.say(
-        f"{session.status.model}, policy {visible(session.status.policy)}; /help lists commands, Ctrl-D leaves",
+        f"{session.status.model}, policy {escape_invisible(session.status.policy)}; /help lists commands, Ctrl-D quits",
         "dim",
         folds=True,
     )
-    asked = " ".join(visible(session.history()[-1].asked).split())
-    screen.say(f"  last asked: {ellipsize(asked, 60)}", "dim")
+    asked = " ".join(escape_invisible(session.history()[-1].asked).split())
+    screen.say(f"  last message: {ellipsize(asked, 60)}", "dim")
     if waiting := session.escalations():
-        screen.say(f"  waits for you: {pluralize(len(waiting), 'call')}", "ask")
+        screen.say(f"  waiting for your approval: {pluralize(len(waiting), 'call')}", "ask")
     if staged := session.proposals():
-        screen.say(f"  staged: {', '.join(proposal.path for proposal in staged)} (/diff shows)", "ask")
+        screen.say(f"  staged: {', '.join(proposal.path for proposal in staged)} (/diff shows them)", "ask")

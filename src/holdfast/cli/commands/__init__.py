@@ -1,4 +1,4 @@
-"""One module a command: `configure` names its arguments, `run` does the work and returns an exit code.
+"""One module per command: `configure` defines its arguments, and `run` does the work and returns an exit code.
 
-A module whose work may take long, and which asks the person nothing, says in `WORKING` what it does meanwhile.
+A command that may take long and asks no questions defines `PROGRESS`, the text of its progress line.
 """

@@ -1,26 +1,26 @@
-"""Say yes to a call that waits for you, from any terminal: once, or for longer.
+"""Approve a call that waits for approval, from any terminal: once, or for longer.
 
-holdfast waiting                  what waits, and what a standing yes would cover
-holdfast approve                  the only one that waits
+holdfast waiting                  the waiting calls, and what a saved approval would cover
+holdfast approve                  approve the only waiting call
 holdfast approve ID --for times=3
 
-A standing yes holds for this `turn`, this `session`, so many `times` (this call is the first) or `minutes`. One for always
-is given where the question is put, in a conversation.
+A saved approval (grant) is valid for this `turn`, this `session`, a number of `times` (including this call) or `minutes`. Approve for
+always at the question itself, in a chat.
 """
 
 import argparse
 
 from holdfast.cli.approvals.remote import answer, configure_answer
-from holdfast.cli.approvals.text import amount_of
+from holdfast.cli.approvals.text import parse_amount
 from holdfast.core import Response, Scope
 from holdfast.core.errors import InvalidInput
 from holdfast.gate import MAX_AMOUNT
 
-WORKING = "tells it"
+PROGRESS = "sending the answer"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which call."""
+    """Define the options."""
     configure_answer(parser)
     parser.add_argument(
         "--for", dest="scope", metavar="SCOPE", help="turn, session, times=N or minutes=N (default: once)"
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Record the yes."""
+    """Approve the call."""
     scope, amount = _scope(arguments.scope or "once")
     response = Response(verdict="approve", scope=scope, amount=amount, reason=arguments.reason)
     return await answer(arguments, response)
@@ -38,8 +38,9 @@ def _scope(text: str) -> tuple[Scope, int | None]:
     match text.partition("="):
         case ("once" | "turn" | "session") as scope, "", _:
             return scope, None
-        case ("times" | "minutes") as scope, _, number if (amount := amount_of(number)) is not None:
+        case ("times" | "minutes") as scope, _, number if (amount := parse_amount(number)) is not None:
             return scope, amount
     raise InvalidInput(
-        f"{text!r} is no scope of a yes", hint=f"turn, session, times=N or minutes=N, up to {MAX_AMOUNT:,}"
+        f"{text!r} is not a valid scope",
+        hint=f"use turn, session, times=N or minutes=N, up to {MAX_AMOUNT:,}",
     )

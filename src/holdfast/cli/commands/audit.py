@@ -1,7 +1,7 @@
-"""What was asked, judged and done in a session, call by call; refusals included.
+"""List every call of a session with its decision and result, including refused calls.
 
 holdfast audit                    the newest session
-holdfast audit NAME --turn 3      one turn of another one
+holdfast audit NAME --turn 3      one turn of another session
 holdfast audit --op world.write --json
 """
 
@@ -11,32 +11,32 @@ import sys
 from collections.abc import Callable
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.std_streams import columns
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.std_streams import output_columns
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.tables import audit_table
-from holdfast.core import encode
+from holdfast.core import encode, escape_invisible
 from holdfast.gate import AuditEntry, audit_stats, audit_view
 
-WORKING = "reads the journal"
+PROGRESS = "reading the journal"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session, and which of its calls."""
+    """Define the options."""
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("--turn", type=int, metavar="N", help="only this turn")
-    parser.add_argument("--op", metavar="OPERATION", help="only this operation, such as world.write")
+    parser.add_argument("--turn", type=int, metavar="N", help="show only this turn")
+    parser.add_argument("--op", metavar="OPERATION", help="show only this operation, such as world.write")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="a JSON array on stdout")
-    form.add_argument("--csv", action="store_true", help="comma-separated values on stdout")
-    form.add_argument("--stats", action="store_true", help="counts by operation and result, and tokens")
+    form.add_argument("--json", action="store_true", help="print a JSON array")
+    form.add_argument("--csv", action="store_true", help="print comma-separated values")
+    form.add_argument("--stats", action="store_true", help="print counts by operation and result, and tokens")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read the journal and print its audit view."""
+    """Print the audit view of the journal."""
     console = Console()
     async with open_store() as (_, store):
-        recorded = await store.read(await chosen_session(store, arguments.session))
+        recorded = await store.read(await resolve_session(store, arguments.session))
     if arguments.stats:
         console.json(audit_stats(recorded))
         return exit_codes.OK
@@ -46,7 +46,7 @@ async def run(arguments: argparse.Namespace) -> int:
     elif arguments.csv:
         _write_csv(entries)
     else:
-        width = columns(otherwise=160)
+        width = output_columns(default=160)
         for line in audit_table(entries, width=width):
             console.print(line)
     return exit_codes.OK
@@ -78,8 +78,8 @@ def _write_csv(entries: list[AuditEntry]) -> None:
 
 
 def _cell(value: object) -> object:
-    """A value that a spreadsheet takes for no formula: names and errors may be the agent's own words."""
+    """A value that no spreadsheet takes for a formula: the agent may have chosen names and error texts."""
     if not isinstance(value, str):
         return value
-    text = visible(value)
+    text = escape_invisible(value)
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text

@@ -1,12 +1,12 @@
-"""What a session may spend and has spent; and how to raise a limit.
+"""Show the limits and spending of a session, or raise a limit.
 
 holdfast budget                             the newest session
 holdfast budget show NAME --json
 holdfast budget add tokens=50000 cost_usd=1.50
 holdfast budget add NAME calls=10
 
-What is added goes to the session, to the turn that ran out, and to the purse it shares with its forks. A session that
-another process holds is told, and heeds it before its next step.
+The amount is added to the session, to the turn that reached its limit, and to the budget it shares with its forks. If another
+process holds the session, that process applies it before its next step.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
+from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.session_requests import send_control_request
 from holdfast.cli.terminal.console import Console
 from holdfast.core import DIMENSIONS, Limits, Nonconverged, SessionId
@@ -25,25 +25,25 @@ from holdfast.gate import Budget, ControlRequests, RaiseBudget, TreeBudgetFile
 from holdfast.session import Status
 from holdfast.store import Home, SqliteStore
 
-WORKING = "reads the journal"
+PROGRESS = "reading the journal"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session, and what to add."""
+    """Define the options."""
     parser.add_argument("action", nargs="?", choices=["show", "add"], default="show", help="default: show")
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
     parser.add_argument("amounts", nargs="*", metavar="DIMENSION=N", help=", ".join(DIMENSIONS))
-    parser.add_argument("--json", action="store_true", help="limits and spent as JSON")
+    parser.add_argument("--json", action="store_true", help="print limits and spending as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read the journal; with `add`, raise the limits. A turn that ran out can go on then."""
+    """Read the journal; with `add`, raise the limits. A turn that reached its limit can then be resumed."""
     console = Console()
     reference, amounts = arguments.session, arguments.amounts
     if reference is not None and "=" in reference:  # no session has a name like that
         reference, amounts = None, [reference, *amounts]
     async with open_store() as (home, store):
-        session = await chosen_session(store, reference)
+        session = await resolve_session(store, reference)
         if arguments.action == "add":
             console.say(await _add(home, store, session, amounts))
         recorded = await store.read(session)
@@ -67,7 +67,9 @@ async def run(arguments: argparse.Namespace) -> int:
         left = f", {tree[dimension]:,} left with its forks" if dimension in tree else ""
         console.print(f"{dimension:<14} {shown:>12} of {'no limit' if limit is None else f'{limit:,}'}{left}")
     if waiting:
-        console.say(f"{waiting} asked for and not heeded yet: the process that holds the session will")
+        console.say(
+            f"{waiting} requested but not applied yet; the process that holds the session will apply it"
+        )
     return exit_codes.OK
 
 
@@ -81,7 +83,7 @@ async def _add(home: Home, store: SqliteStore, session: SessionId, amounts: list
         return told
     is_code = bool(turns := Status(ReplayedHistory(recorded)).turns) and turns[-1].is_code
     name = (await store.summary(session)).name or session
-    return f"added; a turn that ran out goes on with: holdfast {'exec --session' if is_code else '-r'} {name}"
+    return f"added; resume a turn that reached its limit with: holdfast {'exec --session' if is_code else '-r'} {name}"
 
 
 def _added(amounts: list[str], limits: Limits, stopped_by: str) -> Limits:

@@ -1,11 +1,11 @@
-"""Completion for your shell: commands, options, choices, and the names of your sessions.
+"""Print a completion script for your shell: commands, options, choices and session names.
 
 source <(holdfast completion bash)            in ~/.bashrc
 source <(holdfast completion zsh)             in ~/.zshrc, after compinit
 holdfast completion fish | source             in ~/.config/fish/config.fish
-holdfast completion sessions                  the words that complete a session, as the scripts ask for them
+holdfast completion sessions                  the session names and ids, as the scripts request them
 
-The script knows every word by itself: nothing of Holdfast runs while you type, except to list sessions.
+The script contains all words: Holdfast runs during completion only to list sessions.
 """
 
 import argparse
@@ -17,17 +17,17 @@ _RECENT = 200
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """For which shell."""
-    parser.add_argument("shell", choices=["bash", "zsh", "fish", "sessions"], help="the shell you use")
+    """Define the options."""
+    parser.add_argument("shell", choices=["bash", "zsh", "fish", "sessions"], help="your shell")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Print the script."""
+    """Print the script, or the session names."""
     if arguments.shell == "sessions":
         return await _list_sessions(Console())
-    from holdfast.cli.completion import SCRIPTS, places
+    from holdfast.cli.completion import SCRIPTS, command_specs
 
-    Console().write(SCRIPTS[arguments.shell](places()))
+    Console().write(SCRIPTS[arguments.shell](command_specs()))
     return exit_codes.OK
 
 
@@ -36,7 +36,7 @@ async def _list_sessions(console: Console) -> int:
     from holdfast.store import Home
 
     if not Home.default().database.exists():
-        return exit_codes.OK  # pressing Tab makes no home
+        return exit_codes.OK  # pressing Tab must not create the data directory
     async with open_store() as (_, store):
         for summary in await store.sessions(limit=_RECENT):
             if summary.name:

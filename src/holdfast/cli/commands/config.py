@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.cli import exit_codes
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
 from holdfast.config import (
     ConfigField,
     Scalar,
@@ -30,6 +30,7 @@ from holdfast.config import (
     read_config,
     with_value,
 )
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.models import keys_present, resolve_model
 from holdfast.store import Home, replace_private
@@ -118,7 +119,7 @@ def _show(console: Console, home: Home, rows: list[_Row], project: Path | None, 
     for row in rows:
         value = "-" if row.value is None or row.value == "" else _text(row.value)
         source = row.source.removeprefix(f"{home.root}{os.sep}").removeprefix(f"{project}{os.sep}")
-        console.print(f"{row.key:<{width}}  {visible(value):<24}  {source}")
+        console.print(f"{row.key:<{width}}  {escape_invisible(value):<24}  {source}")
     where = "" if home.config.exists() else " (does not exist; holdfast init writes one)"
     console.say(f"file: {home.config}{where}", "dim")
 
@@ -152,7 +153,7 @@ def _field(key: str) -> ConfigField:
 
     close = get_close_matches(key, known, n=1)
     raise InvalidInput(
-        f"there is no field {visible(key)!r}",
+        f"there is no field {escape_invisible(key)!r}",
         hint=f"did you mean {close[0]}?" if close else "holdfast config lists all fields",
     )
 

@@ -1,10 +1,10 @@
-"""Delete a session for good: its journal, its folder, and contents that nothing else mentions.
+"""Delete a session permanently: its journal, its folder, and contents that no other session uses.
 
 holdfast delete my-session           asks first
 holdfast delete my-session --yes
 
-A tombstone stays that says that it was deleted, and when. Exit codes: 1 when there is no such session or a process has it open;
-2 when nobody is there to be asked; 3 when you said no.
+A tombstone records that and when it was deleted. Exit codes: 1 when there is no such session or a process has it open; 2 when no
+terminal is attached to ask at; 3 when you decline.
 """
 
 import argparse
@@ -13,34 +13,34 @@ from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store
 from holdfast.cli.prompts import confirm
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.session_table import first_words, sentence
 from holdfast.core import SystemClock
 from holdfast.core.errors import InvalidInput
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session."""
+    """Define the options."""
     parser.add_argument("session", help="id, prefix or name")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    parser.add_argument("--json", action="store_true", help="what was deleted as JSON on stdout")
+    parser.add_argument("-y", "--yes", action="store_true", help="delete without asking")
+    parser.add_argument("--json", action="store_true", help="print the deleted session as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Ask, and delete."""
+    """Ask for confirmation and delete the session."""
     console = Console()
     async with open_store() as (_, store):
         summary = await store.summary(await store.find(arguments.session))
         if not arguments.yes:
             if not console.is_interactive:
-                raise InvalidInput("nobody is here to be asked", hint="say --yes to delete without asking")
+                raise InvalidInput("no terminal is attached to ask at", hint="--yes deletes without asking")
             console.say(sentence(summary, SystemClock().now_ms()), folds=True)
             if summary.first_words:
-                console.say(f"it began with: {first_words(summary)}", folds=True)
-            if not await confirm("delete it for good?", console):
+                console.say(f"first message: {first_words(summary)}", folds=True)
+            if not await confirm("Delete it permanently?", console):
                 console.say("nothing was deleted")
                 return exit_codes.DENIED
-        with Progress(lambda: "deletes it"):
+        with ProgressIndicator(lambda: "deleting"):
             await store.delete(summary.id)
     if arguments.json:
         console.json(summary)

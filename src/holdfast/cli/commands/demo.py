@@ -1,10 +1,10 @@
-"""A whole session without key or network: see how an agent works behind the gate, and what you are asked.
+"""Run a whole session without a key or network: see how an agent works behind the gate, and what you are asked.
 
-holdfast demo              asks you what it would ask anybody
-holdfast demo --yes        lets a script answer
+holdfast demo              you answer the questions
+holdfast demo --yes        a script answers them
 
-The model is a script that ships with Holdfast. Everything else is real: the sandbox, the policy, the gate, the journal
-and the files. It takes a few seconds; --yes answers its questions by a script.
+The model is a script that ships with Holdfast. Everything else is real: the sandbox, the policy, the gate, the journal and the
+files. It takes a few seconds.
 """
 
 import argparse
@@ -20,29 +20,29 @@ from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_POLICY, FILES, TASK, DemoAnswers, demo_model
 from holdfast.cli.prompts import confirm
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.tables import audit_table
-from holdfast.core import pluralize
+from holdfast.core import escape_invisible, pluralize
 from holdfast.session import Session
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Who answers."""
-    parser.add_argument("--yes", action="store_true", help="let the script answer, also in a terminal")
+    """Define the options."""
+    parser.add_argument("--yes", action="store_true", help="let a script answer, even at a terminal")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Make the project, run the turn, show what came of it."""
-    console = Console(err=sys.stdout)  # what it shows is one story, questions included
+    """Create the project, run the turn, and show the result."""
+    console = Console(err=sys.stdout)  # one stream, so that questions and output stay in order
     is_asked = console.is_interactive and not arguments.yes
     project = _make_project()
-    _say_what_is_real(console, project, is_asked)
+    _print_introduction(console, project, is_asked)
     runtime = await Runtime.start()
     try:
         session = await runtime.create(model=demo_model(), workspace=project, policy=str(DEMO_POLICY))
-        console.tell(f"you     {TASK}", "strong", folds=True)
-        session.follow(Narrator(partial(console.tell, folds=True), after=1, shows_code=True))
+        console.show(f"you     {TASK}", "strong", folds=True)
+        session.follow(Narrator(partial(console.show, folds=True), after=1, shows_code=True))
         session.approver = TerminalApprover(console, session=session) if is_asked else DemoAnswers(console)
         session.approver_name = "terminal" if is_asked else DEMO_ANSWERS
         with progress_of(session):
@@ -50,8 +50,8 @@ async def run(arguments: argparse.Namespace) -> int:
         await _decide_proposals(session, console, is_asked)
         _show_record(session, runtime, console, project)
     except PersonLeft:
-        console.tell()
-        console.tell(f"You left; nothing more happens. Go on with: holdfast -r {session.id}", folds=True)
+        console.show()
+        console.show(f"You left; the call keeps waiting. Resume with: holdfast -r {session.id}", folds=True)
         return exit_codes.WAITING
     finally:
         await runtime.close()
@@ -66,58 +66,58 @@ def _make_project() -> Path:
     return project
 
 
-def _say_what_is_real(console: Console, project: Path, is_asked: bool) -> None:
-    console.tell("Holdfast demo: one whole session, without key or network", "strong")
-    console.tell(
-        "  rehearsed  the model: a script of five replies that ships with Holdfast"
+def _print_introduction(console: Console, project: Path, is_asked: bool) -> None:
+    console.show("Holdfast demo: one whole session, without a key or network", "strong")
+    console.show(
+        "  scripted   the model: five fixed replies that ship with Holdfast"
         + ("" if is_asked else ", and your answers"),
         folds=True,
     )
-    console.tell(
+    console.show(
         "  real       the sandbox its Python runs in, the policy, the gate, the journal, the files",
         folds=True,
     )
-    console.tell(f"  project    {project}")
-    console.tell()
+    console.show(f"  project    {project}")
+    console.show()
 
 
 async def _decide_proposals(session: Session, console: Console, is_asked: bool) -> None:
-    console.tell()
-    console.tell("Its edits are staged: your files are as they were. What it proposes:", "strong")
+    console.show()
+    console.show("Its edits are staged; your files are unchanged. It proposes:", "strong")
     for proposal in session.proposals():
-        for line in visible(proposal.diff).splitlines():
-            console.tell(
+        for line in escape_invisible(proposal.diff).splitlines():
+            console.show(
                 f"  {line}", "good" if line.startswith("+") else "bad" if line.startswith("-") else "plain"
             )
-    console.tell()
+    console.show()
     if not is_asked:
-        console.say("  Nobody is asked: the script `demo-answers` says /commit in your place.")
+        console.say("  You are not asked: the script `demo-answers` runs /commit for you.")
         await session.commit()
         return
-    await (session.commit() if await confirm("make these changes?", console) else session.reject())
+    await (session.commit() if await confirm("Commit these changes?", console) else session.reject())
 
 
 def _show_record(session: Session, runtime: Runtime, console: Console, project: Path) -> None:
-    console.tell()
-    console.tell("The record: every call, judged and settled, in the order it was asked", "strong")
+    console.show()
+    console.show("The audit log: every call with its decision and result", "strong")
     for line in audit_table(session.audit(), width=shutil.get_terminal_size((98, 24)).columns - 2):
-        console.tell(f"  {line}")
-    console.tell()
+        console.show(f"  {line}")
+    console.show()
     spent = session.budget.spent
-    console.tell(
+    console.show(
         f"Spent   {pluralize(spent.steps, 'reply', 'replies')}, {pluralize(spent.tokens, 'token')} (estimated: the model is a script), {pluralize(spent.calls, 'call')}, "
         f"{pluralize(spent.bytes_written, 'byte')} staged, {spent.wall_seconds:.2f} s; cost 0",
         folds=True,
     )
-    console.tell(f"Files   {project}")
-    console.tell(f"Journal {runtime.home.database}")
-    console.tell(f"Session {session.id}")
-    console.tell()
-    name = _program()
-    console.tell(f"Next    {name} audit | {name} doctor | {name} --help")
+    console.show(f"Files   {project}")
+    console.show(f"Journal {runtime.home.database}")
+    console.show(f"Session {session.id}")
+    console.show()
+    name = _program_name()
+    console.show(f"Next    {name} audit | {name} doctor | {name} --help")
 
 
-def _program() -> str:
-    """By which words this is called again: after `make demo` the shell may not find it by its name."""
+def _program_name() -> str:
+    """How to call this program again: after `make demo`, the shell may not find it by its name."""
     called = sys.argv[0]
     return called if Path(called).name == "holdfast" and shutil.which("holdfast") is None else "holdfast"

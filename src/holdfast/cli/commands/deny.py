@@ -1,4 +1,4 @@
-"""Say no to a call that waits for you, from any terminal; --reason tells the agent why.
+"""Deny a call that waits for approval, from any terminal. --reason tells the agent why.
 
 holdfast deny ID --reason "use the staging server"
 """
@@ -8,14 +8,14 @@ import argparse
 from holdfast.cli.approvals.remote import answer, configure_answer
 from holdfast.core import Response
 
-WORKING = "tells it"
+PROGRESS = "sending the answer"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which call."""
+    """Define the options."""
     configure_answer(parser)
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Record the no."""
+    """Deny the call."""
     return await answer(arguments, Response(verdict="deny", reason=arguments.reason))

@@ -1,23 +1,24 @@
-"""Look at everything Holdfast needs on this machine, and say how to mend what is wrong.
+"""Check everything Holdfast needs on this machine, and show how to fix what is wrong.
 
-holdfast doctor            a punch list, with a fix for each point
-holdfast doctor --json     the same for a program
+holdfast doctor            a list of checks, with a fix for each problem
+holdfast doctor --json     the same as JSON
 
-It tries things for real: each sandbox runs code that attempts to break out, each MCP server is started, each feature of the
-kernel is used. No model is asked and nothing is sent. Exit codes: 0 when nothing is bad, 1 when something is.
+The checks are real: each sandbox runs code that attempts to escape, each MCP server is started, and each kernel feature is used.
+No model is called and nothing is sent. Exit codes: 0 when there are no problems, 1 when there are.
 """
 
 import argparse
 from contextlib import aclosing
 
 from holdfast.cli import exit_codes
-from holdfast.cli.doctor import Finding, examine
-from holdfast.cli.std_streams import columns
-from holdfast.cli.terminal.console import Console, Tone, visible
+from holdfast.cli.doctor import CheckResult, run_checks
+from holdfast.cli.std_streams import output_columns
+from holdfast.cli.terminal.console import Console, Tone
 from holdfast.cli.terminal.wrap import wrap
+from holdfast.core import escape_invisible, pluralize
 from holdfast.store import Home
 
-WORKING = "looks at this machine"
+PROGRESS = "checking this machine"
 _MARKS: dict[str, tuple[str, Tone]] = {
     "ok": ("ok  ", "good"),
     "note": ("note", "ask"),
@@ -25,44 +26,48 @@ _MARKS: dict[str, tuple[str, Tone]] = {
 }
 _INDENT, _NARROW_INDENT = 24, 6
 _LEAST_WIDTH = 40
-"""Of the words beside the name of a part; on a terminal that has less room they stand below it."""
+"""The minimum width of the text beside the name of a check. On a narrower terminal the text goes below the name."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """In what form."""
-    parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
+    """Define the options."""
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Look, and tell each finding as it is found."""
+    """Run the checks and print each result as it arrives."""
     console, home = Console(), Home.default()
-    found: list[Finding] = []
-    async with aclosing(examine(home)) as findings:
-        async for finding in findings:
-            found.append(finding)
+    results: list[CheckResult] = []
+    async with aclosing(run_checks(home)) as checks:
+        async for result in checks:
+            results.append(result)
             if not arguments.json:
-                _tell(console, finding)
-    bad = [finding for finding in found if finding.state == "bad"]
+                _print_result(console, result)
+    bad = [result for result in results if result.state == "bad"]
     if arguments.json:
-        console.json(found)
+        console.json(results)
     elif bad:
-        console.tell(f"\n{len(bad)} to mend: {', '.join(finding.part for finding in bad)}", "bad", folds=True)
+        console.show(
+            f"\n{pluralize(len(bad), 'problem')}: {', '.join(result.part for result in bad)}",
+            "bad",
+            folds=True,
+        )
     else:
-        console.tell("\nnothing is in the way", "good")
+        console.show("\nno problems", "good")
     return exit_codes.ERROR if bad else exit_codes.OK
 
 
-def _tell(console: Console, finding: Finding) -> None:
-    mark, tone = _MARKS[finding.state]
-    width = columns(otherwise=100)
+def _print_result(console: Console, result: CheckResult) -> None:
+    mark, tone = _MARKS[result.state]
+    width = output_columns(default=100)
     is_narrow = width < _INDENT + _LEAST_WIDTH
     indent = _NARROW_INDENT if is_narrow else _INDENT
-    lines = wrap(visible(finding.told), width - indent)
-    if finding.fix and finding.state != "ok":
-        lines += wrap(visible(f"fix: {finding.fix}"), width - indent)
-    head = f"{mark}  {finding.part}"
+    lines = wrap(escape_invisible(result.detail), width - indent)
+    if result.fix and result.state != "ok":
+        lines += wrap(escape_invisible(f"fix: {result.fix}"), width - indent)
+    head = f"{mark}  {result.part}"
     if not is_narrow:
         head = f"{head:<{_INDENT - 2}}  {lines.pop(0)}"
-    console.tell(head, "plain" if finding.state == "ok" else tone)
+    console.show(head, "plain" if result.state == "ok" else tone)
     for line in lines:
-        console.tell(f"{'':{indent}}{line}")
+        console.show(f"{'':{indent}}{line}")

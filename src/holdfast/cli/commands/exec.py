@@ -1,9 +1,9 @@
-"""Run code as a turn: same sandbox, same policy, budget, proposals and record; no model is asked.
+"""Run code as a turn, without a model: same sandbox, policy, budget, proposals and audit log.
 
-holdfast exec script.py                  in a new session with a folder of its own
+holdfast exec script.py                  in a new session with its own folder
 holdfast exec -w . --lang lisp tidy.lisp
 echo 'print(world.list())' | holdfast exec --session NAME -
-holdfast exec --session NAME             go on with the code that waited for your yes
+holdfast exec --session NAME             resume code that waited for your approval
 """
 
 import argparse
@@ -15,13 +15,13 @@ from holdfast.app import Runtime
 from holdfast.cli import exit_codes
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
-from holdfast.cli.open_store import say_notices
+from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.prompts import ensure_trusted
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.views.narrator import Narrator
 from holdfast.cli.views.result import report
 from holdfast.config import load_config
-from holdfast.core import Outcome
+from holdfast.core import Outcome, escape_invisible
 from holdfast.core.errors import InvalidInput, SessionNotReady
 from holdfast.core.events import CodePosted, RecordedEvent, RunEnded, RunParked
 from holdfast.session import Session
@@ -29,41 +29,39 @@ from holdfast.store import Home
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to run, where, and under which policy."""
+    """Define the options."""
     parser.add_argument(
         "file",
         nargs="?",
-        help="a file with the code, or - for standard input; without one, what waited or was cut off goes on",
+        help="a file with the code, or - for stdin; without one, resume code that waited or was interrupted",
     )
     parser.add_argument(
-        "--lang", choices=["python", "wasi", "auto", "lisp"], help="which sandbox runs it (default: python)"
+        "--lang",
+        choices=["python", "wasi", "auto", "lisp"],
+        help="the sandbox to run it in (default: python)",
     )
-    parser.add_argument("--session", metavar="SESSION", help="in this session; its variables are still there")
-    parser.add_argument("-w", "--workspace", metavar="DIR", help="the folder it works in")
+    parser.add_argument("--session", metavar="SESSION", help="run in this session, with its variables")
+    parser.add_argument("-w", "--workspace", metavar="DIR", help="the folder the code works in")
+    parser.add_argument("--trust", action="store_true", help="trust the folder of -w, now and later")
+    parser.add_argument("-p", "--policy", metavar="NAME|FILE", help="the policy that decides about each call")
+    parser.add_argument("--no-escalations", action="store_true", help="deny every call that needs approval")
     parser.add_argument(
-        "--trust", action="store_true", help="say that you trust the folder of -w; remembered"
-    )
-    parser.add_argument(
-        "-p", "--policy", metavar="NAME|FILE", help="what is allowed, denied, asked and staged"
-    )
-    parser.add_argument("--no-escalations", action="store_true", help="whatever needs a person's yes is a no")
-    parser.add_argument(
-        "--json", action="store_true", help="outcome, what was printed, spent, proposals and audit as JSON"
+        "--json", action="store_true", help="print outcome, output, spending, proposals and audit as JSON"
     )
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read the code, run it, and tell what came of it."""
+    """Run the code and print the result."""
     console = Console()
     code = _read(arguments.file) if arguments.file is not None else None
     if code is None and arguments.session is None:
-        raise InvalidInput("there is no code to run", hint="name a file, or - for standard input")
+        raise InvalidInput("no code was given", hint="pass a file, or - for stdin")
     home = Home.default()
     if not await ensure_trusted(arguments.workspace, home, console, is_given=arguments.trust):
         return exit_codes.DENIED
     runtime = await Runtime.start(home=home.root, settings=load_config(home))
     try:
-        say_notices(runtime.store, console)
+        print_store_notices(runtime.store, console)
         can_ask = not arguments.no_escalations
         if arguments.session is not None:
             session = await runtime.resume(
@@ -89,33 +87,31 @@ async def run(arguments: argparse.Namespace) -> int:
             session.approver_name = "terminal"
         with progress_of(session):
             if code is None:
-                outcome = await _gone_on(session)
+                outcome = await _resume_code(session)
             else:
                 outcome = await session.execute(code, language=arguments.lang or "python")
         return report(outcome, session, arguments.json, console, printed=prints.text)
     except PersonLeft:
-        console.say(
-            f"it waits for you: answer with holdfast approve or deny, go on with holdfast exec --session {session.id}",
-            folds=True,
-        )
+        console.say("a call waits; answer with: holdfast approve, or holdfast deny", folds=True)
+        console.say(f"then resume with: holdfast exec --session {session.id}", folds=True)
         return exit_codes.WAITING
     finally:
         await runtime.close()
 
 
-async def _gone_on(session: Session) -> Outcome:
+async def _resume_code(session: Session) -> Outcome:
     turns = session.status.turns
     outcome = await session.advance() if turns and turns[-1].is_code else None
     if outcome is None:
         raise SessionNotReady(
-            "no code waits in this session, was cut off, or may go on with a raised budget",
-            hint="name a file with code to run",
+            "this session has no code to resume: none waits, was interrupted, or stopped at a limit that was raised",
+            hint="pass a file with code to run",
         )
     return outcome
 
 
 class _Prints:
-    """What the code of the last turn has printed so far, as data on stdout; each piece once."""
+    """Writes what the code of the last turn prints to stdout, each piece once."""
 
     def __init__(self, console: Console, *, after: int, is_silent: bool) -> None:
         self._console = console
@@ -131,7 +127,7 @@ class _Prints:
             case RunParked(printed=printed) | RunEnded(printed=printed):
                 self.text = printed
                 if entry.seq > self._after and not self._is_silent:
-                    self._console.write(visible(printed.removeprefix(self._written)))
+                    self._console.write(escape_invisible(printed.removeprefix(self._written)))
                     self._written = printed
             case _:
                 pass

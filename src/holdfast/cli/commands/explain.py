@@ -1,38 +1,39 @@
 """Explain an error code or an exit code: what happened, why, and what to do.
 
-holdfast explain session-held      the code stands in brackets at the end of an error
+holdfast explain session-held      the code in parentheses at the end of an error
 holdfast explain 5                 an exit code
-holdfast explain exit-codes        all of them
-holdfast explain                   every error code, a line each
+holdfast explain exit-codes        all exit codes
+holdfast explain                   all error codes, one line each
 
-Exit codes: 0 done, 2 when there is no such code.
+Exit codes: 0 success, 2 when there is no such code.
 """
 
 import argparse
 import textwrap
 
 from holdfast.cli import exit_codes
-from holdfast.cli.error_help import Explanation, explanations
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.error_help import ErrorHelp, load_error_help
+from holdfast.cli.terminal.console import Console
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 
 _WIDTH = 80
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which code."""
+    """Define the options."""
     parser.add_argument("code", nargs="?", help="an error code, an exit code, or exit-codes")
-    parser.add_argument("--json", action="store_true", help="the same as JSON on stdout")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Look it up and print it."""
+    """Print the explanation."""
     console, code = Console(), arguments.code
     if code == "exit-codes" or (code or "").isdigit():
-        return _tell_exits(console, code, is_json=arguments.json)
-    known = explanations()
+        return _print_exit_codes(console, code, is_json=arguments.json)
+    known = load_error_help()
     if code is not None and code not in known:
-        raise InvalidInput(f"there is no code {visible(code)!r}", hint=_nearest(code, known))
+        raise InvalidInput(f"unknown code {escape_invisible(code)!r}", hint=_suggestion(code, known))
     chosen = known if code is None else {code: known[code]}
     if arguments.json:
         console.json(chosen if code is None else known[code])
@@ -41,13 +42,13 @@ async def run(arguments: argparse.Namespace) -> int:
         for name, explanation in known.items():
             console.print(f"{name:<{width}}  {explanation.what}")
     else:
-        for line in told(code, known[code]):
+        for line in explanation_lines(code, known[code]):
             console.print(line)
     return exit_codes.OK
 
 
-def told(code: str, explanation: Explanation) -> list[str]:
-    """An explanation as a person reads it."""
+def explanation_lines(code: str, explanation: ErrorHelp) -> list[str]:
+    """The explanation as text."""
     paragraphs = (("", explanation.what), ("why  ", explanation.why), ("do   ", explanation.todo))
     lines = [code]
     for label, text in paragraphs:
@@ -55,14 +56,16 @@ def told(code: str, explanation: Explanation) -> list[str]:
     return lines
 
 
-def _tell_exits(console: Console, code: str, *, is_json: bool) -> int:
+def _print_exit_codes(console: Console, code: str, *, is_json: bool) -> int:
     chosen = {
         number: meaning
         for number, meaning in exit_codes.MEANINGS.items()
         if code == "exit-codes" or number == int(code)
     }
     if not chosen:
-        raise InvalidInput(f"holdfast never ends with {code}", hint="holdfast explain exit-codes lists them")
+        raise InvalidInput(
+            f"holdfast has no exit code {code}", hint="list them with: holdfast explain exit-codes"
+        )
     if is_json:
         console.json(chosen)
     else:
@@ -71,8 +74,8 @@ def _tell_exits(console: Console, code: str, *, is_json: bool) -> int:
     return exit_codes.OK
 
 
-def _nearest(code: str, known: dict[str, Explanation]) -> str:
+def _suggestion(code: str, known: dict[str, ErrorHelp]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(code, known, n=1)
-    return f"did you mean {near[0]}?" if near else "holdfast explain lists every code"
+    return f"did you mean {near[0]}?" if near else "list all codes with: holdfast explain"

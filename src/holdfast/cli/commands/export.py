@@ -1,45 +1,46 @@
-"""Write a session into one portable file, with its whole history and the program that checks it.
+"""Write a session to one portable file, with its whole history and the program that verifies it.
 
-holdfast export my-session                     into SESSION-ID.zip in this folder
+holdfast export my-session                     to SESSION-ID.zip in this folder
 holdfast export my-session -o backup.zip
-holdfast export --all -o backup                every session, each into a file in a new folder
+holdfast export --all -o backup                every session, each to its own file in a new folder
 
-The file holds verify.py: `python verify.py backup.zip` checks it with nothing but Python. A damaged session is exported as
-far as it can be read. Exit codes: 1 when it is damaged or there is none; 2 when the file
-is there already.
+The file contains verify.py: `python verify.py backup.zip` verifies it with nothing but Python. A damaged session is exported as
+far as it can be read. Exit codes: 1 when it is damaged or does not exist; 2 when the file already exists.
 """
 
 import argparse
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
+from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.core import SessionId, SystemClock, pluralize
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.store import SqliteStore, export_session, private_folder
 
-WORKING = "writes the session"
+PROGRESS = "writing the session"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session, and where to."""
+    """Define the options."""
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("--all", action="store_true", help="every session; the output is a folder then")
+    parser.add_argument(
+        "--all", action="store_true", help="export every session; the output is then a folder"
+    )
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="FILE",
-        help="default: SESSION-ID.zip, with --all: holdfast-backup",
+        help="default: SESSION-ID.zip, or holdfast-backup with --all",
     )
-    parser.add_argument("--json", action="store_true", help="the manifest as JSON on stdout")
+    parser.add_argument("--json", action="store_true", help="print the manifest as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Write the file, or all of them."""
+    """Write the file or files."""
     console = Console()
-    is_whole = True
+    is_complete = True
     manifests = []
     async with open_store() as (_, store):
         for session, path in await _targets(store, arguments):
@@ -52,25 +53,27 @@ async def run(arguments: argparse.Namespace) -> int:
                     folds=True,
                 )
             if manifest.problems:
-                is_whole = False
-                console.say(f"events are missing or damaged: holdfast verify {session} names them", "bad")
+                is_complete = False
+                console.say(
+                    f"events are missing or damaged; list them with: holdfast verify {session}", "bad"
+                )
             if manifest.lost:
-                is_whole = False
-                console.say(f"contents of {session} are missing or damaged: {len(manifest.lost)}", "bad")
+                is_complete = False
+                console.say(f"{len(manifest.lost)} contents of {session} are missing or damaged", "bad")
     if arguments.json:
         console.json(manifests if arguments.all else manifests[0])
-    return exit_codes.OK if is_whole else exit_codes.ERROR
+    return exit_codes.OK if is_complete else exit_codes.ERROR
 
 
 async def _targets(store: SqliteStore, arguments: argparse.Namespace) -> list[tuple[SessionId, Path]]:
     if not arguments.all:
-        session = await chosen_session(store, arguments.session)
+        session = await resolve_session(store, arguments.session)
         return [(session, arguments.output or Path(f"{session}.zip"))]
     if arguments.session is not None:
-        raise InvalidInput("one session or all of them", hint="leave the session away, or --all")
+        raise InvalidInput("a session and --all cannot be combined", hint="leave out the session or --all")
     folder: Path = arguments.output or Path("holdfast-backup")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidInput(f"{str(folder)!r} holds something already", hint="choose a new folder with -o")
+        raise InvalidInput(f"{str(folder)!r} is not empty", hint="choose a new folder with -o")
     sessions = await store.sessions()
     if not sessions:
         raise SessionNotFound("there are no sessions yet", hint="start one with: holdfast")

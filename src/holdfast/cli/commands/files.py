@@ -1,10 +1,10 @@
-"""The files of a session, from outside: list, show, fetch, put, remove.
+"""List, show, copy or remove the files of a session.
 
-holdfast files ls shop 'src/**/*.py'      every file without a pattern; dot files where the pattern has the dot
-holdfast files cat shop report.py         the content on stdout, byte by byte
-holdfast files get shop report.py /tmp    copy a file or folder out; - is stdout; replaces nothing without --force
+holdfast files ls shop 'src/**/*.py'      all files without a pattern; dot files only if the pattern names the dot
+holdfast files cat shop report.py         write the content to stdout, unchanged
+holdfast files get shop report.py /tmp    copy a file or folder out; - is stdout; --force overwrites
 holdfast files put shop ~/sales.csv       copy a file or folder in; a path in the session may follow
-holdfast files rm shop old.csv            with -r, a folder and everything in it
+holdfast files rm shop old.csv            remove a file; -r removes a folder and everything in it
 """
 
 import argparse
@@ -12,22 +12,23 @@ import sys
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import progress_hidden
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.world import FolderWorld
 
-WORKING = "copies files"
+PROGRESS = "copying files"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to do with which file of which session."""
+    """Define the subcommands."""
     actions = parser.add_subparsers(dest="action", required=True)
     meanings = {
-        "pattern": "such as 'src/**/*.py' (default: every file)",
-        "path": "in the session",
-        "local": "outside",
+        "pattern": "glob, such as 'src/**/*.py' (default: all files)",
+        "path": "path in the session",
+        "local": "path on this machine",
     }
     for action, what, words in (
         ("ls", "list the files", ("pattern?",)),
@@ -42,21 +43,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
             name = word.rstrip("?")
             one.add_argument(name, nargs="?" if word.endswith("?") else None, help=meanings[name])
         if action in ("get", "put"):
-            one.add_argument("--force", action="store_true", help="replace what is there")
+            one.add_argument("--force", action="store_true", help="overwrite existing files")
         if action == "rm":
-            one.add_argument("-r", "--recursive", action="store_true", help="a folder and everything in it")
+            one.add_argument(
+                "-r", "--recursive", action="store_true", help="remove a folder and everything in it"
+            )
         if action == "ls":
-            one.add_argument("--json", action="store_true", help="a JSON array with size, time and mode")
+            one.add_argument(
+                "--json", action="store_true", help="print a JSON array with size, time and mode"
+            )
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Find the workspace and do it."""
+    """Find the workspace and run the subcommand."""
     async with open_store() as (home, store):
-        session = await chosen_session(store, arguments.session)
+        session = await resolve_session(store, arguments.session)
         summary = await store.summary(session)
         folder = Path(summary.workspace or home.workspace(session))
     if not folder.is_dir():
-        raise InvalidInput(f"the workspace {str(folder)!r} is not there")
+        raise InvalidInput(f"the workspace {str(folder)!r} does not exist")
     try:
         _do(arguments, FolderWorld(folder), Console())
     except OSError as error:
@@ -76,20 +81,20 @@ def _do(arguments: argparse.Namespace, world: FolderWorld, console: Console) -> 
             local = Path(arguments.local or Path(arguments.path).name)
             target = local / Path(arguments.path).name if local.is_dir() else local
             for written in world.copy_out(arguments.path, target, overwrite=arguments.force):
-                console.say(f"wrote {visible(str(written))}")
+                console.say(f"wrote {escape_invisible(str(written))}")
         case "put":
             local = Path(arguments.local)
             for change in world.copy_in(local, arguments.path or local.name, overwrite=arguments.force):
-                console.say(f"{change.kind} {visible(change.path)}")
+                console.say(f"{change.kind} {escape_invisible(change.path)}")
         case _:
             for change in world.delete(arguments.path, recursive=arguments.recursive):
-                console.say(f"deleted {visible(change.path)}")
+                console.say(f"deleted {escape_invisible(change.path)}")
 
 
 def _write_out(path: str, world: FolderWorld) -> None:
     if world.stat(path).kind != "file":
         raise InvalidInput(
-            f"{path!r} is no file", hint="copy a folder out with: holdfast files get SESSION PATH DIR"
+            f"{path!r} is not a file", hint="copy a folder with: holdfast files get SESSION PATH DIR"
         )
     with progress_hidden():
         sys.stdout.buffer.write(world.read(path))
@@ -102,4 +107,4 @@ def _list(arguments: argparse.Namespace, world: FolderWorld, console: Console) -
         console.json(stats)
         return
     for stat in stats:
-        console.print(f"{stat.size:>12,}  {visible(stat.path)}")
+        console.print(f"{stat.size:>12,}  {escape_invisible(stat.path)}")

@@ -1,13 +1,12 @@
-"""Begin a new session that goes on from a turn of another: its chat, files, staged changes, budget and grants.
+"""Start a new session from a turn of another, with its chat, files, staged changes, budget and grants.
 
 holdfast fork my-session                    from the end of its last turn
 holdfast fork my-session --at 3 -n other    from the end of its turn 3 (`holdfast rewind my-session` lists them)
 holdfast fork my-session --at 3 --dry-run   how its files would differ, and what was done since and cannot be undone
 holdfast fork my-session --event 12         the chat alone, up to an event (`holdfast show --events` numbers them)
 
-The fork works in a folder of its own; the other session stays as it is. Exit codes: 1 when there is no such session, it is damaged,
-or another has the name; 2 when
-it has no such turn or event.
+The fork works in its own folder; the other session is not changed. Exit codes: 1 when there is no such session, it is damaged, or
+another session has the name; 2 when it has no such turn or event.
 """
 
 import argparse
@@ -18,41 +17,43 @@ import msgspec
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import SessionId
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.terminal.console import Console
+from holdfast.core import SessionId, escape_invisible
 from holdfast.core.events import RecordedEvent, SessionOpened, SessionReconfigured
 from holdfast.session import RewindPlan, plan_fork
 from holdfast.store import Home, SessionSummary, SqliteStore, chosen_name
 from holdfast.world import RestorePoints
 
-WORKING = "lays the files out"
+PROGRESS = "copying the files"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session, from where, under which name."""
+    """Define the options."""
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
     place = parser.add_mutually_exclusive_group()
-    place.add_argument("--at", type=int, metavar="TURN", help="the turn to go on from (default: the last)")
+    place.add_argument("--at", type=int, metavar="TURN", help="the turn to start from (default: the last)")
     place.add_argument("--event", type=int, metavar="N", help="the chat alone, up to this event")
-    parser.add_argument("-n", "--name", help="a name for the fork")
-    parser.add_argument("--dry-run", action="store_true", help="say how it would differ, and make nothing")
-    parser.add_argument("--json", action="store_true", help="the fork, or the plan, as JSON on stdout")
+    parser.add_argument("-n", "--name", help="name the fork")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show how it would differ, without creating it"
+    )
+    parser.add_argument("--json", action="store_true", help="print the fork, or the plan, as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Fork it, or say what that would mean."""
+    """Fork the session, or show what would happen."""
     console = Console()
     missing: tuple[str, ...] = ()
     async with open_store() as (home, store):
-        source = await chosen_session(store, arguments.session)
+        source = await resolve_session(store, arguments.session)
         if arguments.dry_run:
             _show(await _plan(home, store, source, arguments.at), arguments, console)
             return exit_codes.OK
         if arguments.event is not None:
             summary = await _fork_chat(home, store, source, arguments)
         else:
-            missing = (await _plan(home, store, source, arguments.at, looks=False)).left
+            missing = (await _plan(home, store, source, arguments.at, compares_folder=False)).left
     if arguments.event is None:
         summary = await _fork_all(source, arguments)
     if arguments.json:
@@ -60,8 +61,8 @@ async def run(arguments: argparse.Namespace) -> int:
     else:
         console.print(summary.id)
         for path in missing:
-            console.say(f"not in the fork, because it was not kept: {visible(path)}", "bad")
-        console.say(f"forked from {source}; go on with: holdfast -r {summary.name or summary.id}")
+            console.say(f"not in the fork, because it was not saved: {escape_invisible(path)}", "bad")
+        console.say(f"forked from {source}; resume with: holdfast -r {summary.name or summary.id}")
     return exit_codes.OK
 
 
@@ -78,7 +79,7 @@ async def _fork_chat(
     home: Home, store: SqliteStore, source: SessionId, arguments: argparse.Namespace
 ) -> SessionSummary:
     name = chosen_name(arguments.name) if arguments.name is not None else None
-    opened = msgspec.structs.replace(_opening(await store.read(source)), name=name)
+    opened = msgspec.structs.replace(_opened_event(await store.read(source)), name=name)
     journal = await store.fork(source, at=arguments.event, opened=opened)
     await journal.append(SessionReconfigured(workspace=str(home.workspace(journal.session))))
     await journal.release()
@@ -86,13 +87,13 @@ async def _fork_chat(
 
 
 async def _plan(
-    home: Home, store: SqliteStore, source: SessionId, at: int | None, *, looks: bool = True
+    home: Home, store: SqliteStore, source: SessionId, at: int | None, *, compares_folder: bool = True
 ) -> RewindPlan:
-    """Where the fork begins and which files it lacks; with a look at the folder, also how it would differ from that."""
+    """The start of the fork and the files it lacks; with `compares_folder`, also how it differs from the current folder."""
     plan, _ = plan_fork(source, await store.read(source), at)
     folder = Path((await store.summary(source)).workspace or home.workspace(source))
     points = RestorePoints(folder, store=store, last=plan.manifest, cache=home.signs(source))
-    changes = (await points.preview(plan.manifest)).changes if looks and folder.is_dir() else ()
+    changes = (await points.preview(plan.manifest)).changes if compares_folder and folder.is_dir() else ()
     return msgspec.structs.replace(plan, changes=changes, left=await points.unkept(plan.manifest))
 
 
@@ -101,14 +102,14 @@ def _show(plan: RewindPlan, arguments: argparse.Namespace, console: Console) -> 
         console.json(plan)
         return
     for change in plan.changes:
-        console.print(f"would be {change.kind:<9} {visible(change.path)}")
+        console.print(f"would be {change.kind:<9} {escape_invisible(change.path)}")
     if not plan.changes:
-        console.say(f"the files of turn {plan.turn} are those that are there now")
+        console.say(f"the files are the same as after turn {plan.turn}")
     for path in plan.left:
-        console.say(f"would not be in the fork, because it was not kept: {visible(path)}", "bad")
+        console.say(f"would not be in the fork, because it was not kept: {escape_invisible(path)}", "bad")
     for effect in plan.stays:
-        console.say(f"cannot be undone: {visible(effect)}", "bad")
+        console.say(f"cannot be undone: {escape_invisible(effect)}", "bad")
 
 
-def _opening(recorded: Sequence[RecordedEvent]) -> SessionOpened:
+def _opened_event(recorded: Sequence[RecordedEvent]) -> SessionOpened:
     return next(one.event for one in reversed(recorded) if isinstance(one.event, SessionOpened))

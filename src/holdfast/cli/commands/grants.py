@@ -1,69 +1,69 @@
-"""Standing yeses: list them, or take one back.
+"""List saved approvals (grants), or revoke one.
 
-holdfast grants                   what stands for every session, and in the newest one
-holdfast grants revoke ID         live sessions heed it at their next call
+holdfast grants                   the grants for every session, and those of the newest one
+holdfast grants revoke ID         takes effect in open sessions at their next call
 """
 
 import argparse
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
+from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.session_requests import send_control_request
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import Grant, GrantId, SessionId, SystemClock
+from holdfast.cli.terminal.console import Console
+from holdfast.core import Grant, GrantId, SessionId, SystemClock, escape_invisible
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import Grants, RevokeGrant, SavedGrants, describe_grant
 from holdfast.store import Home, SqliteStore
 
-WORKING = "reads the grants"
+PROGRESS = "reading the grants"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to do with which."""
+    """Define the options."""
     parser.add_argument("action", nargs="?", choices=["list", "revoke"], default="list", help="default: list")
-    parser.add_argument("grant", nargs="?", help="the id of a grant, for revoke")
+    parser.add_argument("grant", nargs="?", help="id of the grant to revoke")
     parser.add_argument("--session", help="id, prefix or name (default: the newest)")
-    parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read what stands in the book and in the session; revoke where it stands."""
+    """List the grants, or revoke one."""
     console = Console()
     async with open_store() as (home, store):
-        book = SavedGrants(home.grants)
+        saved = SavedGrants(home.grants)
         if arguments.action == "revoke":
             id = GrantId(arguments.grant or "")
-            if book.revoke(id):
+            if saved.revoke(id):
                 console.say(f"revoked {id}")
             else:
-                session = await chosen_session(store, arguments.session)
+                session = await resolve_session(store, arguments.session)
                 console.say(await _revoke(home, store, session, id))
             return exit_codes.OK
-        standing = await _standing(store, arguments.session, book)
+        active = await _active_grants(store, arguments.session, saved)
     if arguments.json:
-        console.json([{"grant": grant, "text": describe_grant(grant)} for grant in standing])
-    elif not standing:
-        console.say("no grants stand")
-    for grant in standing if not arguments.json else ():
-        console.print(visible(f"{grant.id}  {describe_grant(grant)}"))
+        console.json([{"grant": grant, "text": describe_grant(grant)} for grant in active])
+    elif not active:
+        console.say("no saved approvals")
+    for grant in active if not arguments.json else ():
+        console.print(escape_invisible(f"{grant.id}  {describe_grant(grant)}"))
     return exit_codes.OK
 
 
-async def _standing(store: SqliteStore, reference: str | None, book: SavedGrants) -> tuple[Grant, ...]:
-    """What stands for every session, and in the one that is meant; none is there yet where nobody began one."""
+async def _active_grants(store: SqliteStore, reference: str | None, saved: SavedGrants) -> tuple[Grant, ...]:
+    """The grants for every session, and those of the selected one, if there is one."""
     try:
-        recorded = await store.read(await chosen_session(store, reference))
+        recorded = await store.read(await resolve_session(store, reference))
     except SessionNotFound:
         if reference is not None:
             raise
         recorded = ()
-    return Grants(ReplayedHistory(recorded), clock=SystemClock(), book=book.grants).standing()
+    return Grants(ReplayedHistory(recorded), clock=SystemClock(), book=saved.grants).standing()
 
 
 async def _revoke(home: Home, store: SqliteStore, session: SessionId, grant: GrantId) -> str:
-    """Take it back: in the journal, or where another process holds it, by asking that one. Tells what happened."""
+    """Revoke a grant in the journal, or by a request to the process that holds the session. Returns a message."""
     recorded = await store.read(session)
     if grant not in {each.id for each in Grants(ReplayedHistory(recorded), clock=SystemClock()).standing()}:
-        raise InvalidInput(f"no grant {grant!r} stands", hint="see: holdfast grants")
+        raise InvalidInput(f"there is no active grant {grant!r}", hint="list them with: holdfast grants")
     return await send_control_request(home, store, session, RevokeGrant(grant=grant)) or f"revoked {grant}"

@@ -19,7 +19,7 @@ import msgspec
 
 from holdfast.app import Runtime
 from holdfast.cli.commands.proxy import open_runtime
-from holdfast.cli.redaction import who_has_keys
+from holdfast.cli.redaction import secret_sources
 from holdfast.core import (
     EXTERNAL,
     Answer,
@@ -94,7 +94,7 @@ async def _record_turn(request: _HookInput, policy: str) -> int:
 
 def _open_runtime() -> AbstractAsyncContextManager[Runtime]:
     """Open the runtime. Only the secrets to redact are read from the configuration, so a broken one blocks no tool."""
-    servers, model_requests = who_has_keys(Home.default().root)
+    servers, model_requests = secret_sources(Home.default().root)
     return open_runtime(Settings(model_requests=model_requests), servers)
 
 

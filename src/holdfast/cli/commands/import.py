@@ -1,11 +1,11 @@
-"""Take in sessions from portable files. Each is checked first; grants that somebody else gave are revoked.
+"""Import sessions from portable files. Each file is verified first, and grants from elsewhere are revoked.
 
 holdfast import backup.zip
-holdfast import backup/*.zip         those that cannot be taken in are told, the others are
+holdfast import backup/*.zip         files that cannot be imported are reported, the others are imported
 
-Its files, as they were after its last turn, come into a folder of its own. It goes on under the policy of this home, whatever
-policy it had; choose another with `holdfast -r ID -p POLICY`. Exit codes: 1 when one was tampered with or is
-here already; 2 when a file is no exported session.
+The files of its last turn are restored to the session's own folder. It continues under your own policy, whatever policy it had;
+choose another with `holdfast -r ID -p POLICY`. Exit codes: 1 when a file was tampered with or its session already exists; 2 when
+a file is not an exported session.
 """
 
 import argparse
@@ -13,26 +13,24 @@ from pathlib import Path
 
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import SessionId, SystemClock, pluralize
+from holdfast.cli.terminal.console import Console
+from holdfast.core import SessionId, SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.events import RestorePointMade
 from holdfast.session import last_point
 from holdfast.store import Home, SqliteStore, import_session, private_folder
 
-WORKING = "checks the file"
+PROGRESS = "checking the file"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which files."""
-    parser.add_argument("file", type=Path, nargs="+", help="what `holdfast export` wrote")
-    parser.add_argument(
-        "--json", action="store_true", help="the session as JSON on stdout, of several an array"
-    )
+    """Define the options."""
+    parser.add_argument("file", type=Path, nargs="+", help="files written by `holdfast export`")
+    parser.add_argument("--json", action="store_true", help="print the session as JSON; several as an array")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Check each and take it in."""
+    """Verify and import each file."""
     console = Console()
     summaries = []
     refused: list[HoldfastError] = []
@@ -46,15 +44,15 @@ async def run(arguments: argparse.Namespace) -> int:
                 console.say(f"{path}: {problem}", "bad")
                 refused.append(problem)
                 continue
-            missing = await _bring_files(home, store, session)
+            missing = await _restore_files(home, store, session)
             summaries.append(await store.summary(session))
             if not arguments.json:
                 console.print(session)
                 for file in missing:
-                    console.say(f"not among its files, because it was not kept: {visible(file)}", "bad")
+                    console.say(f"missing, because it was not saved: {escape_invisible(file)}", "bad")
                 turns, name = summaries[-1].turns, summaries[-1].name or session
-                console.say(f"imported, with {pluralize(turns, 'turn')}; go on with: holdfast -r {name}")
-                console.say("it goes on under the policy of this home; choose another with -p")
+                console.say(f"imported, with {pluralize(turns, 'turn')}; resume with: holdfast -r {name}")
+                console.say("it continues under your own policy; choose another with -p")
     if arguments.json:
         console.json(summaries[0] if len(arguments.file) == 1 else summaries)
     if any(not isinstance(problem, InvalidInput) for problem in refused):
@@ -62,8 +60,8 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.USAGE if refused else exit_codes.OK
 
 
-async def _bring_files(home: Home, store: SqliteStore, session: SessionId) -> tuple[str, ...]:
-    """Lay its files out, and name those that no restore point holds."""
+async def _restore_files(home: Home, store: SqliteStore, session: SessionId) -> tuple[str, ...]:
+    """Restore the session's files; returns those that no restore point contains."""
     point = last_point(await store.read(session))
     if point is None or not isinstance(point.event, RestorePointMade):
         return ()

@@ -1,10 +1,10 @@
-"""Write a configuration and a policy to start from, everything in them explained in comments.
+"""Write a configuration and a policy to start from, with comments that explain every field.
 
-holdfast init                  yours: config.toml and policies/mine.yaml in the home of Holdfast
+holdfast init                  yours: config.toml and policies/mine.yaml in Holdfast's data directory
 holdfast init --project        this project's: .holdfast/config.toml and .holdfast/policy.yaml
-holdfast init --dry-run        show what would be written, and write nothing
+holdfast init --dry-run        show the files without writing them
 
-Files that are there already are left as they are. What a project says can only narrow what your own configuration allows.
+Existing files are not changed. A project's configuration can only restrict what your own configuration allows.
 """
 
 import argparse
@@ -27,28 +27,30 @@ _POLICY = "mine"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """For whom, and whether to write."""
+    """Define the options."""
     parser.add_argument(
         "--project",
         nargs="?",
         const=".",
         metavar="DIR",
-        help="for a project (default: the one in this folder)",
+        help="write for a project (default: the one in this folder)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="show the files and write nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show the files without writing them")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Write what is missing."""
+    """Write the files that do not exist yet."""
     console, home = Console(), Home.default()
     if arguments.project is not None:
         folder = Path(arguments.project).absolute()
         if not folder.is_dir():
-            raise InvalidInput(f"there is no folder {str(folder)!r}", hint="name one that exists, or make it")
+            raise InvalidInput(
+                f"there is no folder {str(folder)!r}", hint="pass an existing folder, or create it first"
+            )
         if (folder / PROJECT_CONFIG).resolve() == home.config.resolve():
             raise InvalidInput(
-                f"{str(folder)!r} is no project: the home of Holdfast is in it",
-                hint="go to the folder of a project; for yourself it is holdfast init",
+                f"{str(folder)!r} is not a project: it contains Holdfast's data directory",
+                hint="change to a project folder; for your own files run: holdfast init",
             )
         drafts = {folder / PROJECT_CONFIG: PROJECT_CONFIG_TEXT, folder / PROJECT_POLICY: PROJECT_POLICY_TEXT}
     else:
@@ -61,13 +63,13 @@ async def run(arguments: argparse.Namespace) -> int:
     for path, text in drafts.items():
         _offer(console, path, text, is_shown=arguments.dry_run, is_own=arguments.project is None)
     if not arguments.dry_run:
-        console.say("next: edit them, then holdfast config and holdfast doctor look at what you wrote")
+        console.say("next: edit them, then check them with holdfast config and holdfast doctor")
     return exit_codes.OK
 
 
 def _offer(console: Console, path: Path, text: str, *, is_shown: bool, is_own: bool) -> None:
     if path.exists():
-        console.say(f"is there already, left as it is: {path}", "ask")
+        console.say(f"already exists, not changed: {path}", "ask")
     elif is_shown:
         console.say(f"would write {path}:", "strong")
         console.print(text)

@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
+from holdfast.core import escape_invisible
 from holdfast.mcp import Installation, McpFiles, plan
 from holdfast.store import Home
 
@@ -52,7 +53,7 @@ async def run(arguments: argparse.Namespace) -> int:
         is_removal=arguments.remove,
     )
     for change in planned.changes:
-        console.print(visible(change.diff))
+        console.print(escape_invisible(change.diff))
     if not planned.changes:
         console.say(
             f"nothing to change: it is {'not installed' if arguments.remove else 'already installed'}"

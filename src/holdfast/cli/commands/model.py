@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.cli import exit_codes
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.config import load_config
 from holdfast.core import UserMessage, pluralize
 from holdfast.core.errors import ModelMissing
@@ -81,7 +81,7 @@ class _AvailableModels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def _list(console: Console, *, is_json: bool) -> int:
-    with Progress(lambda: "looking for local servers"):
+    with ProgressIndicator(lambda: "looking for local servers"):
         servers = await local_servers()
     available = _AvailableModels(
         configured=_configured()[0],
@@ -112,7 +112,7 @@ async def _check(console: Console, named: str | None) -> int:
     try:
         request = UserMessage(text="Use the tool to add 19 and 23.")
         prompt = Prompt(system="Use the tools you have.", messages=(request,), tools=(_TOOL,), max_tokens=500)
-        with Progress(lambda: f"asking {model.name}"):
+        with ProgressIndicator(lambda: f"asking {model.name}"):
             reply = await model.ask(prompt, lambda _: None)
     finally:
         await model.close()

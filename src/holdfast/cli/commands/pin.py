@@ -1,4 +1,4 @@
-"""Pin a session, so that pruning never takes it; or unpin it.
+"""Pin a session, so that prune never deletes it, or unpin it.
 
 holdfast pin my-session
 holdfast pin my-session --off
@@ -13,18 +13,18 @@ from holdfast.cli.open_store import open_store
 from holdfast.cli.terminal.console import Console
 from holdfast.core.events import SessionPinned
 
-WORKING = "pins"
+PROGRESS = "pinning"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session, on or off."""
+    """Define the options."""
     parser.add_argument("session", help="id, prefix or name")
     parser.add_argument("--off", action="store_true", help="unpin it")
-    parser.add_argument("--json", action="store_true", help="the session as JSON on stdout")
+    parser.add_argument("--json", action="store_true", help="print the session as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Record it."""
+    """Pin or unpin the session."""
     console = Console()
     async with open_store() as (_, store):
         journal = await store.open(await store.find(arguments.session))
@@ -34,5 +34,5 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.json(summary)
     else:
-        console.say(f"{summary.id} is {'pinned' if summary.is_pinned else 'not pinned any more'}")
+        console.say(f"{summary.id} is {'pinned' if summary.is_pinned else 'no longer pinned'}")
     return exit_codes.OK

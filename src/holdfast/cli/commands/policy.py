@@ -1,15 +1,15 @@
-"""Policies: what they decide, why, and what a change of them would change.
+"""Test, lint, compare and explain policies.
 
-  holdfast policy show project           one of the policies that come with Holdfast; without a name, their list
-  holdfast policy check --policy mine --call '{"operation": "world.list"}'     the decision on one call
-  holdfast policy explain --policy mine --call '{"operation": "world.list"}'   the same, with every rule passed over
-  holdfast policy test mine.yaml         run the examples beside the rules
-  holdfast policy lint mine.yaml         rules never reached, too open, or without examples
-  holdfast policy diff project mine.yaml    what changes from the one to the other
-  holdfast policy backtest mine.yaml     what it would have decided on recorded calls
+  holdfast policy show project           print a policy that ships with Holdfast; without a name, list them
+  holdfast policy check --policy mine --call '{"operation": "world.list"}'     the decision about one call
+  holdfast policy explain --policy mine --call '{"operation": "world.list"}'   the same, with every skipped rule
+  holdfast policy test mine.yaml         run the examples of the rules
+  holdfast policy lint mine.yaml         find rules that are unreachable, too broad, or without examples
+  holdfast policy diff project mine.yaml    compare the decisions of two policies
+  holdfast policy backtest mine.yaml     what it would have decided about recorded calls
 
 A policy is a name, a YAML file, or a compiled-policy.json with its tool-annotations.json. A call is
-{"operation": "world.read", "arguments": {"path": "a.txt"}}; {"server", "tool", "args"} is understood too; - reads stdin.
+{"operation": "world.read", "arguments": {"path": "a.txt"}}; {"server", "tool", "args"} works too; - reads stdin.
 """
 
 import argparse
@@ -17,9 +17,9 @@ import sys
 from pathlib import Path
 
 from holdfast.cli import exit_codes
-from holdfast.cli.policy_inputs import RecordedCalls, request_for, with_tools
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import SystemClock, encode, pluralize
+from holdfast.cli.policy_inputs import RecordedCalls, request_for, with_known_tools
+from holdfast.cli.terminal.console import Console
+from holdfast.core import SystemClock, encode, escape_invisible, pluralize
 from holdfast.core.errors import JournalDamaged
 from holdfast.policy import (
     Backtesting,
@@ -34,23 +34,23 @@ from holdfast.policy import (
 )
 from holdfast.store import Home, SqliteStore
 
-WORKING = "judges"
+PROGRESS = "evaluating"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """A word for what to do, and what it needs."""
+    """Define the subcommands."""
     actions = parser.add_subparsers(dest="action", required=True)
-    show = actions.add_parser("show", help="list the named policies, or print one")
+    show = actions.add_parser("show", help="list the shipped policies, or print one")
     show.add_argument("name", nargs="?", help="a name or a file")
     for name, what in (
-        ("check", "the decision on one call"),
-        ("explain", "the decision and the reasons behind it"),
+        ("check", "show the decision about one call"),
+        ("explain", "show the decision and the reasons for it"),
     ):
         action = actions.add_parser(name, help=what)
-        action.add_argument("--policy", required=True, metavar="NAME|FILE", help="which policy decides")
+        action.add_argument("--policy", required=True, metavar="NAME|FILE", help="the policy that decides")
         action.add_argument("--call", required=True, metavar="JSON", help="the call, or - for stdin")
         action.add_argument(
-            "--workspace", type=Path, default=".", metavar="DIR", help="where the call would work"
+            "--workspace", type=Path, default=".", metavar="DIR", help="the folder the call would work in"
         )
         action.add_argument(
             "--protected",
@@ -58,32 +58,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
             action="append",
             default=[],
             metavar="DIR",
-            help="denied whatever the policy",
+            help="a folder that is denied whatever the policy says",
         )
-    actions.add_parser("test", help="run the examples beside the rules").add_argument(
+    actions.add_parser("test", help="run the examples of the rules").add_argument(
         "policy", help="a name or a file"
     )
-    actions.add_parser("lint", help="find what is probably wrong").add_argument(
-        "policy", help="a name or a file"
-    )
-    diff = actions.add_parser("diff", help="what changes from one policy to another")
-    diff.add_argument("policy", help="a name or a file: as it is")
-    diff.add_argument("other", help="a name or a file: as it would be")
-    past = actions.add_parser("backtest", help="what it would have decided on recorded calls")
+    actions.add_parser("lint", help="find likely mistakes").add_argument("policy", help="a name or a file")
+    diff = actions.add_parser("diff", help="compare the decisions of two policies")
+    diff.add_argument("policy", help="the current policy: a name or a file")
+    diff.add_argument("other", help="the new policy: a name or a file")
+    past = actions.add_parser("backtest", help="what it would have decided about recorded calls")
     past.add_argument("policy", help="a name or a file")
     past.add_argument("--session", metavar="ID", help="only this session (default: all)")
     for action in actions.choices.values():
-        action.add_argument("--json", action="store_true", help="JSON on stdout")
+        action.add_argument("--json", action="store_true", help="print JSON")
         action.add_argument(
             "--annotations", type=Path, metavar="FILE", help="tool-annotations.json of a compiled policy"
         )
         action.add_argument(
-            "--value", action="append", default=[], metavar="NAME=TEXT", help="fills in {NAME} in folders"
+            "--value", action="append", default=[], metavar="NAME=TEXT", help="a value for {NAME} in folders"
         )
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Do what was asked."""
+    """Run the subcommand."""
     console = Console()
     match arguments.action:
         case "show":
@@ -106,7 +104,7 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
         if arguments.json:
             console.json(policies)
         for name, description in () if arguments.json else policies.items():
-            console.tell(f"{name:<14} {description}", folds=True)
+            console.show(f"{name:<14} {description}", folds=True)
         return exit_codes.OK
     policy = _load(arguments, arguments.name, is_checked=False)
     if arguments.json:
@@ -119,15 +117,15 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
 
 
 async def _check(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _knowing_tools(arguments)
+    policy = _load_with_tools(arguments)
     text = sys.stdin.read() if arguments.call == "-" else arguments.call
     request = await request_for(policy, text, workspace=arguments.workspace, protected=arguments.protected)
     if arguments.action == "explain":
-        told = explain(policy, request)
+        explanation = explain(policy, request)
         if arguments.json:
-            console.json(told)
-        for line in () if arguments.json else told.lines():
-            console.tell(visible(line), folds=True)
+            console.json(explanation)
+        for line in () if arguments.json else explanation.lines():
+            console.show(escape_invisible(line), folds=True)
         return exit_codes.OK
     decision = policy.judge(request)
     if arguments.json:
@@ -141,8 +139,10 @@ async def _check(arguments: argparse.Namespace, console: Console) -> int:
             }
         )
     else:
-        console.tell(
-            visible(f"{decision.verdict}  by {decision.rule} ({decision.source}): {decision.reason}"),
+        console.show(
+            escape_invisible(
+                f"{decision.verdict}  by {decision.rule} ({decision.source}): {decision.reason}"
+            ),
             folds=True,
         )
     return exit_codes.OK
@@ -156,16 +156,16 @@ def _test(arguments: argparse.Namespace, console: Console) -> int:
         console.json({"examples": len(results), "failed": failed})
         return exit_codes.ERROR if failed else exit_codes.OK
     for result in failed:
-        what = "is not decided" if result.is_match_expected else "is decided"
+        what = "should match" if result.is_match_expected else "should not match"
         call = f"{result.example.operation} {encode(result.example.arguments).decode()}"
         place = f"{policy.document.source}:{result.example.line}:{result.example.column}"
         console.print(
-            visible(
-                f"{place}: {call} {what} by {result.rule}, "
-                f"but {result.decision.verdict} by {result.decision.rule}"
+            escape_invisible(
+                f"{place}: {call} {what} {result.rule}, "
+                f"but the decision is {result.decision.verdict} by {result.decision.rule}"
             )
         )
-    console.print(f"{pluralize(len(results), 'example')}, {len(failed)} not met")
+    console.print(f"{pluralize(len(results), 'example')}, {len(failed)} failed")
     return exit_codes.ERROR if failed else exit_codes.OK
 
 
@@ -176,7 +176,9 @@ def _lint(arguments: argparse.Namespace, console: Console) -> int:
         console.json(findings)
     else:
         for finding in findings:
-            console.print(visible(f"{finding.source}: {finding.level}: {finding.message} [{finding.code}]"))
+            console.print(
+                escape_invisible(f"{finding.source}: {finding.level}: {finding.message} [{finding.code}]")
+            )
         console.say(
             f"{pluralize(len(warnings), 'warning')}, {pluralize(len(findings) - len(warnings), 'note')}"
         )
@@ -186,26 +188,26 @@ def _lint(arguments: argparse.Namespace, console: Console) -> int:
 def _diff(arguments: argparse.Namespace, console: Console) -> int:
     before = _load(arguments, arguments.policy, is_checked=False)
     after = _load(arguments, arguments.other, is_checked=False)
-    told = compare(before, after)
+    comparison = compare(before, after)
     if arguments.json:
-        console.json(told)
+        console.json(comparison)
         return exit_codes.OK
-    for sign, names in (("+", told.added), ("-", told.removed), ("~", told.altered)):
+    for sign, names in (("+", comparison.added), ("-", comparison.removed), ("~", comparison.altered)):
         for name in names:
-            console.print(visible(f"{sign} rule {name}"))
-    was, now = ("anywhere" if each is None else ", ".join(each) or "nowhere" for each in told.sandboxes)
+            console.print(escape_invisible(f"{sign} rule {name}"))
+    was, now = ("anywhere" if each is None else ", ".join(each) or "nowhere" for each in comparison.sandboxes)
     if was != now:
-        console.print(f"~ code may run {was} -> {now}")
-    for one in told.changed:
+        console.print(f"~ code may run in: {was} -> {now}")
+    for one in comparison.changed:
         mark = "looser  " if one.is_looser else "stricter"
-        call = visible(f"{one.operation} {encode(one.arguments).decode()}")
+        call = escape_invisible(f"{one.operation} {encode(one.arguments).decode()}")
         console.print(f"{mark} {one.before.verdict} -> {one.after.verdict}  {call}")
-    console.say(f"{len(told.changed)} of {told.probes} tried calls are decided otherwise")
+    console.say(f"{len(comparison.changed)} of {comparison.probes} sample calls get another decision")
     return exit_codes.OK
 
 
 async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
-    policy = _knowing_tools(arguments)
+    policy = _load_with_tools(arguments)
     home = Home.default()
     home.prepare()
     store = await SqliteStore.start(home, clock=SystemClock())
@@ -221,23 +223,25 @@ async def _backtest(arguments: argparse.Namespace, console: Console) -> int:
                 recorded = await store.read(session)
             except JournalDamaged as damage:
                 unread.append(session)
-                console.say(f"{session} is left out: {damage}", "ask", folds=True)
+                console.say(f"skipping {session}: {damage}", "ask", folds=True)
                 console.say(f"hint: {damage.hint}", folds=True)
                 continue
             for call in calls.find(recorded):
                 testing.judge(call)
     finally:
         await store.close()
-    told = testing.told(unread=unread)
+    report = testing.told(unread=unread)
     code = exit_codes.ERROR if unread else exit_codes.OK
     if arguments.json:
-        console.json(told)
+        console.json(report)
         return code
-    for shift in told.shifts:
-        console.print(visible(f"{shift.count:>6}  {shift.before} -> {shift.after}  {shift.operation}"))
+    for shift in report.shifts:
+        console.print(
+            escape_invisible(f"{shift.count:>6}  {shift.before} -> {shift.after}  {shift.operation}")
+        )
     read = pluralize(len(sessions) - len(unread), "session")
     console.print(
-        f"{pluralize(told.calls, 'call')} of {read}: {told.changed} otherwise, {told.looser} looser"
+        f"{pluralize(report.calls, 'call')} of {read}: {report.changed} changed, {report.looser} less strict"
     )
     return code
 
@@ -250,6 +254,6 @@ def _load(arguments: argparse.Namespace, reference: str, *, is_checked: bool = T
     )
 
 
-def _knowing_tools(arguments: argparse.Namespace) -> RulePolicy:
+def _load_with_tools(arguments: argparse.Namespace) -> RulePolicy:
     policy = _load(arguments, arguments.policy)
-    return with_tools(policy, Home.default(), is_annotated=arguments.annotations is not None)
+    return with_known_tools(policy, Home.default(), is_annotated=arguments.annotations is not None)

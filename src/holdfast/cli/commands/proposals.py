@@ -1,9 +1,9 @@
-"""What a session staged and you have not decided yet: show it, make it, or drop it.
+"""Show, commit or reject the staged changes of a session.
 
 holdfast proposals show shop                     unified diffs, to read or to pipe into git apply
-holdfast proposals commit shop                   all or none; refused where a file changed meanwhile
-holdfast proposals commit shop report.py         this one
-holdfast proposals commit shop --check 'pytest -q'   only if this succeeds on a copy that has the changes
+holdfast proposals commit shop                   all or none; refused if a file has changed in the meantime
+holdfast proposals commit shop report.py         only this file
+holdfast proposals commit shop --check 'pytest -q'   only if the command succeeds on a copy with the changes
 holdfast proposals reject shop notes.txt
 """
 
@@ -15,32 +15,35 @@ from tempfile import TemporaryDirectory
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.views.tables import proposal_lines
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.session import Session
 
-WORKING = "takes the session up"
+PROGRESS = "opening the session"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to do with which."""
-    parser.add_argument("action", choices=["show", "commit", "reject"], help="what to do")
+    """Define the options."""
+    parser.add_argument("action", choices=["show", "commit", "reject"], help="the action")
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("paths", nargs="*", default=[], metavar="PATH", help="only these (default: all)")
     parser.add_argument(
-        "--check", metavar="COMMAND", help="commit only if this command succeeds where the changes are made"
+        "paths", nargs="*", default=[], metavar="PATH", help="only these paths (default: all)"
     )
-    parser.add_argument("--json", action="store_true", help="a JSON document on stdout")
+    parser.add_argument(
+        "--check", metavar="COMMAND", help="commit only if this command succeeds on a copy with the changes"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Take the session up without a model, and decide."""
+    """Open the session without a model, and show, commit or reject."""
     console = Console()
     async with open_store() as (_, store):
-        name = await chosen_session(store, arguments.session)
+        name = await resolve_session(store, arguments.session)
     runtime = await Runtime.start()
     try:
         session = await runtime.resume(name, needs_model=False)
@@ -60,22 +63,26 @@ async def run(arguments: argparse.Namespace) -> int:
         console.json({"action": arguments.action, "paths": paths})
     else:
         for path in paths:
-            console.say(f"{'committed' if arguments.action == 'commit' else 'rejected'} {visible(path)}")
+            console.say(
+                f"{'committed' if arguments.action == 'commit' else 'rejected'} {escape_invisible(path)}"
+            )
     return exit_codes.OK
 
 
 async def _passes(session: Session, arguments: argparse.Namespace, console: Console) -> bool:
-    """Run the person's command in a copy of the workspace that has all staged changes."""
+    """Run the user's command in a copy of the workspace with all staged changes."""
     if arguments.action != "commit" or arguments.paths:
-        raise InvalidInput("--check is for committing everything", hint="leave out the paths, or the check")
+        raise InvalidInput(
+            "--check works only when all changes are committed", hint="leave out the paths or --check"
+        )
     with TemporaryDirectory(prefix="holdfast-check-") as folder:
         await asyncio.to_thread(session.copy_proposed, Path(folder))
-        # The person's own words at their own terminal, so it runs as their shell would run it.
+        # The user typed this command at their own terminal, so it runs in their shell, outside the gate.
         with progress_hidden():
             child = await asyncio.create_subprocess_shell(arguments.check, cwd=folder, stdout=sys.stderr)
             code = await child.wait()
     if code != 0:
-        console.say(f"nothing was committed: {visible(arguments.check)} ended with {code}", "bad")
+        console.say(f"nothing was committed: {escape_invisible(arguments.check)} exited with {code}", "bad")
     return code == 0
 
 
@@ -83,7 +90,9 @@ def _show(session: Session, arguments: argparse.Namespace, console: Console) -> 
     wanted = {session.workspace.resolve(path) for path in arguments.paths}
     proposals = [each for each in session.proposals() if not wanted or each.path in wanted]
     if wanted - {each.path for each in proposals}:
-        raise InvalidInput("some of these paths have no proposal", hint="see all: holdfast proposals show")
+        raise InvalidInput(
+            "some of these paths have no proposal", hint="list them with: holdfast proposals show"
+        )
     if arguments.json:
         console.json(proposals)
         return
@@ -91,4 +100,4 @@ def _show(session: Session, arguments: argparse.Namespace, console: Console) -> 
         console.say("nothing is staged")
     for proposal in proposals:
         for line, tone in proposal_lines(proposal):
-            console.tell(line, tone)
+            console.show(line, tone)

@@ -1,11 +1,11 @@
-"""Remove old sessions. Nothing is ever pruned by itself.
+"""Delete old sessions. Holdfast never prunes automatically.
 
-holdfast prune --keep 50 --dry-run        what would go
-holdfast prune --older-than 30d           sessions without activity for 30 days
-holdfast prune --keep 20 --older-than 7d  both must hold
+holdfast prune --keep 50 --dry-run        show what would be deleted
+holdfast prune --older-than 30d           delete sessions without activity for 30 days
+holdfast prune --keep 20 --older-than 7d  both conditions must hold
 
-Live sessions stay; so do pinned and named ones unless you say --pinned-too or --named-too. Forks keep the part of their
-parent that they stand on. Of what went, a tombstone stays that says so. Exit codes: 1 when a session could not be removed; 2 when nothing says what is old.
+Open sessions are kept, and so are pinned and named ones without --pinned-too or --named-too. Forks keep the part of their parent
+that they need. A tombstone records each deletion. Exit codes: 1 when a session could not be deleted; 2 without --keep and --older-than.
 """
 
 import argparse
@@ -13,30 +13,32 @@ import re
 
 from holdfast.cli import exit_codes
 from holdfast.cli.open_store import open_store
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.terminal.console import Console
 from holdfast.cli.terminal.wrap import ellipsize
-from holdfast.cli.views.session_table import span
-from holdfast.core import SystemClock, pluralize
+from holdfast.cli.views.session_table import format_age
+from holdfast.core import SystemClock, escape_invisible, pluralize
 from holdfast.store import prune
 
 _WORDS = 48
 _UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
-WORKING = "removes sessions"
+PROGRESS = "deleting sessions"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What is old."""
-    parser.add_argument("--keep", type=int, metavar="N", help="the newest N stay")
-    parser.add_argument("--older-than", type=age_ms, metavar="AGE", help="30m, 12h, 7d or 4w")
-    parser.add_argument("--named-too", action="store_true", help="named sessions are not spared")
-    parser.add_argument("--pinned-too", action="store_true", help="pinned sessions are not spared")
-    parser.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
-    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout")
+    """Define the options."""
+    parser.add_argument("--keep", type=int, metavar="N", help="keep the newest N")
+    parser.add_argument("--older-than", type=age_ms, metavar="AGE", help="age, such as 30m, 12h, 7d or 4w")
+    parser.add_argument("--named-too", action="store_true", help="delete named sessions too")
+    parser.add_argument("--pinned-too", action="store_true", help="delete pinned sessions too")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be deleted, and delete nothing"
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Prune, and report each session."""
+    """Prune the sessions and report each one."""
     console = Console()
     now_ms = SystemClock().now_ms()
     async with open_store() as (_, store):
@@ -53,15 +55,15 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.json(report)
         return exit_codes.ERROR if has_failed else exit_codes.OK
-    verb = "would go" if report.is_dry_run else "removed"
+    verb = "would be deleted" if report.is_dry_run else "deleted"
     for gone in report.pruned:
-        age, turns = span(now_ms - gone.active_ms), pluralize(gone.turns, "turn")
-        words = ellipsize(" ".join(visible(gone.first_words).split()), _WORDS)
+        age, turns = format_age(now_ms - gone.active_ms), pluralize(gone.turns, "turn")
+        words = ellipsize(" ".join(escape_invisible(gone.first_words).split()), _WORDS)
         console.print(f"{verb}  {gone.session} {gone.name or '-'} ({age} old, {turns}) {words}".rstrip())
     for spared in report.spared:
-        console.say(f"stays ({spared.why})  {spared.session} {spared.name or '-'} {spared.detail}".rstrip())
+        console.say(f"kept ({spared.why})  {spared.session} {spared.name or '-'} {spared.detail}".rstrip())
     console.say(
-        f"{pluralize(len(report.pruned), 'session')} {verb}, {report.kept} {'would stay' if report.is_dry_run else 'left'}"
+        f"{pluralize(len(report.pruned), 'session')} {verb}, {report.kept} {'would be kept' if report.is_dry_run else 'kept'}"
     )
     return exit_codes.ERROR if has_failed else exit_codes.OK
 
@@ -70,5 +72,5 @@ def age_ms(text: str) -> int:
     """`7d` in milliseconds."""
     match = re.fullmatch(r"(\d{1,6})([mhdw])", text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no age; use 30m, 12h, 7d or 4w")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an age; use 30m, 12h, 7d or 4w")
     return int(match[1]) * _UNITS_MS[match[2]]

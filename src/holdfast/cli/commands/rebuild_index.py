@@ -1,8 +1,8 @@
-"""Make the list of sessions and the search anew from the journals.
+"""Rebuild the session list and the search index from the journals.
 
 holdfast rebuild-index
 
-Exit codes: 0 when it is done.
+Exit codes: 0 success.
 """
 
 import argparse
@@ -13,21 +13,21 @@ from holdfast.cli.terminal.console import Console
 from holdfast.core import pluralize
 from holdfast.store import rebuild_index
 
-WORKING = "reads the journals"
+PROGRESS = "reading the journals"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Nothing to choose but the form."""
-    parser.add_argument("--json", action="store_true", help="the number of sessions as JSON on stdout")
+    """Define the options."""
+    parser.add_argument("--json", action="store_true", help="print the number of sessions as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Rebuild, and say how many there are."""
+    """Rebuild the index and print the number of sessions."""
     console = Console()
     async with open_store() as (_, store):
         count = await rebuild_index(store)
     if arguments.json:
         console.json({"sessions": count})
     else:
-        console.say(f"{pluralize(count, 'session')}; the search is made anew when it is next used")
+        console.say(f"{pluralize(count, 'session')}; the search index is rebuilt at its next use")
     return exit_codes.OK

@@ -1,10 +1,10 @@
-"""Give a session another name, or none.
+"""Rename a session, or remove its name.
 
 holdfast rename 2026-11-15 parser-rewrite
 holdfast rename parser-rewrite --none
 
-A name is kept in small letters, with - for spaces and signs, and goes wherever an id does. Exit codes: 1 when there is no such session,
-another has the name, or a process has it open; 2 when it may not be a name.
+A name is stored in lower case, with - for spaces and punctuation, and can be used wherever an id can. Exit codes: 1 when there
+is no such session, another session has the name, or a process has it open; 2 when the name is invalid.
 """
 
 import argparse
@@ -16,22 +16,24 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.events import SessionRenamed
 from holdfast.store import chosen_name
 
-WORKING = "renames"
+PROGRESS = "renaming"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session, and what name."""
+    """Define the options."""
     parser.add_argument("session", help="id, prefix or name")
     parser.add_argument("name", nargs="?", help="the new name, at most 64 characters")
-    parser.add_argument("--none", action="store_true", help="take the name away")
-    parser.add_argument("--json", action="store_true", help="the session as JSON on stdout")
+    parser.add_argument("--none", action="store_true", help="remove the name")
+    parser.add_argument("--json", action="store_true", help="print the session as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
     """Record the new name."""
     console = Console()
     if (arguments.name is None) == (not arguments.none):
-        raise InvalidInput("give a new name, or --none", hint="like this: holdfast rename 2026-11 my-session")
+        raise InvalidInput(
+            "give a new name, or --none", hint="for example: holdfast rename 2026-11 my-session"
+        )
     name = None if arguments.none else chosen_name(arguments.name)
     async with open_store() as (_, store):
         journal = await store.open(await store.find(arguments.session))

@@ -1,4 +1,4 @@
-"""Run a session's code again, without a model and without effects, and report where it differs from the record.
+"""Run a session's code again, without a model and without side effects, and report differences from the record.
 
 holdfast replay            the newest session
 holdfast replay NAME --json
@@ -7,7 +7,7 @@ holdfast replay NAME --json
 import argparse
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
+from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.core import pluralize
 from holdfast.core.events import RunStarted
@@ -16,20 +16,20 @@ from holdfast.models import MODEL_TOOLS
 from holdfast.session import ASK_PERSON, VIEW_TOOLS, replay
 from holdfast.world import WORLD_TOOLS
 
-WORKING = "runs the code again"
+PROGRESS = "running the code again"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session."""
+    """Define the options."""
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("--json", action="store_true", help="the report as JSON")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read the journal and run what it recorded."""
+    """Run the recorded code again and report."""
     console = Console()
     async with open_store() as (home, store):
-        session = await chosen_session(store, arguments.session)
+        session = await resolve_session(store, arguments.session)
         recorded = await store.read(session)
         engines = Engines(key=home.key(), cache=home.cache)
         sandboxes = {entry.event.engine for entry in recorded if isinstance(entry.event, RunStarted)}
@@ -51,7 +51,7 @@ async def run(arguments: argparse.Namespace) -> int:
         )
         if report.skipped:
             console.print(
-                f"left out: {pluralize(report.skipped, 'run')} that worked on files that no journal keeps, or went on from such a run"
+                f"skipped: {pluralize(report.skipped, 'run')} that used files outside the journal, or continued such a run"
             )
         for each in report.divergences:
             console.print(f"  turn {each.turn}, run {each.run}: {each.what}")

@@ -1,10 +1,10 @@
-"""Take a session back to the end of an earlier turn: chat, files, staged changes, budget and grants together.
+"""Return a session to the end of an earlier turn: chat, files, staged changes, budget and grants.
 
-holdfast rewind shop                    the turns that can be gone back to
+holdfast rewind shop                    list the turns
 holdfast rewind shop --to 3 --dry-run
 holdfast rewind shop --to 3
 
-What left the machine stays as it is; --dry-run lists such calls before anything happens.
+Effects outside the workspace cannot be undone; --dry-run lists such calls in advance.
 """
 
 import argparse
@@ -12,30 +12,29 @@ from collections.abc import Sequence
 
 from holdfast.app import Runtime
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.terminal.console import Console, visible
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.terminal.console import Console
+from holdfast.core import escape_invisible
 from holdfast.core.events import MessagePosted, RecordedEvent, RestorePointMade
 from holdfast.core.projection import without_rewound
 from holdfast.session import RewindPlan
 
-WORKING = "brings the files back"
+PROGRESS = "restoring the files"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """How far back."""
+    """Define the options."""
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument(
-        "--to", type=int, metavar="TURN", help="the turn after which to go on; 0 is the start"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
-    parser.add_argument("--json", action="store_true", help="a JSON document on stdout")
+    parser.add_argument("--to", type=int, metavar="TURN", help="the turn to return to; 0 is the start")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, without changing it")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """List the turns, show the way back to one, or go it."""
+    """List the turns, preview a rewind, or rewind."""
     console = Console()
     async with open_store() as (_, store):
-        name = await chosen_session(store, arguments.session)
+        name = await resolve_session(store, arguments.session)
         if arguments.to is None:
             _list(await store.read(name), arguments, console)
             return exit_codes.OK
@@ -64,20 +63,22 @@ def _list(recorded: Sequence[RecordedEvent], arguments: argparse.Namespace, cons
         console.json([{"turn": turn, "text": words.get(turn, "")} for turn in turns])
         return
     if not turns:
-        console.say("no turn of this session can be gone back to")
+        console.say("this session has no turn to return to")
     for turn in turns:
-        first, *_ = visible(words.get(turn) or ("-" if turn else "before the first turn")).splitlines()
+        first, *_ = escape_invisible(
+            words.get(turn) or ("-" if turn else "before the first turn")
+        ).splitlines()
         console.print(f"{turn:>4}  {first[:100]}")
 
 
 def _show(plan: RewindPlan, console: Console, *, turns: int, is_done: bool) -> None:
     for change in plan.changes:
-        console.print(f"{'' if is_done else 'would be '}{change.kind:<9} {visible(change.path)}")
+        console.print(f"{'' if is_done else 'would be '}{change.kind:<9} {escape_invisible(change.path)}")
     if not plan.changes:
-        console.say("no file changes")
+        console.say("no files change")
     for path in plan.left:
         console.say(
-            f"{'stays' if is_done else 'would stay'} as it is, because it was not kept: {visible(path)}",
+            f"{'stays' if is_done else 'would stay'} unchanged, because it was not saved: {escape_invisible(path)}",
             "bad",
         )
     for effect in plan.stays:
@@ -85,7 +86,7 @@ def _show(plan: RewindPlan, console: Console, *, turns: int, is_done: bool) -> N
     if turns > plan.turn:
         is_one = turns == plan.turn + 1
         named = f"turn {turns}" if is_one else f"turns {plan.turn + 1} to {turns}"
-        goes = "would go" if not is_done else "goes" if is_one else "go"
-        console.say(f"{named} {goes} out of the conversation")
+        verb = "would be" if not is_done else "is" if is_one else "are"
+        console.say(f"{named} {verb} removed from the conversation")
     if is_done:
-        console.say(f"back at the end of turn {plan.turn}" if plan.turn else "back at the start")
+        console.say(f"rewound to the end of turn {plan.turn}" if plan.turn else "rewound to the start")

@@ -1,7 +1,7 @@
-"""The sandboxes: what is installed and in force, and building the one that has to be built.
+"""Check the sandboxes, or build the one that must be built.
 
-holdfast sandbox               each engine, tried for real
-holdfast sandbox build         CPython in WebAssembly, once, about half a minute
+holdfast sandbox               test each engine
+holdfast sandbox build         build CPython for WebAssembly, once; takes about half a minute
 """
 
 import argparse
@@ -17,19 +17,19 @@ from holdfast.store import Home
 
 SANDBOXES: tuple[Sandbox, ...] = ("python", "wasi", "lisp")
 
-WORKING = "tries the sandboxes"
+PROGRESS = "testing the sandboxes"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to do."""
+    """Define the options."""
     parser.add_argument(
         "action", nargs="?", choices=["check", "build"], default="check", help="default: check"
     )
-    parser.add_argument("--json", action="store_true", help="what each engine can do, as JSON")
+    parser.add_argument("--json", action="store_true", help="print the capabilities of each engine as JSON")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Build, or look at each engine."""
+    """Build the wasi sandbox, or test each engine."""
     console = Console()
     home = Home.default()
     home.prepare()
@@ -47,7 +47,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 async def _show(engines: Engines, folder: Path, is_json: bool, console: Console) -> int:
     found = []
-    is_sound = True
+    is_ok = True
     for sandbox in SANDBOXES:
         try:
             engine = engines.engine(sandbox, workspace=folder, view=folder / "view")
@@ -55,18 +55,18 @@ async def _show(engines: Engines, folder: Path, is_json: bool, console: Console)
             checks = await self_test(engine) if is_built else ()
         except HoldfastError as error:
             console.say(f"{sandbox}: {error}", "bad")
-            is_sound = False
+            is_ok = False
             continue
         found.append({"capabilities": engine.capabilities, "is_built": is_built, "checks": checks})
-        is_sound = is_sound and all(check.is_passed for check in checks)
+        is_ok = is_ok and all(check.is_passed for check in checks)
         if not is_json:
-            _tell(sandbox, engine.capabilities, is_built, checks, console)
+            _print_engine(sandbox, engine.capabilities, is_built, checks, console)
     if is_json:
         console.json(found)
-    return exit_codes.OK if is_sound else exit_codes.ERROR
+    return exit_codes.OK if is_ok else exit_codes.ERROR
 
 
-def _tell(
+def _print_engine(
     sandbox: Sandbox,
     capabilities: Capabilities,
     is_built: bool,

@@ -1,13 +1,13 @@
-"""Talk with an agent, or give it one task.
+"""Chat with an agent, or give it one task.
 
-holdfast                                   talk with an agent
-holdfast "why does test_totals fail?"      one task: the answer on stdout, everything else on stderr
-git diff | holdfast "review this"          what is piped in goes with the task
+holdfast                                   chat with an agent
+holdfast "why does test_totals fail?"      run one task: the answer goes to stdout, everything else to stderr
+git diff | holdfast "review this"          piped input becomes part of the task
 holdfast --json --budget usd=1,time=5m --yes-to net-fetch "collect the figures"
-holdfast -c                                go on with the last session of this folder
-holdfast -r                                choose a session from a list and go on with it
+holdfast -c                                resume the last session of this folder
+holdfast -r                                choose a session from a list and resume it
 
-Exit codes: 0 done, 1 error, 2 usage, 3 denied, 4 budget, 5 waits for a person, 6 no model, 130 stopped.
+Exit codes: 0 success, 1 error, 2 usage, 3 denied, 4 budget, 5 waits for approval, 6 no model, 130 stopped.
 """
 
 import argparse
@@ -22,16 +22,16 @@ from holdfast.cli.approvals.preapproved import PreApproved
 from holdfast.cli.approvals.terminal import PersonLeft, TerminalApprover
 from holdfast.cli.chat.activity import progress_of
 from holdfast.cli.demo_script import DEMO_ANSWERS, DEMO_MODEL, DemoAnswers, demo_model
-from holdfast.cli.open_store import say_notices
+from holdfast.cli.open_store import print_store_notices
 from holdfast.cli.option_types import parse_limits, seconds
 from holdfast.cli.prompts import ensure_trusted, offer_local_model
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.cli.terminal.progress import Progress
-from holdfast.cli.views.narrator import Narrator, describe
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.terminal.progress import ProgressIndicator
+from holdfast.cli.views.narrator import Narrator, describe_call
 from holdfast.cli.views.result import report
 from holdfast.cli.views.resume import Resumable, choose_session
 from holdfast.config import load_config
-from holdfast.core import Needs, Outcome
+from holdfast.core import Needs, Outcome, escape_invisible
 from holdfast.core.errors import InvalidInput, ModelMissing
 from holdfast.mcp import ServerSpec, load_servers
 from holdfast.models import Model
@@ -40,10 +40,14 @@ from holdfast.store import Home, chosen_name
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of a session."""
-    parser.add_argument("task", nargs="*", help="what the agent is to do; without it you talk with it")
+    """Define the session options."""
+    parser.add_argument("task", nargs="*", help="the task; without one a chat starts")
     parser.add_argument(
-        "-c", "--continue", dest="is_continued", action="store_true", help="the last session of this folder"
+        "-c",
+        "--continue",
+        dest="is_continued",
+        action="store_true",
+        help="resume the last session of this folder",
     )
     parser.add_argument(
         "-r",
@@ -51,57 +55,58 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=True,
         metavar="SESSION",
-        help="a session by id, prefix or name; without one you choose from a list",
+        help="resume a session by id, prefix or name; without one, choose from a list",
     )
     parser.add_argument(
         "--wait",
         metavar="SECONDS",
         type=seconds,
         default=0,
-        help="wait so long for a session that another process holds",
+        help="wait this long for a session that another process holds",
     )
-    parser.add_argument(
-        "-m", "--model", metavar="PROVIDER:NAME", help="which model (see: holdfast model list)"
-    )
-    parser.add_argument(
-        "-p", "--policy", metavar="NAME|FILE", help="what is allowed, denied, asked and staged"
-    )
+    parser.add_argument("-m", "--model", metavar="PROVIDER:NAME", help="the model (see: holdfast model list)")
+    parser.add_argument("-p", "--policy", metavar="NAME|FILE", help="the policy that decides about each call")
     parser.add_argument("-w", "--workspace", metavar="DIR", help="the project folder the agent works in")
+    parser.add_argument("--trust", action="store_true", help="trust the folder of -w, now and later")
+    parser.add_argument("-n", "--name", help="name the new session")
     parser.add_argument(
-        "--trust", action="store_true", help="say that you trust the folder of -w; remembered"
-    )
-    parser.add_argument("-n", "--name", help="a name for the new session")
-    parser.add_argument(
-        "--budget", metavar="LIMITS", help="what it may spend, such as usd=1,tokens=50k,time=5m"
+        "--budget", metavar="LIMITS", help="spending limits, such as usd=1,tokens=50k,time=5m"
     )
     parser.add_argument(
         "--sandbox", choices=["python", "wasi", "auto", "lisp"], help="where the agent's code runs"
     )
-    parser.add_argument("--json", action="store_true", help="outcome, usage, proposals and audit as JSON")
     parser.add_argument(
-        "--yes-to", metavar="RULE", action="append", default=[], help="say yes to what this rule asks about"
+        "--json", action="store_true", help="print outcome, usage, proposals and audit as JSON"
     )
-    parser.add_argument("--no-escalations", action="store_true", help="whatever needs a person's yes is a no")
+    parser.add_argument(
+        "--yes-to",
+        metavar="RULE",
+        action="append",
+        default=[],
+        help="approve the calls that this rule asks about",
+    )
+    parser.add_argument("--no-escalations", action="store_true", help="deny every call that needs approval")
     parser.add_argument(
         "--plain",
         action=argparse.BooleanOptionalAction,
-        help="linear text, for screen readers and simple terminals; also by TERM=dumb or NO_COLOR",
+        help="linear text for screen readers and simple terminals; also with TERM=dumb or NO_COLOR",
     )
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Open the session and hand it to the task or to the person."""
+    """Open the session, and run the task or the chat."""
     console = Console(is_plain=arguments.plain)
     home = Home.default()
     if arguments.is_continued and arguments.resume is not None:
         raise InvalidInput(
-            "-c and -r are two ways to choose a session",
-            hint="-c takes the last one of this folder, -r the one that you name",
+            "-c and -r cannot be combined",
+            hint="-c resumes the last session of this folder, -r the one you name",
         )
     limits = parse_limits(arguments.budget) if arguments.budget else None
-    if limits is not None and _goes_on(arguments):
+    if limits is not None and _resumes(arguments):
         raise InvalidInput(
-            "a session that goes on keeps its limits", hint="raise them with: holdfast budget add"
+            "--budget is for new sessions; a resumed one keeps its limits",
+            hint="raise them with: holdfast budget add",
         )
     if not await ensure_trusted(arguments.workspace, home, console, is_given=arguments.trust):
         return exit_codes.DENIED
@@ -109,9 +114,9 @@ async def run(arguments: argparse.Namespace) -> int:
     settings = load_config(home, project=project)
     runtime = await Runtime.start(home=home.root, settings=settings, servers=_servers(home))
     try:
-        say_notices(runtime.store, console)
+        print_store_notices(runtime.store, console)
         left: Resumable | None = None
-        if _goes_on(arguments):
+        if _resumes(arguments):
             left = await choose_session(
                 runtime.store,
                 arguments.resume,
@@ -120,7 +125,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 wait_seconds=arguments.wait,
             )
             if left is None:
-                console.say("nothing was chosen")
+                console.say("no session was chosen")
                 return exit_codes.OK
             _check_unchanged(arguments, left)
         try:
@@ -137,26 +142,26 @@ async def run(arguments: argparse.Namespace) -> int:
         await runtime.close()
 
 
-def _goes_on(arguments: argparse.Namespace) -> bool:
+def _resumes(arguments: argparse.Namespace) -> bool:
     return arguments.is_continued or arguments.resume is not None
 
 
 def _check_unchanged(arguments: argparse.Namespace, left: Resumable) -> None:
-    """Refuse what would be passed over in silence: a session that goes on keeps its folder and its name."""
+    """Refuse options that would have no effect: a resumed session keeps its folder and its name."""
     summary = left.summary
     if arguments.workspace and Path(arguments.workspace).resolve() != Path(summary.workspace).resolve():
         raise InvalidInput(
-            f"this session works in {summary.workspace!r}", hint="leave out -w, or begin a new session there"
+            f"this session works in {summary.workspace!r}", hint="leave out -w, or start a new session there"
         )
     if arguments.name is not None and chosen_name(arguments.name) != summary.name:
         raise InvalidInput(
-            "a session that goes on keeps its name", hint=f"holdfast rename {summary.id} NAME changes it"
+            "a resumed session keeps its name", hint=f"rename it with: holdfast rename {summary.id} NAME"
         )
 
 
 async def _open(runtime: Runtime, arguments: argparse.Namespace, left: Resumable | None) -> Session:
     can_ask = not arguments.no_escalations
-    with Progress(lambda: "opens the session", is_plain=arguments.plain):
+    with ProgressIndicator(lambda: "opening the session", is_plain=arguments.plain):
         if left is not None:
             model: Model | str | None = demo_model() if left.summary.model == DEMO_MODEL else arguments.model
             return await runtime.resume(
@@ -187,21 +192,21 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
     task = "\n\n".join(part for part in (" ".join(arguments.task), piped) if part) or None
     for note in session.diagnostics():
         if note.code == "server-failed":
-            console.say(f"  note    {visible(note.text)}", "ask")
+            console.say(f"  note    {escape_invisible(note.text)}", "ask")
     for call in session.unknown_calls():
-        console.say(f"  unknown {describe(call)}", "bad")
+        console.say(f"  unknown {describe_call(call)}", "bad")
         console.say(
-            "          it was cut off; whether it happened is not known, and it is not repeated", "bad"
+            "          it was interrupted; whether it happened is unknown, and it is not repeated", "bad"
         )
     if task is None and sys.stdin.isatty():
         if arguments.yes_to:
             raise InvalidInput(
-                "--yes-to goes with a task",
-                hint="in a conversation you are asked, and 4 is a yes for all of it",
+                "--yes-to needs a task",
+                hint="in a chat you are asked, and 4 approves for the whole session",
             )
-        from holdfast.cli.chat.chat import talk_at_terminal
+        from holdfast.cli.chat.chat import chat_at_terminal
 
-        return await talk_at_terminal(runtime, session, is_plain=arguments.plain)
+        return await chat_at_terminal(runtime, session, is_plain=arguments.plain)
     session.follow(Narrator(partial(console.say, folds=True), after=session.last_seq))
     beforehand = PreApproved(session, arguments.yes_to)
     if console.is_interactive and not arguments.no_escalations:
@@ -209,7 +214,7 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
         session.approver_name = "terminal"
     elif session.status.model == DEMO_MODEL:
         session.approver, session.approver_name = DemoAnswers(console), DEMO_ANSWERS
-    # A task of its own, so that one that a person stopped can be told from our own end.
+    # In its own task, so that a stop by the user can be distinguished from our own cancellation.
     work = asyncio.create_task(_do(session, task, beforehand, console))
     try:
         with progress_of(session, is_plain=arguments.plain):
@@ -217,21 +222,23 @@ async def _work(runtime: Runtime, session: Session, arguments: argparse.Namespac
     finally:
         work.cancel()
     if work.cancelled():
-        console.say("stopped; what was done stays done")
+        console.say("stopped; completed actions are not undone")
         return exit_codes.INTERRUPTED
     if isinstance(work.exception(), PersonLeft):
         console.say(
-            "it waits for you: answer with holdfast approve or deny, go on with holdfast -c", folds=True
+            "a call waits: answer with holdfast approve or deny, then resume with holdfast -c",
+            folds=True,
         )
         return exit_codes.WAITING
     outcome = work.result()
     if outcome is None:
-        console.say("there is nothing to do", "ask")
+        console.say("nothing to do: no task was given", "ask")
         return exit_codes.USAGE
     if isinstance(outcome, Needs) and arguments.yes_to:
         asking = ", ".join(each.decision.rule for each in session.escalations())
         console.say(
-            f"--yes-to {' '.join(arguments.yes_to)} does not cover what waits: rule {asking} asks", "ask"
+            f"--yes-to {' '.join(arguments.yes_to)} does not cover the waiting call: rule {asking} asks",
+            "ask",
         )
     return report(outcome, session, arguments.json, console)
 
@@ -241,7 +248,7 @@ async def _do(
 ) -> Outcome | None:
     outcome: Outcome | None = None
     if session.status.can_go_on:
-        console.say("  the budget was raised; the last turn goes on")
+        console.say("  the budget was raised; the last turn continues")
     if session.status.has_open_turn or session.status.can_go_on:
         outcome = await beforehand.go_on(await session.advance())
     if task is not None:

@@ -1,11 +1,11 @@
 """List sessions, newest first.
 
 holdfast sessions                  the newest 50
-holdfast sessions --here           those that were started in this folder
+holdfast sessions --here           only those started in this folder
 holdfast sessions --limit 5 --json
 
-A * marks a pinned session. The state says what it does or did: ready, processing, waiting 3m (a call waits for your answer since then),
-paused, completed, aborted, failed, damaged. Exit codes: 0 also when there are none.
+A * marks a pinned session. The state is ready, processing, waiting 3m (a call has waited for approval that long), paused,
+completed, aborted, failed or damaged. Exit codes: 0 also when there are no sessions.
 """
 
 import argparse
@@ -21,18 +21,20 @@ from holdfast.cli.terminal.progress import is_linear
 from holdfast.cli.views.session_table import heading, row
 from holdfast.core import SystemClock
 
-WORKING = "reads the list"
+PROGRESS = "reading the session list"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """How many, of which folder, and in what form."""
-    parser.add_argument("--limit", type=at_least_one, default=50, metavar="N", help="at most N (default 50)")
-    parser.add_argument("--here", action="store_true", help="only those that were started in this folder")
-    parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
+    """Define the options."""
+    parser.add_argument(
+        "--limit", type=at_least_one, default=50, metavar="N", help="show at most N (default 50)"
+    )
+    parser.add_argument("--here", action="store_true", help="only sessions started in this folder")
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read the list and print it."""
+    """Print the session list."""
     console = Console()
     async with open_store() as (_, store):
         folder = os.getcwd() if arguments.here else None
@@ -46,12 +48,12 @@ async def run(arguments: argparse.Namespace) -> int:
         console.say(f"{none}; start one with: holdfast")
         return exit_codes.OK
     now_ms = SystemClock().now_ms()
-    # Who hears the lines one by one is better served by lines that say what their numbers are.
+    # A screen reader reads line by line, so there every line names its values.
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_linear() else None
     if width is not None:
-        console.tell(heading(width), "dim")
+        console.show(heading(width), "dim")
     for line in found:
         console.print(row(line, now_ms, width=width))
     if len(some) > len(found):
-        console.say(f"these are the newest {len(found)}; --limit N shows more", "dim")
+        console.say(f"showing the newest {len(found)}; --limit N shows more", "dim")
     return exit_codes.OK

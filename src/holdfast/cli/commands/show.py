@@ -1,23 +1,23 @@
-"""Show what was said and done in a session.
+"""Show the messages and actions of a session.
 
 holdfast show my-session
 holdfast show 2026-11 --turn 3
-holdfast show my-session --events --json     every event as it is recorded
-holdfast show my-session --follow            read along with the process that holds it, until Ctrl-C
+holdfast show my-session --events --json     every event as recorded
+holdfast show my-session --follow            follow new events until Ctrl-C
 
-Exit codes: 1 when there is no such session or it is damaged, 2 when there is no such turn, 130 when reading along was stopped.
+Exit codes: 1 when there is no such session or it is damaged, 2 when there is no such turn, 130 when --follow is stopped.
 """
 
 import argparse
 from collections.abc import Iterator, Sequence
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.cli.views.narrator import describe
-from holdfast.cli.views.result import in_words
+from holdfast.cli.open_store import open_store, resolve_session
+from holdfast.cli.terminal.console import Console
+from holdfast.cli.views.narrator import describe_call
+from holdfast.cli.views.result import describe_outcome
 from holdfast.cli.views.session_table import sentence
-from holdfast.core import SystemClock, encode
+from holdfast.core import SystemClock, encode, escape_invisible
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     CallIntended,
@@ -34,90 +34,92 @@ from holdfast.core.events import (
 from holdfast.core.projection import without_rewound
 from holdfast.store import tail
 
-WORKING = "reads the journal"
+PROGRESS = "reading the journal"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session, and how much of it."""
+    """Define the options."""
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("--turn", type=int, metavar="N", help="only this turn")
-    parser.add_argument("--events", action="store_true", help="every event, rewound ones too")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what is still to come")
+    parser.add_argument("--turn", type=int, metavar="N", help="show only this turn")
+    parser.add_argument("--events", action="store_true", help="show every event, including rewound ones")
+    parser.add_argument("-f", "--follow", action="store_true", help="keep printing new events")
     parser.add_argument(
         "--json",
         action="store_true",
-        help="a JSON document on stdout; with --follow one a line for each event",
+        help="print JSON; with --follow one line per event",
     )
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Read the journal and tell it."""
+    """Print the journal."""
     console = Console()
     async with open_store() as (_, store):
-        session = await chosen_session(store, arguments.session)
+        session = await resolve_session(store, arguments.session)
         summary = await store.summary(session)
         recorded: Sequence[RecordedEvent] = await store.read(session)
         shown = recorded if arguments.events else without_rewound(recorded)
         if not arguments.follow and not _has_turn(shown, arguments.turn):
             raise InvalidInput(
                 f"there is no turn {arguments.turn} in this session",
-                hint=f"holdfast show {summary.name or session} shows those there are",
+                hint=f"show all turns with: holdfast show {summary.name or session}",
             )
-        part = _Part(arguments.turn)
+        turn_filter = _TurnFilter(arguments.turn)
         if arguments.json and not arguments.follow:
-            console.json({"session": summary, "events": [_plain(one) for one in shown if part.has(one)]})
+            console.json(
+                {"session": summary, "events": [_as_json(one) for one in shown if turn_filter.matches(one)]}
+            )
             return exit_codes.OK
-        told = sentence(summary, SystemClock().now_ms())
-        console.say(f"{told}{_sandboxes(recorded)}", "dim", folds=True)
+        summary_text = sentence(summary, SystemClock().now_ms())
+        console.say(f"{summary_text}{_sandboxes(recorded)}", "dim", folds=True)
         for one in shown:
-            if part.has(one):
-                _tell(one, arguments, console)
+            if turn_filter.matches(one):
+                _print_event(one, arguments, console)
         if arguments.follow:
             async for one in tail(store, session, after=recorded[-1].seq):
-                if part.has(one):
-                    _tell(one, arguments, console)
+                if turn_filter.matches(one):
+                    _print_event(one, arguments, console)
     return exit_codes.OK
 
 
-class _Part:
-    """What belongs to one turn, or to any. An event that names no turn belongs to the one that is under way."""
+class _TurnFilter:
+    """Selects the events of one turn, or all. An event without a turn number belongs to the current turn."""
 
     def __init__(self, turn: int | None) -> None:
         self._wanted = turn
         self._current = 0
 
-    def has(self, one: RecordedEvent) -> bool:
-        """Whether the next event is a part of it."""
+    def matches(self, one: RecordedEvent) -> bool:
+        """Whether the next event is selected."""
         self._current = getattr(one.event, "turn", self._current)
         return self._wanted is None or self._wanted == self._current
 
 
 def _has_turn(shown: Sequence[RecordedEvent], turn: int | None) -> bool:
-    begun = (one.event for one in shown if isinstance(one.event, MessagePosted | CodePosted))
-    return turn is None or any(event.turn == turn for event in begun)
+    started = (one.event for one in shown if isinstance(one.event, MessagePosted | CodePosted))
+    return turn is None or any(event.turn == turn for event in started)
 
 
 def _sandboxes(recorded: Sequence[RecordedEvent]) -> str:
-    """Where code ran; of a run for which an engine was chosen, that one."""
+    """The sandboxes in which code ran."""
     runs = [one.event for one in recorded if isinstance(one.event, RunStarted | RunEnded)]
     engines = {(run.turn, run.run): run.engine for run in runs if run.engine}
     named = ", ".join(dict.fromkeys(engines.values()))
-    return f"; code ran in the sandbox {named}" if named else ""
+    return f"; sandbox: {named}" if named else ""
 
 
-def _tell(one: RecordedEvent, arguments: argparse.Namespace, console: Console) -> None:
+def _print_event(one: RecordedEvent, arguments: argparse.Namespace, console: Console) -> None:
     if arguments.json:
-        console.print(encode(_plain(one)).decode())
+        console.print(encode(_as_json(one)).decode())
         return
     if arguments.events:
         console.print(f"{one.seq:>5}  {type(one.event).__name__}")
-    for label, text in _told(one):
-        first, *rest = visible(text.rstrip()).split("\n")
+    for label, text in _event_texts(one):
+        first, *rest = escape_invisible(text.rstrip()).split("\n")
         for line in (f"{label}{first}", *(f"    {each}" for each in rest)):
-            console.tell(line.rstrip(), folds=True)
+            console.show(line.rstrip(), folds=True)
 
 
-def _plain(one: RecordedEvent) -> dict[str, object]:
+def _as_json(one: RecordedEvent) -> dict[str, object]:
     return {
         "session": one.session,
         "seq": one.seq,
@@ -127,7 +129,7 @@ def _plain(one: RecordedEvent) -> dict[str, object]:
     }
 
 
-def _told(one: RecordedEvent) -> Iterator[tuple[str, str]]:
+def _event_texts(one: RecordedEvent) -> Iterator[tuple[str, str]]:
     match one.event:
         case MessagePosted(turn=turn, text=text):
             yield f"[{turn}] you: ", text
@@ -136,17 +138,17 @@ def _told(one: RecordedEvent) -> Iterator[tuple[str, str]]:
         case ModelReplied(message=message) if message.text:
             yield "    agent: ", message.text
         case CallIntended(call=call, decision=decision):
-            yield "    staged: " if decision.verdict == "stage" else "    did: ", describe(call)
+            yield "    staged: " if decision.verdict == "stage" else "    did: ", describe_call(call)
         case CallRefused(call=call, decision=decision):
-            yield "    refused: ", f"{describe(call)} ({decision.reason})"
+            yield "    refused: ", f"{describe_call(call)} ({decision.reason})"
         case RunEnded(status=status, error=error, printed=printed):
             if printed.strip():
                 yield "    printed: ", printed
             if status != "ok":
                 yield f"    run {status}: ", error
         case HistoryCompacted(through=through):
-            yield "    ", f"turns up to {through} were summed up"
+            yield "    ", f"turns up to {through} were summarized"
         case TurnEnded(turn=turn, outcome=outcome):
-            yield f"[{turn}] ", in_words(outcome)
+            yield f"[{turn}] ", describe_outcome(outcome)
         case _:
             return

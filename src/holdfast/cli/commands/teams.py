@@ -18,7 +18,7 @@ from pathlib import Path
 from holdfast.cli import exit_codes
 from holdfast.cli.open_teams import open_broker, serve_teams
 from holdfast.cli.terminal.console import Console
-from holdfast.cli.terminal.progress import Progress
+from holdfast.cli.terminal.progress import ProgressIndicator
 from holdfast.cli.views.team_tables import (
     NO_MESSAGES,
     LogLine,
@@ -41,7 +41,7 @@ teams: {}
 # teams:
 #   backend:
 #     project: /absolute/path
-#     description: what it knows
+#     description: what the team knows
 #     member: claude            # or holdfast, or acp
 #     policy: project
 #     environment: [ANTHROPIC_API_KEY]
@@ -59,10 +59,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add.add_argument("name", help="the team's name")
     add.add_argument("project", help="the team's project folder")
     for field in _FIELDS:
-        add.add_argument(f"--{field}", help=f"{field} in the roster")
+        add.add_argument(f"--{field}", help=f"field {field} of the roster")
     for field in ("arguments", "environment", "asked-by"):
         add.add_argument(
-            f"--{field}", nargs="*", metavar="WORD", help=f"{field.replace('-', '_')} in the roster"
+            f"--{field}", nargs="*", metavar="WORD", help=f"field {field.replace('-', '_')} of the roster"
         )
     verbs.add_parser("remove", help="remove a team").add_argument("name", help="the team's name")
     verbs.add_parser("check", help="check the roster")
@@ -128,7 +128,7 @@ async def run(arguments: argparse.Namespace) -> int:
                     raise InvalidInput(
                         "--seconds must be more than 0", hint="leave it out to wait for a whole turn"
                     )
-                with Progress(lambda: f"{arguments.team} is answering"):
+                with ProgressIndicator(lambda: f"{arguments.team} is answering"):
                     reply = await broker.ask(
                         arguments.sender,
                         arguments.team,

@@ -1,9 +1,9 @@
-"""Check that journals are exactly what was written: nothing changed, removed, moved or added.
+"""Verify that journals are complete and unchanged: no event was changed, removed, moved or added.
 
 holdfast verify my-session
 holdfast verify --all
 
-What is wrong is named by event: changed, missing, unreadable, or added. Exit codes: 0 when everything is sound; 1 when something is
+Each problem names the event: changed, missing, unreadable or added. Exit codes: 0 when every journal is OK; 1 when one is
 not, or there is no such session.
 """
 
@@ -11,29 +11,29 @@ import argparse
 from collections.abc import Sequence
 
 from holdfast.cli import exit_codes
-from holdfast.cli.open_store import chosen_session, open_store
+from holdfast.cli.open_store import open_store, resolve_session
 from holdfast.cli.terminal.console import Console
 from holdfast.core import pluralize
 from holdfast.store import Inspection, verify, verify_all
 
-WORKING = "checks the journals"
+PROGRESS = "verifying the journals"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which session, or all."""
+    """Define the options."""
     parser.add_argument("session", nargs="?", help="id, prefix or name (default: the newest)")
-    parser.add_argument("--all", action="store_true", help="every session")
-    parser.add_argument("--json", action="store_true", help="a JSON array on stdout")
+    parser.add_argument("--all", action="store_true", help="verify every session")
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """Check, and say what is wrong."""
+    """Verify the journals and print the problems."""
     console = Console()
     async with open_store() as (_, store):
         if arguments.all:
             found = list(await verify_all(store))
         else:
-            found = [await verify(store, await chosen_session(store, arguments.session))]
+            found = [await verify(store, await resolve_session(store, arguments.session))]
     if arguments.json:
         console.json(found)
         return _code(found)
@@ -41,8 +41,8 @@ async def run(arguments: argparse.Namespace) -> int:
         console.say("there are no sessions yet")
     for one in found:
         if one.is_sound:
-            console.tell(
-                f"sound    {one.session}  {pluralize(one.events, 'event')}, last hash {one.last_hash}",
+            console.show(
+                f"OK       {one.session}  {pluralize(one.events, 'event')}, last hash {one.last_hash}",
                 folds=True,
             )
         for problem in one.problems:

@@ -1,27 +1,27 @@
-"""Completion for bash: a script of `case`s. Nothing of Holdfast runs while a person types, except to list sessions."""
+"""Completion for bash: a script of `case` statements. Holdfast runs during completion only to list sessions."""
 
 from collections.abc import Sequence
 
 from holdfast.cli.completion.cases import case_script
-from holdfast.cli.completion.words import Place, Value
+from holdfast.cli.completion.words import ArgumentSpec, CommandSpec
 
 _HEAD = """\
-# Completion of holdfast for bash. Load it with: source <(holdfast completion bash)
+# Bash completion for holdfast. Load it with: source <(holdfast completion bash)
 _holdfast_offer() { COMPREPLY=($(compgen "$@" -- "${COMP_WORDS[COMP_CWORD]}")); }
 _holdfast() {
-  local current=${COMP_WORDS[COMP_CWORD]} before="" place="" word i
+  local current=${COMP_WORDS[COMP_CWORD]} before="" parsed="" word i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
-    case "$place|$before" in
+    case "$parsed|$before" in
       %(valued)s) before=""; continue ;;
     esac
     before=$word
-    case "$place|$word" in
-      %(paths)s) place="${place:+$place }$word" ;;
+    case "$parsed|$word" in
+      %(paths)s) parsed="${parsed:+$parsed }$word" ;;
     esac
   done
-  case "$place|$before" in
+  case "$parsed|$before" in
 """
 _TAIL = """\
   esac
@@ -30,19 +30,19 @@ complete -o filenames -o bashdefault -F _holdfast holdfast
 """
 
 
-def bash_script(places: Sequence[Place]) -> str:
-    """The script."""
-    return case_script(places, head=_HEAD, tail=_TAIL, offer=_offer, at_place=_at_place)
+def bash_script(commands: Sequence[CommandSpec]) -> str:
+    """The completion script for bash."""
+    return case_script(commands, head=_HEAD, tail=_TAIL, offer=_offer, after_command=_after_command)
 
 
-def _at_place(place: Place) -> str:
-    flags = " ".join(flag for option in place.options for flag in option.flags)
-    words = f'-W "{" ".join(place.words)}"' if place.words else ""
-    rest = f"_holdfast_offer {words}" if words else _offer(place.argument)
+def _after_command(command: CommandSpec) -> str:
+    flags = " ".join(flag for option in command.options for flag in option.flags)
+    words = f'-W "{" ".join(command.words)}"' if command.words else ""
+    rest = f"_holdfast_offer {words}" if words else _offer(command.argument)
     return f"if [[ $current == -* ]]; then _holdfast_offer -W '{flags}'; else {rest}; fi"
 
 
-def _offer(value: Value) -> str:
+def _offer(value: ArgumentSpec) -> str:
     match value.kind:
         case "words":
             return f"_holdfast_offer -W '{' '.join(value.words)}'"

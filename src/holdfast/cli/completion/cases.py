@@ -1,37 +1,42 @@
-"""What the scripts for bash and zsh have in common: find the place, then a `case` for each option and each place."""
+"""The common part of the scripts for bash and zsh: find the command, then a `case` for each option and each command."""
 
 from collections.abc import Callable, Sequence
 
-from holdfast.cli.completion.words import Place, Value, flags_with_values
+from holdfast.cli.completion.words import ArgumentSpec, CommandSpec, flags_with_values
 
 _MIDDLE = """\
   esac
-  case "$place" in
+  case "$parsed" in
 """
 
 
 def case_script(
-    places: Sequence[Place],
+    commands: Sequence[CommandSpec],
     *,
     head: str,
     tail: str,
-    offer: Callable[[Value], str],
-    at_place: Callable[[Place], str],
+    offer: Callable[[ArgumentSpec], str],
+    after_command: Callable[[CommandSpec], str],
 ) -> str:
-    """The script. `head` walks the words typed so far, `offer` completes a value, `at_place` whatever a place takes."""
+    """Build the script. `head` walks the typed words, `offer` completes a value, and `after_command` what follows a command."""
     valued = [
-        f"{place.path}|{flag}" for place in places for o in flags_with_values(place) for flag in o.flags
+        f"{command.path}|{flag}"
+        for command in commands
+        for o in flags_with_values(command)
+        for flag in o.flags
     ]
     paths = [
-        f"{place.path.rpartition(' ')[0]}|{place.path.rpartition(' ')[2]}" for place in places if place.path
+        f"{command.path.rpartition(' ')[0]}|{command.path.rpartition(' ')[2]}"
+        for command in commands
+        if command.path
     ]
     parts = [head % {"valued": _alternatives(valued), "paths": _alternatives(paths)}]
-    for place in places:
-        for option in flags_with_values(place):
-            pattern = _alternatives([f"{place.path}|{flag}" for flag in option.flags])
+    for command in commands:
+        for option in flags_with_values(command):
+            pattern = _alternatives([f"{command.path}|{flag}" for flag in option.flags])
             parts.append(f"    {pattern}) {offer(option.value)}; return ;;\n")
     parts.append(_MIDDLE)
-    parts += [f"    '{place.path}') {at_place(place)} ;;\n" for place in places]
+    parts += [f"    '{command.path}') {after_command(command)} ;;\n" for command in commands]
     return "".join([*parts, tail])
 
 

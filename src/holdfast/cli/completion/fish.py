@@ -1,74 +1,79 @@
-"""Completion for fish, with what each word is for beside it."""
+"""Completion for fish, with a description beside each word."""
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.cli.completion.words import Option, Place, Value, flags_with_values
+from holdfast.cli.completion.words import ArgumentSpec, CommandSpec, OptionSpec, flags_with_values
 
 _HEAD = """\
-# Completion of holdfast for fish. Load it with: holdfast completion fish | source
+# Fish completion for holdfast. Load it with: holdfast completion fish | source
 # or save it as ~/.config/fish/completions/holdfast.fish
-function __holdfast_place
-    set -l place ''
+function __holdfast_parsed
+    set -l parsed ''
     set -l before ''
     for word in (commandline -opc)[2..]
-        if contains -- "$place|$before" %(valued)s
+        if contains -- "$parsed|$before" %(valued)s
             set before ''
             continue
         end
         set before $word
-        if contains -- "$place|$word" %(paths)s
-            set place (string trim -- "$place $word")
+        if contains -- "$parsed|$word" %(paths)s
+            set parsed (string trim -- "$parsed $word")
         end
     end
-    echo $place
+    echo $parsed
 end
 function __holdfast_at
-    test "$(__holdfast_place)" = "$argv[1]"
+    test "$(__holdfast_parsed)" = "$argv[1]"
 end
 complete -c holdfast -f
 """
 
 
-def fish_script(places: Sequence[Place]) -> str:
-    """The script."""
+def fish_script(commands: Sequence[CommandSpec]) -> str:
+    """The completion script for fish."""
     valued = [
-        f"{place.path}|{flag}" for place in places for o in flags_with_values(place) for flag in o.flags
+        f"{command.path}|{flag}"
+        for command in commands
+        for o in flags_with_values(command)
+        for flag in o.flags
     ]
     paths = [
-        f"{place.path.rpartition(' ')[0]}|{place.path.rpartition(' ')[2]}" for place in places if place.path
+        f"{command.path.rpartition(' ')[0]}|{command.path.rpartition(' ')[2]}"
+        for command in commands
+        if command.path
     ]
     lines = [_HEAD % {"valued": _listed(valued), "paths": _listed(paths)}]
-    for place in places:
-        lines += [f"{line}\n" for line in _lines(place)]
+    for command in commands:
+        lines += [f"{line}\n" for line in _lines(command)]
     return "".join(lines)
 
 
-def _lines(place: Place) -> Iterator[str]:
-    here = f"complete -c holdfast -n '__holdfast_at \"{place.path}\"'"
-    for word, what in place.words.items():
+def _lines(command: CommandSpec) -> Iterator[str]:
+    here = f"complete -c holdfast -n '__holdfast_at \"{command.path}\"'"
+    for word, what in command.words.items():
         yield f"{here} -a {word} -d {_quoted(what)}"
-    if not place.words and (offered := _offer(place.argument)):
+    if not command.words and (offered := _offer(command.argument)):
         yield f"{here} {offered}"
-    for option in place.options:
+    for option in command.options:
         taken = _taken(option)
-        yield f"{here} {_flags(option)} -d {_quoted(option.what)}{f' {taken}' if taken else ''}"
+        yield f"{here} {_flags(option)} -d {_quoted(option.description)}{f' {taken}' if taken else ''}"
 
 
-def _flags(option: Option) -> str:
+def _flags(option: OptionSpec) -> str:
     return " ".join(
         f"-l {flag.removeprefix('--')}" if flag.startswith("--") else f"-s {flag.removeprefix('-')}"
         for flag in option.flags
     )
 
 
-def _taken(option: Option) -> str:
+def _taken(option: OptionSpec) -> str:
     if option.value.kind == "none":
         return ""
     is_path = option.value.kind in ("files", "folders")
     return f"{'-r' if is_path else '-x'} {_offer(option.value)}".rstrip()
 
 
-def _offer(value: Value) -> str:
+def _offer(value: ArgumentSpec) -> str:
     match value.kind:
         case "words":
             return f"-a {_quoted(' '.join(value.words))}"

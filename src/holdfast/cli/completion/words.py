@@ -1,11 +1,11 @@
-"""What may follow at each place of a command line, taken from the parsers, so that nothing has to be kept in step."""
+"""The words that may follow each command, taken from the argument parsers, so that there is no second list to maintain."""
 
 import argparse
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from holdfast.cli.command_list import COMMANDS
-from holdfast.cli.help_pages import ManualParser, actions, load
+from holdfast.cli.help_pages import HelpParser, load_command, subcommands
 
 Kind = Literal["none", "words", "sessions", "files", "folders", "any"]
 _FOLDERS = ("DIR",)
@@ -13,81 +13,83 @@ _FILES = ("FILE", "NAME|FILE", "LOCAL")
 _FILE_NAMES = ("file", "local", "output")
 
 
-class Value(NamedTuple):
-    """What an option or an argument takes."""
+class ArgumentSpec(NamedTuple):
+    """The kind of value of an option or an argument."""
 
     kind: Kind
     words: tuple[str, ...] = ()
 
 
-class Option(NamedTuple):
-    """An option as it is written, what it is for, and what it takes."""
+class OptionSpec(NamedTuple):
+    """An option: its flags, description and value."""
 
     flags: tuple[str, ...]
-    what: str
-    value: Value
+    description: str
+    value: ArgumentSpec
 
 
-class Place(NamedTuple):
-    """A command, or an action of one: the words before it, what may follow, and what each of that is for."""
+class CommandSpec(NamedTuple):
+    """A command or subcommand: its subcommands, options and argument."""
 
     path: str
-    """As in `policy check`; empty for holdfast itself."""
+    """Such as `policy check`; empty for holdfast itself."""
     words: dict[str, str]
-    """Commands or actions that may follow, and what they do."""
-    options: tuple[Option, ...]
-    argument: Value
+    """Subcommands and their descriptions."""
+    options: tuple[OptionSpec, ...]
+    argument: ArgumentSpec
 
 
-def places() -> tuple[Place, ...]:
-    """Every place there is."""
-    found = [_place("", load("session").parser, COMMANDS)]
+def command_specs() -> tuple[CommandSpec, ...]:
+    """All commands and subcommands."""
+    found = [_command_spec("", load_command("session").parser, COMMANDS)]
     for command in COMMANDS:
-        parser = load(command).parser
-        below = actions(parser)
-        found.append(_place(command, parser, {name: each.description or "" for name, each in below.items()}))
-        found += [_place(f"{command} {name}", each, {}) for name, each in below.items()]
+        parser = load_command(command).parser
+        below = subcommands(parser)
+        found.append(
+            _command_spec(command, parser, {name: each.description or "" for name, each in below.items()})
+        )
+        found += [_command_spec(f"{command} {name}", each, {}) for name, each in below.items()]
     return tuple(found)
 
 
-def _place(path: str, parser: ManualParser, words: dict[str, str]) -> Place:
+def _command_spec(path: str, parser: HelpParser, words: dict[str, str]) -> CommandSpec:
     options = tuple(
-        Option(tuple(action.option_strings), _short(action.help), _value(action))
+        OptionSpec(tuple(action.option_strings), _one_line(action.help), _argument_spec(action))
         for action in parser._actions
         if action.option_strings
     )
     arguments = [
-        _value(action)
+        _argument_spec(action)
         for action in parser._actions
         if not action.option_strings and not isinstance(action, argparse._SubParsersAction)
     ]
-    return Place(path, words, options, _first(arguments))
+    return CommandSpec(path, words, options, _first_completable(arguments))
 
 
-def _first(values: Iterable[Value]) -> Value:
-    """Of several arguments the first that can be completed; a shell need not count them."""
-    return next((value for value in values if value.kind != "any"), Value("any"))
+def _first_completable(values: Iterable[ArgumentSpec]) -> ArgumentSpec:
+    """The first of several arguments that can be completed. The scripts do not count arguments."""
+    return next((value for value in values if value.kind != "any"), ArgumentSpec("any"))
 
 
-def _value(action: argparse.Action) -> Value:
+def _argument_spec(action: argparse.Action) -> ArgumentSpec:
     if action.nargs == 0 or isinstance(action, argparse._HelpAction | argparse._VersionAction):
-        return Value("none")
+        return ArgumentSpec("none")
     if action.choices is not None:
-        return Value("words", tuple(map(str, action.choices)))
+        return ArgumentSpec("words", tuple(map(str, action.choices)))
     metavar = action.metavar if isinstance(action.metavar, str) else ""
     if action.dest in ("session", "resume"):
-        return Value("sessions")
+        return ArgumentSpec("sessions")
     if metavar in _FOLDERS:
-        return Value("folders")
+        return ArgumentSpec("folders")
     if metavar in _FILES or action.dest in _FILE_NAMES:
-        return Value("files")
-    return Value("any")
+        return ArgumentSpec("files")
+    return ArgumentSpec("any")
 
 
-def _short(text: str | None) -> str:
+def _one_line(text: str | None) -> str:
     return " ".join((text or "").replace("%%", "%").split())
 
 
-def flags_with_values(place: Place) -> Sequence[Option]:
-    """The options whose next word is a value and no command."""
-    return [option for option in place.options if option.value.kind != "none"]
+def flags_with_values(command: CommandSpec) -> Sequence[OptionSpec]:
+    """The options that take a value, so that the next word is not a command."""
+    return [option for option in command.options if option.value.kind != "none"]

@@ -1,27 +1,27 @@
-"""Completion for zsh, with what each word is for beside it."""
+"""Completion for zsh, with a description beside each word."""
 
 from collections.abc import Mapping, Sequence
 
 from holdfast.cli.completion.cases import case_script
-from holdfast.cli.completion.words import Place, Value
+from holdfast.cli.completion.words import ArgumentSpec, CommandSpec
 
 _HEAD = """\
 #compdef holdfast
-# Completion of holdfast for zsh. Load it with: source <(holdfast completion zsh)
+# Zsh completion for holdfast. Load it with: source <(holdfast completion zsh)
 # or save it as _holdfast in a folder of $fpath.
 _holdfast() {
-  local before="" place="" word
+  local before="" parsed="" word
   local -a found
   for word in ${words[2,CURRENT-1]}; do
-    case "$place|$before" in
+    case "$parsed|$before" in
       %(valued)s) before=""; continue ;;
     esac
     before=$word
-    case "$place|$word" in
-      %(paths)s) place="${place:+$place }$word" ;;
+    case "$parsed|$word" in
+      %(paths)s) parsed="${parsed:+$parsed }$word" ;;
     esac
   done
-  case "$place|$before" in
+  case "$parsed|$before" in
 """
 _TAIL = """\
   esac
@@ -30,14 +30,14 @@ if [[ $funcstack[1] == _holdfast ]]; then _holdfast "$@"; elif (( $+functions[co
 """
 
 
-def zsh_script(places: Sequence[Place]) -> str:
-    """The script."""
-    return case_script(places, head=_HEAD, tail=_TAIL, offer=_offer, at_place=_at_place)
+def zsh_script(commands: Sequence[CommandSpec]) -> str:
+    """The completion script for zsh."""
+    return case_script(commands, head=_HEAD, tail=_TAIL, offer=_offer, after_command=_after_command)
 
 
-def _at_place(place: Place) -> str:
-    options = {flag: option.what for option in place.options for flag in option.flags}
-    rest = _described("command", place.words) if place.words else _offer(place.argument)
+def _after_command(command: CommandSpec) -> str:
+    options = {flag: option.description for option in command.options for flag in option.flags}
+    rest = _described("command", command.words) if command.words else _offer(command.argument)
     return f"if [[ $PREFIX == -* ]]; then {_described('option', options)}; else {rest}; fi"
 
 
@@ -46,7 +46,7 @@ def _described(what: str, words: Mapping[str, str]) -> str:
     return f"found=({listed}); _describe '{what}' found"
 
 
-def _offer(value: Value) -> str:
+def _offer(value: ArgumentSpec) -> str:
     match value.kind:
         case "words":
             return f"compadd -- {' '.join(value.words)}"

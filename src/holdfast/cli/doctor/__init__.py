@@ -1,6 +1,6 @@
-"""The checks of `holdfast doctor`, one module a thing to look at; each gives findings, and each finding a way out."""
+"""The checks of `holdfast doctor`. Each module checks one subject, and each failed check suggests a fix."""
 
-from holdfast.cli.doctor.finding import Finding
-from holdfast.cli.doctor.run_checks import examine
+from holdfast.cli.doctor.check_result import CheckResult
+from holdfast.cli.doctor.run_checks import run_checks
 
-__all__ = ["Finding", "examine"]
+__all__ = ["CheckResult", "run_checks"]

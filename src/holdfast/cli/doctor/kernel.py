@@ -1,4 +1,4 @@
-"""The kernel: the features that containment, sandboxes and approvals by file stand on, each tried and not guessed."""
+"""Checks of the kernel features that path resolution, sandboxes and approvals by file need. Each one is tried."""
 
 import ctypes
 import errno
@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
-from holdfast.cli.doctor.finding import Finding
+from holdfast.cli.doctor.check_result import CheckResult
 
 _OPENAT2, _LANDLOCK_CREATE_RULESET = 437, 444
 _AT_FDCWD = -100
@@ -21,13 +21,13 @@ class _How(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
-def check_kernel() -> Iterator[Finding]:
-    """openat2, Landlock, seccomp and inotify."""
+def check_kernel() -> Iterator[CheckResult]:
+    """Check openat2, Landlock, seccomp and inotify."""
     if not sys.platform.startswith("linux"):
-        yield Finding(
+        yield CheckResult(
             part="kernel",
             state="bad",
-            told=f"{sys.platform} was never tried",
+            detail=f"{sys.platform} is not supported",
             fix="run Holdfast on Linux, for example in a virtual machine",
         )
         return
@@ -35,9 +35,9 @@ def check_kernel() -> Iterator[Finding]:
     for name, tried, without, fix in _FEATURES:
         found = tried(libc)
         if found:
-            yield Finding(part="kernel", state="ok", told=f"{name}: {found}")
+            yield CheckResult(part="kernel", state="ok", detail=f"{name}: {found}")
         else:
-            yield Finding(part="kernel", state="note", told=f"{name} is missing: {without}", fix=fix)
+            yield CheckResult(part="kernel", state="note", detail=f"{name} is missing: {without}", fix=fix)
 
 
 def _openat2(libc: ctypes.CDLL) -> str:
@@ -46,7 +46,7 @@ def _openat2(libc: ctypes.CDLL) -> str:
     if descriptor < 0:
         return ""
     os.close(descriptor)
-    return "paths are resolved by the kernel in one step"
+    return "the kernel resolves paths in one step"
 
 
 def _landlock(libc: ctypes.CDLL) -> str:
@@ -55,9 +55,9 @@ def _landlock(libc: ctypes.CDLL) -> str:
 
 
 def _seccomp(libc: ctypes.CDLL) -> str:
-    # A filter at address 0 is never installed; a kernel that has seccomp complains of the address, one without of the call.
+    # A filter at address 0 is never installed: a kernel with seccomp rejects the address, one without rejects the call.
     libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, None, 0, 0)
-    return "filters of system calls" if ctypes.get_errno() == errno.EFAULT else ""
+    return "system calls can be filtered" if ctypes.get_errno() == errno.EFAULT else ""
 
 
 def _inotify(libc: ctypes.CDLL) -> str:
@@ -65,32 +65,32 @@ def _inotify(libc: ctypes.CDLL) -> str:
     if descriptor < 0:
         return ""
     os.close(descriptor)
-    return "answers by file are seen at once"
+    return "approvals by file are noticed at once"
 
 
 _FEATURES: tuple[tuple[str, Callable[[ctypes.CDLL], str], str, str], ...] = (
     (
         "openat2",
         _openat2,
-        "paths are resolved step by step, which is as safe and slower",
+        "paths are resolved step by step, which is as safe but slower",
         "Linux 5.6 has it; a container may filter it: allow the call in its seccomp profile",
     ),
     (
         "landlock",
         _landlock,
-        "sandboxes stand without their second wall around files",
+        "sandboxes run without their second layer of file confinement",
         "Linux 5.13 has it; boot with lsm=landlock,... or allow its calls in the container",
     ),
     (
         "seccomp",
         _seccomp,
-        "sandboxes stand without their second wall around system calls",
+        "sandboxes run without their second layer of system call filtering",
         "use a kernel with CONFIG_SECCOMP_FILTER",
     ),
     (
         "inotify",
         _inotify,
-        "answers by file cannot be watched for",
+        "approvals by file cannot be watched for",
         "raise fs.inotify.max_user_instances with sysctl",
     ),
 )

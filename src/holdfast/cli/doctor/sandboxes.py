@@ -1,10 +1,10 @@
-"""Sandboxes: each tried for real. It runs code, and then tries to break out of where it is."""
+"""Checks of the sandboxes: each one runs code, and then attempts to escape."""
 
 import secrets
 import tempfile
 from pathlib import Path
 
-from holdfast.cli.doctor.finding import Finding, State
+from holdfast.cli.doctor.check_result import CheckResult, State
 from holdfast.core import pluralize
 from holdfast.core.errors import HoldfastError
 from holdfast.guests import Engines, Sandbox, self_test
@@ -14,8 +14,8 @@ _SANDBOXES: tuple[Sandbox, ...] = ("python", "wasi", "lisp")
 _KEY_BYTES = 32
 
 
-async def check_engines(home: Home) -> list[Finding]:
-    """What is in force in each sandbox, and whether its walls hold."""
+async def check_engines(home: Home) -> list[CheckResult]:
+    """Test each sandbox, and report its confinement."""
     with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as name:
         folder = Path(name)
         (folder / "workspace").mkdir()
@@ -23,34 +23,34 @@ async def check_engines(home: Home) -> list[Finding]:
         key = home.key() if home.root.exists() else secrets.token_bytes(_KEY_BYTES)
         engines = Engines(key=key, cache=home.cache)
         try:
-            return [await _tried(engines, sandbox, folder) for sandbox in _SANDBOXES]
+            return [await _check_engine(engines, sandbox, folder) for sandbox in _SANDBOXES]
         finally:
             await engines.close()
 
 
-async def _tried(engines: Engines, sandbox: Sandbox, folder: Path) -> Finding:
+async def _check_engine(engines: Engines, sandbox: Sandbox, folder: Path) -> CheckResult:
     part = f"sandbox {sandbox}"
     try:
         if engines.needs_building(sandbox):
-            return Finding(part=part, state="note", told="not built yet", fix="holdfast sandbox build")
+            return CheckResult(part=part, state="note", detail="not built yet", fix="holdfast sandbox build")
         engine = engines.engine(sandbox, workspace=folder / "workspace", view=folder / "view")
         checks = await self_test(engine)
     except HoldfastError as error:
-        # An engine that is an extra may be missing; the one that runs by default may not.
+        # Optional engines may be missing, but not the default one.
         state: State = "bad" if sandbox == "python" else "note"
-        return Finding(
-            part=part, state=state, told=str(error), fix=error.hint or f"holdfast explain {error.code}"
+        return CheckResult(
+            part=part, state=state, detail=str(error), fix=error.hint or f"holdfast explain {error.code}"
         )
     if failed := [check for check in checks if not check.is_passed]:
-        told = "; ".join(f"FAILED: {check.name}, seen: {check.seen}" for check in failed)
-        return Finding(
-            part=part, state="bad", told=told, fix=f"do not use --sandbox {sandbox}, and report this"
+        detail = "; ".join(f"FAILED: {check.name}, seen: {check.seen}" for check in failed)
+        return CheckResult(
+            part=part, state="bad", detail=detail, fix=f"do not use --sandbox {sandbox}, and report this"
         )
-    version, walls = engine.capabilities.version, ", ".join(_walls(engine.capabilities.notes))
-    told = f"version {version}: {pluralize(len(checks), 'test')} passed, escape attempts refused"
-    return Finding(part=part, state="ok", told=f"{told}; {walls}" if walls else told)
+    version, notes = engine.capabilities.version, ", ".join(_confinement_notes(engine.capabilities.notes))
+    detail = f"version {version}: {pluralize(len(checks), 'test')} passed, escape attempts refused"
+    return CheckResult(part=part, state="ok", detail=f"{detail}; {notes}" if notes else detail)
 
 
-def _walls(notes: tuple[str, ...]) -> list[str]:
-    """Of what an engine says of itself, the part that is about its walls."""
+def _confinement_notes(notes: tuple[str, ...]) -> list[str]:
+    """The notes of an engine about its confinement."""
     return [note for note in notes if any(word in note for word in ("landlock", "seccomp", "environment"))]

@@ -1,6 +1,7 @@
-"""MCP servers: each started as a session would start it, in an empty folder, and looked at.
+"""Checks of models and MCP servers.
 
-Models: which one would be asked, and whether there is a key for it. Nothing is sent.
+Models: which one a session would use, and whether it has a key; nothing is sent. MCP servers: each is started as a session would
+start it, in an empty folder.
 """
 
 import os
@@ -8,7 +9,7 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from holdfast.cli.doctor.finding import Finding, State
+from holdfast.cli.doctor.check_result import CheckResult, State
 from holdfast.config import load_config
 from holdfast.core import pluralize
 from holdfast.core.errors import HoldfastError
@@ -24,18 +25,18 @@ from holdfast.models import (
 from holdfast.store import Home
 
 
-async def check_models(home: Home) -> list[Finding]:
-    """The keys that are there, and the model that follows."""
+async def check_models(home: Home) -> list[CheckResult]:
+    """Report the keys in the environment and the model that a session would use."""
     keys = keys_present(os.environ)
-    told = f"for {', '.join(keys)}" if keys else "none in the environment"
+    detail = f"for {', '.join(keys)}" if keys else "none in the environment"
     state: State = "ok" if keys else "note"
     return [
-        Finding(part="keys", state=state, told=told, fix="export ANTHROPIC_API_KEY=..."),
+        CheckResult(part="keys", state=state, detail=detail, fix="export ANTHROPIC_API_KEY=..."),
         await _model(home, *_settings(home)),
     ]
 
 
-async def _model(home: Home, configured: str | None, settings: ModelSettings) -> Finding:
+async def _model(home: Home, configured: str | None, settings: ModelSettings) -> CheckResult:
     spec = resolve_model(os.environ, configured)
     if spec is None:
         servers = [model for server in await local_servers() for model in server.models]
@@ -44,50 +45,52 @@ async def _model(home: Home, configured: str | None, settings: ModelSettings) ->
             if servers
             else "set a key, or start Ollama or llama-server"
         )
-        return Finding(part="model", state="bad", told="no model is configured", fix=fix)
+        return CheckResult(part="model", state="bad", detail="no model is configured", fix=fix)
     try:
         model = create_model(spec, settings=settings, models_folder=home.models)
     except HoldfastError as error:
-        return Finding(
-            part="model", state="bad", told=f"{spec}: {error}", fix=error.hint or "holdfast model list"
+        return CheckResult(
+            part="model", state="bad", detail=f"{spec}: {error}", fix=error.hint or "holdfast model list"
         )
     await model.close()
-    return Finding(part="model", state="ok", told=f"{spec} (holdfast model check asks it once)")
+    return CheckResult(part="model", state="ok", detail=f"{spec} (test it with: holdfast model check)")
 
 
 def _settings(home: Home) -> tuple[str | None, ModelSettings]:
     try:
         config = load_config(home)
     except HoldfastError:
-        return None, ModelSettings()  # the configuration has a finding of its own
+        return None, ModelSettings()  # the configuration is checked separately
     return config.model, config.model_requests
 
 
-async def check_servers(home: Home) -> list[Finding]:
-    """Whether each starts, and what is wrong with its tools."""
-    shelf = McpFiles(home.root)
+async def check_servers(home: Home) -> list[CheckResult]:
+    """Start each server and report problems with its tools."""
+    files = McpFiles(home.root)
     try:
-        specs = shelf.servers()
+        specs = files.servers()
     except HoldfastError as error:
-        return [Finding(part="mcp", state="bad", told=str(error), fix=error.hint or "mend mcp-servers.json")]
+        return [
+            CheckResult(part="mcp", state="bad", detail=str(error), fix=error.hint or "fix mcp-servers.json")
+        ]
     if not specs:
-        told = "no servers configured (holdfast mcp add NAME -- COMMAND)"
-        return [Finding(part="mcp", state="ok", told=told)]
+        detail = "no servers configured (holdfast mcp add NAME -- COMMAND)"
+        return [CheckResult(part="mcp", state="ok", detail=detail)]
     keys = key_variables(load_config(home).model_requests)
-    return [await _tried(shelf, spec, keys) for spec in specs]
+    return [await _check_server(files, spec, keys) for spec in specs]
 
 
-async def _tried(shelf: McpFiles, spec: ServerSpec, keys: Collection[str]) -> Finding:
+async def _check_server(files: McpFiles, spec: ServerSpec, keys: Collection[str]) -> CheckResult:
     part, fix = f"mcp {spec.name}", f"holdfast mcp doctor {spec.name}"
     try:
         with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as folder:
             async with McpToolset(
-                spec, workspace=Path(folder), pins=shelf.pins, annotations=shelf.annotations(), keys=keys
+                spec, workspace=Path(folder), pins=files.pins, annotations=files.annotations(), keys=keys
             ) as toolset:
                 await toolset.start()
-                problems, tools = health_problems(toolset, shelf.pins), len(toolset.tools())
+                problems, tools = health_problems(toolset, files.pins), len(toolset.tools())
     except HoldfastError as error:
-        return Finding(part=part, state="bad", told=f"does not start: {error}", fix=error.hint or fix)
+        return CheckResult(part=part, state="bad", detail=f"does not start: {error}", fix=error.hint or fix)
     if problems:
-        return Finding(part=part, state="note", told="; ".join(problems), fix=fix)
-    return Finding(part=part, state="ok", told=f"starts, {pluralize(tools, 'tool')}")
+        return CheckResult(part=part, state="note", detail="; ".join(problems), fix=fix)
+    return CheckResult(part=part, state="ok", detail=f"starts, {pluralize(tools, 'tool')}")

@@ -1,4 +1,4 @@
-"""Versions: of Python, of Holdfast, and of the libraries it stands on."""
+"""Checks of versions: Python, Holdfast and its libraries."""
 
 import platform
 import shlex
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from importlib import metadata
 
 from holdfast import __version__
-from holdfast.cli.doctor.finding import Finding
+from holdfast.cli.doctor.check_result import CheckResult
 
-_OLDEST_PYTHON = (3, 11)
+_MIN_PYTHON = (3, 11)
 _LIBRARIES = (
     "msgspec",
     "pyyaml",
@@ -19,44 +19,50 @@ _LIBRARIES = (
     "mcp",
     "prompt-toolkit",
     "rich",
+    "wcwidth",
     "httpx2",
 )
 _EXTRAS = {"wasmtime": "wasi", "xllamacpp": "local", "agent-client-protocol": "acp"}
 
 
-def check_versions() -> Iterator[Finding]:
-    """What runs here, what is missing, and which extras could be had."""
+def check_versions() -> Iterator[CheckResult]:
+    """Report versions, missing libraries and extras that are not installed."""
     python = platform.python_version()
-    told = f"holdfast {__version__}, Python {python}, SQLite {sqlite3.sqlite_version}, Linux {platform.release()}"
-    is_new = sys.version_info >= _OLDEST_PYTHON
-    yield Finding(
+    detail = f"holdfast {__version__}, Python {python}, SQLite {sqlite3.sqlite_version}, Linux {platform.release()}"
+    is_new = sys.version_info >= _MIN_PYTHON
+    yield CheckResult(
         part="versions",
         state="ok" if is_new else "bad",
-        told=told,
+        detail=detail,
         fix="" if is_new else "use Python 3.11 or newer",
     )
     missing = [name for name in _LIBRARIES if _version(name) is None]
     if missing:
-        told = f"not installed: {', '.join(missing)}"
-        yield Finding(part="libraries", state="bad", told=told, fix=_installing(missing))
+        detail = f"not installed: {', '.join(missing)}"
+        yield CheckResult(part="libraries", state="bad", detail=detail, fix=_install_command(missing))
     else:
-        told = ", ".join(f"{name} {_version(name)}" for name in ("pydantic-monty", "pydantic-ai-slim", "mcp"))
-        yield Finding(part="libraries", state="ok", told=told)
+        detail = ", ".join(
+            f"{name} {_version(name)}" for name in ("pydantic-monty", "pydantic-ai-slim", "mcp")
+        )
+        yield CheckResult(part="libraries", state="ok", detail=detail)
     for name, extra in _EXTRAS.items():
         if _version(name) is None:
-            told = f"extra {extra!r} is not installed ({name})"
-            yield Finding(
-                part="libraries", state="note", told=told, fix=_installing(_needed(extra) or [name])
+            detail = f"extra {extra!r} is not installed ({name})"
+            yield CheckResult(
+                part="libraries",
+                state="note",
+                detail=detail,
+                fix=_install_command(_extra_requirements(extra) or [name]),
             )
 
 
-def _installing(requirements: list[str]) -> str:
-    """By what they are called, and for this very Python: whoever has our name in a registry may not be us."""
+def _install_command(requirements: list[str]) -> str:
+    """The pip command for this Python. It names the requirements, because a registry may have an unrelated package of our name."""
     return shlex.join([sys.executable, "-m", "pip", "install", *requirements])
 
 
-def _needed(extra: str) -> list[str]:
-    """What an extra stands on, in the versions it was tried with."""
+def _extra_requirements(extra: str) -> list[str]:
+    """The pinned requirements of an extra."""
     try:
         named = [each.partition(";") for each in metadata.requires("holdfast") or ()]
     except metadata.PackageNotFoundError:

@@ -1,1 +1,1 @@
-"""The terminal itself: console, line editor, keyboard, progress and wrapping."""
+"""Terminal input and output: console, line editor, keyboard, progress and text layout."""

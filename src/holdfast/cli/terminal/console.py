@@ -1,26 +1,26 @@
-"""Where words go: data to stdout, everything else to stderr. Readable without colour; colour only on a terminal."""
+"""The console: data to stdout, messages to stderr. Output is readable without colour; colour appears on a terminal only."""
 
 import os
 import sys
 from typing import Literal, Protocol, TextIO
 
 from holdfast.cli.terminal.progress import is_linear, progress_hidden
-from holdfast.cli.terminal.wrap import MARK, fold
+from holdfast.cli.terminal.wrap import HIGHLIGHT_MARK, fold
 
 Tone = Literal["plain", "good", "bad", "ask", "dim", "strong"]
 _CODES: dict[Tone, str] = {"plain": "", "good": "32", "bad": "31", "ask": "33", "dim": "2", "strong": "1"}
 
 
-class Output(Protocol):
-    """Whoever takes news for the person."""
+class MessageOutput(Protocol):
+    """Accepts messages for the user: the console, or the screen of a chat."""
 
     def say(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
-        """One line, or several; `folds` lets words that are too long for the terminal go on below, in line."""
+        """Print one or more lines. `folds` wraps long lines and aligns the continuation with the text above."""
         ...
 
 
 class Console:
-    """Two streams and one decision: colour or none."""
+    """Writes to stdout and stderr, and decides about colour and wrapping."""
 
     def __init__(
         self, out: TextIO | None = None, err: TextIO | None = None, *, is_plain: bool = False
@@ -31,48 +31,48 @@ class Console:
 
     @property
     def is_interactive(self) -> bool:
-        """Whether a person sits at both ends."""
+        """Whether stdin and stderr are terminals, so that a question can be asked and answered."""
         return sys.stdin.isatty() and self._err.isatty()
 
     def print(self, text: str = "") -> None:
-        """Data, for whoever reads stdout."""
+        """Write a line of data to stdout, unchanged."""
         with progress_hidden():
             print(text, file=self._out, flush=True)
 
     def write(self, text: str) -> None:
-        """A piece of data without a line end."""
+        """Write data to stdout without a line end."""
         with progress_hidden():
             self._out.write(text)
             self._out.flush()
 
     def json(self, value: object) -> None:
-        """One JSON document on stdout."""
-        import msgspec  # here: help needs none of it
+        """Write one JSON document to stdout."""
+        import msgspec  # here, because help does not need it
 
         self.print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
     def say(self, text: str = "", tone: Tone = "plain", *, end: str = "\n", folds: bool = False) -> None:
-        """News, for the person at stderr. Whoever chose the words, they write nothing else to a terminal."""
-        text = visible(text)
-        text = self._folded(text, self._err) if folds else text
+        """Write a message to stderr. Control characters in it are escaped, so that the terminal does not obey them."""
+        text = _escape(text)
+        text = self._fold(text, self._err) if folds else text
         shown = text if self._is_plain else paint(text, tone, self._err)
         with progress_hidden():
             print(shown, end=end, file=self._err, flush=True)
 
-    def tell(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
-        """What a command shows a person on stdout, with nothing in it that a terminal would obey."""
-        text = visible(text)
-        text = self._folded(text, self._out) if folds else text
+    def show(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
+        """Write text for a person to stdout, escaped as `say` does."""
+        text = _escape(text)
+        text = self._fold(text, self._out) if folds else text
         with progress_hidden():
             print(paint(text, tone, self._out), file=self._out, flush=True)
 
-    def tell_marked(self, *pieces: str) -> None:
-        """As `tell`, folded, with every second piece strong."""
+    def show_highlighted(self, *pieces: str) -> None:
+        """Like `show`, wrapped, with every second piece highlighted."""
         shown = (
-            f"{MARK}{visible(piece)}{MARK}" if number % 2 else visible(piece)
+            f"{HIGHLIGHT_MARK}{_escape(piece)}{HIGHLIGHT_MARK}" if number % 2 else _escape(piece)
             for number, piece in enumerate(pieces)
         )
-        folded = self._folded("".join(shown), self._out).split(MARK)
+        folded = self._fold("".join(shown), self._out).split(HIGHLIGHT_MARK)
         with progress_hidden():
             painted = (
                 paint(piece, "strong" if number % 2 else "plain", self._out)
@@ -80,21 +80,21 @@ class Console:
             )
             print("".join(painted), file=self._out, flush=True)
 
-    def ring(self, why: str) -> None:
-        """Call the person: a bell, and a notification where the terminal knows them."""
+    def notify(self, text: str) -> None:
+        """Ring the bell, and send a desktop notification where the terminal supports it."""
         with progress_hidden():
-            print(f"\a\x1b]9;{visible(why)}\x07", end="", file=self._err, flush=True)
+            print(f"\a\x1b]9;{_escape(text)}\x07", end="", file=self._err, flush=True)
 
     @property
-    def screen(self) -> os.terminal_size | None:
-        """The size of the screen that news go to; None where they go on without end."""
-        return self._screen(self._err)
+    def screen_size(self) -> os.terminal_size | None:
+        """The size of the terminal that shows messages; None without one, or in plain mode."""
+        return self._size_of(self._err)
 
-    def _folded(self, text: str, stream: TextIO) -> str:
-        screen = self._screen(stream)
-        return text if screen is None else fold(text, screen.columns)
+    def _fold(self, text: str, stream: TextIO) -> str:
+        size = self._size_of(stream)
+        return text if size is None else fold(text, size.columns)
 
-    def _screen(self, stream: TextIO) -> os.terminal_size | None:
+    def _size_of(self, stream: TextIO) -> os.terminal_size | None:
         if self._is_plain or not stream.isatty() or is_linear():
             return None
         import shutil
@@ -102,36 +102,22 @@ class Console:
         return shutil.get_terminal_size()
 
 
-def wants_plain(said: bool | None = None) -> bool:
-    """Whether to write linear text, without redraws and colour: `said` by the person, else by the terminal and NO_COLOR."""
+def wants_plain(requested: bool | None = None) -> bool:
+    """Whether to write linear text without redraws and colour: as requested, else as TERM and NO_COLOR say."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
-    return is_linear() if said is None else said
+    return is_linear() if requested is None else requested
 
 
 def paint(text: str, tone: Tone, stream: TextIO) -> str:
-    """The text with colour where the stream is a terminal that wants it."""
+    """The text in the colour of its tone, where the stream is a terminal that supports colour."""
     code = _CODES[tone]
     if not code or not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return f"\x1b[{code}m{text}\x1b[0m"
 
 
-def visible(text: str) -> str:
-    """The text with every control, direction and zero-width character made visible; line ends and tabs stay."""
-    return "".join(char if char in "\n\t" or _is_plain(char) else f"<U+{ord(char):04X}>" for char in text)
+def _escape(text: str) -> str:
+    from holdfast.core import escape_invisible  # here, because help does not need it
 
-
-def _is_plain(char: str) -> bool:
-    number = ord(char)
-    return not (
-        number < 0x20
-        or 0x7F <= number < 0xA0
-        or number in (0x00AD, 0x061C, 0x180E, 0xFEFF)
-        or 0x200B <= number <= 0x200F
-        or 0x2028 <= number <= 0x202E
-        or 0x2060 <= number <= 0x206F
-        or 0xE0000 <= number <= 0xE007F
-        or 0xFFF9 <= number <= 0xFFFB
-        or 0xD800 <= number <= 0xDFFF
-    )
+    return escape_invisible(text)

@@ -1,4 +1,4 @@
-"""The keyboard while a question is on the screen: single keys on an ordinary terminal, whole lines in plain mode."""
+"""Keyboard input for questions: single keys on an ordinary terminal, whole lines in plain mode."""
 
 import asyncio
 import codecs
@@ -19,25 +19,25 @@ OnKey = Callable[[str], None]
 
 
 class Keyboard(Protocol):
-    """Where keys and lines come from."""
+    """A source of keys and lines."""
 
     @property
     def is_by_line(self) -> bool:
-        """Whether an answer is a line with Enter after it, and not a single key."""
+        """Whether an answer is a line that ends with Enter, not a single key."""
         ...
 
     @contextmanager
     def listening(self, on_key: OnKey) -> Iterator[None]:
-        """Hand every key to a function; whatever was typed before is thrown away."""
+        """Pass every key to `on_key` while the block runs. Earlier input is discarded."""
         ...
 
     async def line(self, prompt: str, text: str = "") -> str | None:
-        """One line of words, beginning with `text`; None where the person leaves."""
+        """Read one line, with `text` as its initial content; None if the user leaves."""
         ...
 
 
 class RawKeyboard:
-    """Keys of a terminal one by one, without echo. Ctrl-C and Ctrl-D come as keys."""
+    """Reads single keys from a terminal, without echo. Ctrl-C and Ctrl-D arrive as keys."""
 
     is_by_line = False
 
@@ -53,7 +53,7 @@ class RawKeyboard:
             content = os.read(self._descriptor, _READ_BYTES)
             if not content:
                 loop.remove_reader(self._descriptor)
-                on_key(_END)  # a terminal that went away has nobody at it
+                on_key(_END)  # the terminal was closed
             for key in _KEY.findall(decoder.decode(content)):
                 on_key(key)
 
@@ -62,7 +62,7 @@ class RawKeyboard:
         single[_LOCAL_FLAGS] &= ~(termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)
         single[_CONTROL_CHARACTERS][termios.VMIN] = 1
         single[_CONTROL_CHARACTERS][termios.VTIME] = 0
-        # TCSAFLUSH: what was typed before the question appeared was not meant for it.
+        # TCSAFLUSH: input from before the question was not meant for it.
         termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, single)
         loop.add_reader(self._descriptor, read)
         try:
@@ -81,7 +81,7 @@ class RawKeyboard:
 
 
 class LineKeyboard:
-    """Whole lines from a descriptor that can be waited on; a question takes them while it is on the screen."""
+    """Reads lines from a pollable descriptor. While a question is on the screen, the lines go to it."""
 
     is_by_line = True
 
@@ -91,16 +91,16 @@ class LineKeyboard:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._partial = ""
         self._lines: deque[str] = deque()
-        self._is_over = False
+        self._is_at_end = False
         self._arrived = asyncio.Event()
         self._on_line: OnKey | None = None
 
     def open(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         asyncio.get_running_loop().add_reader(self._descriptor, self._read)
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         asyncio.get_running_loop().remove_reader(self._descriptor)
 
     @contextmanager
@@ -108,8 +108,8 @@ class LineKeyboard:
         self._lines.clear()
         self._partial = ""
         self._on_line = on_key
-        if self._is_over:
-            on_key(_END)  # whoever left while nothing was asked has left
+        if self._is_at_end:
+            on_key(_END)  # the input ended before the question
         try:
             yield
         finally:
@@ -117,15 +117,15 @@ class LineKeyboard:
 
     async def line(self, prompt: str, text: str = "") -> str | None:
         self._write(f"{prompt}{f'(was: {text}) ' if text else ''}")
-        words: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        with self.listening(lambda line: None if words.done() else words.set_result(line)):
-            line = await words
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        with self.listening(lambda line: None if answer.done() else answer.set_result(line)):
+            line = await answer
         return None if line == _END else line
 
     async def next(self) -> str | None:
-        """The next line; None at the end."""
+        """The next line; None at the end of input."""
         while not self._lines:
-            if self._is_over:
+            if self._is_at_end:
                 return None
             self._arrived.clear()
             await self._arrived.wait()
@@ -135,16 +135,16 @@ class LineKeyboard:
         content = os.read(self._descriptor, _READ_BYTES)
         if not content:
             self.close()
-            self._is_over = True
+            self._is_at_end = True
             self._arrived.set()
             if self._on_line is not None:
                 self._on_line(_END)
             return
-        *whole, self._partial = (self._partial + self._decoder.decode(content)).split("\n")
-        for line in whole:
-            self._take(line)
+        *complete, self._partial = (self._partial + self._decoder.decode(content)).split("\n")
+        for line in complete:
+            self._deliver(line)
 
-    def _take(self, line: str) -> None:
+    def _deliver(self, line: str) -> None:
         if self._on_line is not None:
             self._on_line(line.strip())
         else:

@@ -1,4 +1,4 @@
-"""Where a person's lines come from: an editor with history and completion, or plain lines in plain mode."""
+"""Line input of a chat: an editor with history and completion, or the terminal's own line input in plain mode."""
 
 import asyncio
 import signal
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 0.5
 _LOCAL_FLAGS = 3
-_AT_REST = "  nothing runs; Ctrl-D leaves"
+_IDLE_HINT = "  no turn is running; Ctrl-D quits"
 Interrupt = Callable[[], bool]
-"""Ends what runs; False where nothing does."""
+"""Stops the running turn; False if none is running."""
 
 
 class LineSource(Protocol):
-    """Gives lines until the person leaves."""
+    """A source of lines until the user leaves."""
 
     def open(self, interrupt: Interrupt) -> None:
-        """Begin; Ctrl-C calls `interrupt` from here on."""
+        """Start reading; Ctrl-C calls `interrupt`."""
         ...
 
     async def next(self) -> str | None:
-        """The next line; None when the person leaves."""
+        """The next line; None when the user leaves."""
         ...
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         ...
 
 
 class PlainLines:
-    """Lines as the terminal itself edits them; nothing is drawn."""
+    """Lines edited by the terminal itself; nothing is drawn."""
 
     def __init__(self, screen: PlainScreen, keyboard: LineKeyboard) -> None:
         self._screen = screen
@@ -59,11 +59,11 @@ class PlainLines:
 
     def _stop(self, interrupt: Interrupt) -> None:
         if not interrupt():
-            self._screen.say(_AT_REST)
+            self._screen.say(_IDLE_HINT)
 
 
 class EditedLines:
-    """An editor at the bottom of the screen: history, several lines by Alt-Enter or a backslash, completion, a status line."""
+    """An editor at the bottom of the screen with history, completion, a status line and multi-line input."""
 
     def __init__(
         self,
@@ -90,14 +90,14 @@ class EditedLines:
 
     def open(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
-        _keep_typed(True)
-        # While the editor steps aside for a line, Ctrl-C is a signal and no key; it means the same.
+        _keep_typed_input_on_interrupt(True)
+        # While the editor is suspended to print a line, Ctrl-C arrives as a signal instead of a key.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
 
     async def next(self) -> str | None:
         lines: list[str] = []
         while True:
-            await self._screen.free.wait()
+            await self._screen.available.wait()
             try:
                 line = await self._prompt.prompt_async("... " if lines else "> ", handle_sigint=False)
             except EOFError:
@@ -108,7 +108,7 @@ class EditedLines:
 
     def close(self) -> None:
         self._interrupt = lambda: False
-        _keep_typed(False)
+        _keep_typed_input_on_interrupt(False)
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
     def _bindings(self) -> "KeyBindings":
@@ -121,38 +121,38 @@ class EditedLines:
             if self._interrupt():
                 return
             if not event.current_buffer.text:
-                self._screen.say(_AT_REST, "dim")
+                self._screen.say(_IDLE_HINT, "dim")
             event.current_buffer.reset()
 
         @keys.add("escape", "enter")
-        @keys.add("escape", "c-j")  # what the terminal makes of Alt-Enter while the editor steps aside
+        @keys.add("escape", "c-j")  # what the terminal sends for Alt-Enter while the editor is suspended
         def _break_line(event: "KeyPressEvent") -> None:
             event.current_buffer.insert_text("\n")
 
         return keys
 
 
-def _keep_typed(is_wanted: bool) -> None:
-    """Whether Ctrl-C as a signal leaves alone what was typed before it; terminals throw it away unless told."""
+def _keep_typed_input_on_interrupt(is_enabled: bool) -> None:
+    """Set NOFLSH, so that an interrupt does not discard typed input as terminals do by default."""
     with suppress(termios.error):
         attributes = termios.tcgetattr(0)
         flags = attributes[_LOCAL_FLAGS]
-        attributes[_LOCAL_FLAGS] = flags | termios.NOFLSH if is_wanted else flags & ~termios.NOFLSH
+        attributes[_LOCAL_FLAGS] = flags | termios.NOFLSH if is_enabled else flags & ~termios.NOFLSH
         termios.tcsetattr(0, termios.TCSANOW, attributes)
 
 
 def _history(path: Path) -> "History":
     from prompt_toolkit.history import FileHistory
 
-    class Remembered(FileHistory):
-        """What was typed, without answers: one from yesterday must not be an arrow key away from a question of today."""
+    class FilteredHistory(FileHistory):
+        """History without answers, so that an old approval is never one arrow key away from a new question."""
 
         def append_string(self, string: str) -> None:
             if not string.startswith(("/approve", "/deny")):
                 super().append_string(string)
 
     path.touch(mode=0o600, exist_ok=True)
-    return Remembered(str(path))
+    return FilteredHistory(str(path))
 
 
 def _completer(words: Callable[[], Sequence[str] | Iterable[str]]) -> "Completer":

@@ -1,4 +1,4 @@
-"""Markdown as a conversation shows it: headings at the left, code in line with the text and without a box around it."""
+"""Markdown style of the chat: headings left-aligned, code blocks indented and without a frame."""
 
 from typing import ClassVar
 
@@ -14,14 +14,14 @@ _INDENT = (0, 0, 0, 2)
 
 
 class _LeftHeading(Heading):
-    """A heading where the eye looks for it."""
+    """A left-aligned heading."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Text(self.text.plain, style="bold underline" if self.tag == "h1" else "bold")
 
 
 class _OpenCode(CodeBlock):
-    """Code on the terminal's own background, so that it can be read on light ones and copied without a frame."""
+    """A code block on the terminal's own background, readable on light themes and free of frame characters when copied."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = Syntax(
@@ -35,7 +35,7 @@ class _OpenCode(CodeBlock):
 
 
 class LeftMarkdown(Markdown):
-    """Markdown with our headings and code."""
+    """Markdown with these headings and code blocks."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,

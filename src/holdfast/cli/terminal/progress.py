@@ -1,7 +1,7 @@
-"""Progress: what runs and for how long, on stderr, once it takes longer than half a second; nothing where nobody looks.
+"""Progress on stderr: what is running and for how long, shown after half a second and only on a terminal.
 
-At an ordinary terminal it is one line that is drawn again and wiped away before anything else is written. In plain mode it is
-a line now and then, below the others. A thread draws it, so that it moves also while the program computes.
+On an ordinary terminal it is one line that is redrawn, and cleared before anything else is written. In plain mode it is a new
+line every 15 seconds. A thread draws it, so that it keeps moving while the program computes.
 """
 
 import os
@@ -14,15 +14,15 @@ from types import TracebackType
 from typing import Self, TextIO
 
 SHOWN_AFTER_SECONDS = 0.5
-_DRAWN_EVERY_SECONDS = 0.15
-_TOLD_EVERY_SECONDS = 15.0
+_REDRAW_INTERVAL_SECONDS = 0.15
+_PLAIN_INTERVAL_SECONDS = 15.0
 _SPINNER = "|/-\\"
-_WIPE = "\r\x1b[K"
-_WIDEST = 79
+_CLEAR_LINE = "\r\x1b[K"
+_MAX_WIDTH = 79
 
 
-class Progress:
-    """Shows what `describe` says, for as long as the block runs."""
+class ProgressIndicator:
+    """Shows the text of `describe` while the block runs."""
 
     def __init__(
         self, describe: Callable[[], str], *, stream: TextIO | None = None, is_plain: bool | None = None
@@ -30,16 +30,16 @@ class Progress:
         self._describe = describe
         self._stream = stream or sys.stderr
         self._is_plain = is_linear() if is_plain is None else is_plain
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._covers = 0
+        self._stopped = threading.Event()
+        self._hidden_count = 0
         self._is_drawn = False
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        if self._stream.isatty() and not _shown:
-            _shown.append(self)
+        if self._stream.isatty() and not _visible:
+            _visible.append(self)
             self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
             self._thread.start()
         return self
@@ -48,65 +48,67 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._thread is not None:
-            self._over.set()
+            self._stopped.set()
             self._thread.join()
-            _shown.remove(self)
+            _visible.remove(self)
             with self._lock:
-                self._wipe()
+                self._clear()
 
     @contextmanager
-    def progress_hidden(self) -> Iterator[None]:
-        """Out of sight, for as long as something else is written or asked."""
+    def hidden(self) -> Iterator[None]:
+        """Hide the line while something else is written or asked."""
         with self._lock:
-            self._covers += 1
-            self._wipe()
+            self._hidden_count += 1
+            self._clear()
         try:
             yield
         finally:
             with self._lock:
-                self._covers -= 1
+                self._hidden_count -= 1
 
     def _run(self) -> None:
-        if self._over.wait(SHOWN_AFTER_SECONDS):
+        if self._stopped.wait(SHOWN_AFTER_SECONDS):
             return
         while True:
             with self._lock:
-                if not self._covers and (doing := self._describe()):
-                    self._show(doing)
-            if self._over.wait(_TOLD_EVERY_SECONDS if self._is_plain else _DRAWN_EVERY_SECONDS):
+                if not self._hidden_count and (doing := self._describe()):
+                    self._draw(doing)
+            if self._stopped.wait(_PLAIN_INTERVAL_SECONDS if self._is_plain else _REDRAW_INTERVAL_SECONDS):
                 return
 
-    def _show(self, doing: str) -> None:
-        seconds = time.monotonic() - self._begun
+    def _draw(self, doing: str) -> None:
+        seconds = time.monotonic() - self._started
         if self._is_plain:
-            self._stream.write(f"  works   {doing}, {seconds:.0f}s\n")
+            self._stream.write(f"  busy    {doing}, {seconds:.0f}s\n")
         else:
-            turn = _SPINNER[int(seconds * 4) % len(_SPINNER)]
-            self._stream.write(f"{_WIPE}{turn} {seconds:.0f}s {doing}"[: _WIDEST + len(_WIPE)])
+            spinner = _SPINNER[int(seconds * 4) % len(_SPINNER)]
+            self._stream.write(
+                f"{_CLEAR_LINE}{spinner} {seconds:.0f}s {doing}"[: _MAX_WIDTH + len(_CLEAR_LINE)]
+            )
             self._is_drawn = True
         self._stream.flush()
 
-    def _wipe(self) -> None:
+    def _clear(self) -> None:
         if self._is_drawn:
-            self._stream.write(_WIPE)
+            self._stream.write(_CLEAR_LINE)
             self._stream.flush()
             self._is_drawn = False
 
 
-_shown: list[Progress] = []
-"""The one on the screen, if any: a process has one terminal, and whoever writes to it has to wipe the line first."""
+_visible: list[ProgressIndicator] = []
+"""The indicator on the screen, if any. A process has one terminal, and every writer has to clear the line first."""
 
 
 @contextmanager
 def progress_hidden() -> Iterator[None]:
-    """Whatever is shown is out of sight for as long as the block runs."""
-    if not _shown:
+    """Hide the progress line, if there is one, while the block runs."""
+    if not _visible:
         yield
         return
-    with _shown[0].progress_hidden():
+    with _visible[0].hidden():
         yield
 
 
 def is_linear() -> bool:
-    """Whether the person at this terminal wants text that is never drawn again."""
+    """Whether the terminal asks for linear text without redraws: TERM=dumb or NO_COLOR."""
     return os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get("NO_COLOR"))

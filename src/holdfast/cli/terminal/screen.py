@@ -1,4 +1,4 @@
-"""The screen of a conversation: lines from many places, written in order, and never into a line that is being edited."""
+"""The screen of a chat: writes lines from several tasks in order, and never into the line that the user is editing."""
 
 import asyncio
 import shutil
@@ -6,56 +6,57 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from holdfast.cli.terminal.console import Tone, paint, visible
+from holdfast.cli.terminal.console import Tone, paint
 from holdfast.cli.terminal.progress import progress_hidden
 from holdfast.cli.terminal.wrap import fold
+from holdfast.core import escape_invisible
 
 
 class PlainScreen:
-    """Linear: every line is written once, below the last one, and nothing is ever drawn again."""
+    """Linear output: each line is written once, below the last one, and nothing is redrawn."""
 
     is_plain = True
 
     def answer(self, text: str) -> None:
-        """A piece of the agent's answer: data, on stdout."""
+        """Write part of the agent's answer to stdout."""
         print(text, file=sys.stdout, flush=True)
 
     def say(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
-        """News, on stderr; a tone is only a colour and a fold only for the eye, and there is neither here."""
-        print(visible(text), file=sys.stderr, flush=True)
+        """Write a message to stderr, without colour and wrapping."""
+        print(escape_invisible(text), file=sys.stderr, flush=True)
 
     async def settle(self) -> None:
         """Wait until everything is written."""
 
-    def catch_up(self) -> None:
-        """Nothing is ever held back here."""
+    def write_pending(self) -> None:
+        """Nothing is ever pending here."""
 
     @asynccontextmanager
-    async def taken(self) -> AsyncIterator[None]:
-        """Have the screen for oneself, to ask a question."""
+    async def exclusive(self) -> AsyncIterator[None]:
+        """Reserve the screen for a question."""
         yield
 
 
 class LiveScreen:
-    """Above a line that is being edited: the editor steps aside for each batch of lines, and for a question."""
+    """Output above the line editor, which is suspended for each batch of lines and for each question."""
 
     is_plain = False
 
     def __init__(self) -> None:
-        self.free = asyncio.Event()
-        """Set while no question has the screen; the editor waits for it before it begins a line."""
-        self.free.set()
+        self.available = asyncio.Event()
+        """Set while no question has the screen. The editor waits for it before it starts a line."""
+        self.available.set()
         self._pending: list[str] = []
         self._lock = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
 
     def answer(self, text: str) -> None:
-        """A piece of the agent's answer."""
+        """Write part of the agent's answer."""
         self._put(text)
 
     def say(self, text: str = "", tone: Tone = "plain", *, folds: bool = False) -> None:
-        """News."""
-        text = visible(text)
+        """Write a message."""
+        text = escape_invisible(text)
         if folds:
             text = fold(text, shutil.get_terminal_size().columns)
         self._put(paint(text, tone, sys.stdout))
@@ -66,22 +67,22 @@ class LiveScreen:
             await asyncio.wait({self._flushing})
 
     @asynccontextmanager
-    async def taken(self) -> AsyncIterator[None]:
-        """Have the screen for oneself, to ask a question; what others say meanwhile comes after it."""
+    async def exclusive(self) -> AsyncIterator[None]:
+        """Reserve the screen for a question. Other output is held back until the question is answered."""
         from prompt_toolkit.application import in_terminal
 
         async with self._lock:
-            self.free.clear()
+            self.available.clear()
             try:
                 async with in_terminal():
                     self._write()
                     yield
             finally:
-                self.free.set()
+                self.available.set()
 
-    def catch_up(self) -> None:
-        """Write what was held back during a question: whoever has the screen calls it when nothing is half typed."""
-        if not self.free.is_set():
+    def write_pending(self) -> None:
+        """Write the held-back output during a question. Call it only while no input is half typed."""
+        if not self.available.is_set():
             self._write()
 
     def _put(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The status line: model, tokens, cost, what is left, how full the context is, what runs and what waits."""
+"""The status line: current activity, waiting calls, model, tokens, cost, remaining budget and context use."""
 
 from decimal import Decimal
 
@@ -6,20 +6,20 @@ from holdfast.cli.chat.activity import Activity
 from holdfast.core import DIMENSIONS, Dimension
 from holdfast.session import Session
 
-_LONGEST_NAME = 32
+_MAX_NAME_LENGTH = 32
 _SPINNER = "|/-\\"
 
 
 def status_line(session: Session, activity: Activity, *, queued: int, window_tokens: int | None) -> str:
-    """One line of plain text."""
+    """Build the status line."""
     spent = session.budget.spent
-    # What the person has to do with comes first: a narrow terminal cuts the end off.
+    # What needs the user comes first, because a narrow terminal cuts off the end.
     parts = []
     if activity.doing:
-        turn = _SPINNER[int(activity.seconds * 4) % len(_SPINNER)]
-        parts.append(f"{turn} {activity.seconds:.0f}s {activity.doing}")
+        spinner = _SPINNER[int(activity.seconds * 4) % len(_SPINNER)]
+        parts.append(f"{spinner} {activity.seconds:.0f}s {activity.doing}")
     counts = (
-        (len(session.escalations()), "waits for you"),
+        (len(session.escalations()), "waiting for you"),
         (queued, "queued"),
         (len(session.proposals()), "staged"),
     )
@@ -28,7 +28,7 @@ def status_line(session: Session, activity: Activity, *, queued: int, window_tok
         _model(session.status.model),
         f"{short(spent.tokens)} tokens",
         "cost unknown" if spent.cost_usd is None else f"${spent.cost_usd:.2f}",
-        *_left(session),
+        *_remaining(session),
     ]
     if activity.context_tokens:
         share = f" ({100 * activity.context_tokens // window_tokens}%)" if window_tokens else ""
@@ -37,32 +37,32 @@ def status_line(session: Session, activity: Activity, *, queued: int, window_tok
 
 
 def _model(name: str) -> str:
-    """A name that leaves room for the rest: the end of a long one tells more than its beginning."""
+    """The model name, shortened at its start: the end of a long name says more."""
     if not name:
         return "no model"
-    return name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
+    return name if len(name) <= _MAX_NAME_LENGTH else f"…{name[1 - _MAX_NAME_LENGTH :]}"
 
 
 def short(number: int) -> str:
-    """A number in few letters: 950, 12.3k, 4.1M."""
+    """A number in few characters: 950, 12.3k, 4.1M."""
     for size, unit in ((1_000_000, "M"), (1_000, "k")):
         if number >= size:
             return f"{number / size:.1f}{unit}"
     return str(number)
 
 
-def _left(session: Session) -> list[str]:
-    """What a limit of the session leaves; a limit of a turn is no news."""
+def _remaining(session: Session) -> list[str]:
+    """The remaining amount of each session limit. Turn limits are not shown."""
     bounded: list[Dimension] = [d for d in DIMENSIONS if getattr(session.budget.limits, d) is not None]
-    rooms = [(dimension, session.budget.remaining(dimension)) for dimension in bounded]
-    return [f"{_amount(room, dimension)} left" for dimension, room in rooms if room is not None]
+    remaining = [(dimension, session.budget.remaining(dimension)) for dimension in bounded]
+    return [f"{_format(amount, dimension)} left" for dimension, amount in remaining if amount is not None]
 
 
-def _amount(room: Decimal, dimension: Dimension) -> str:
+def _format(amount: Decimal, dimension: Dimension) -> str:
     match dimension:
         case "cost_usd":
-            return f"${room:.2f}"
+            return f"${amount:.2f}"
         case "wall_seconds":
-            return f"{room:.0f}s"
+            return f"{amount:.0f}s"
         case _:
-            return f"{short(int(room))} {dimension.replace('_', ' ')}"
+            return f"{short(int(amount))} {dimension.replace('_', ' ')}"

@@ -1,44 +1,46 @@
-"""How much room text takes on a terminal: a wide letter fills two cells, a mark on a letter none.
+"""Text layout in terminal cells: width, clipping, padding and wrapping.
 
-Folding: a line that is too long for the terminal goes on below, in line with its words and not at the edge.
+A wide character fills two cells, a combining mark none, and an emoji sequence such as a family two. `wcwidth` knows which; it
+is loaded for text outside ASCII only, because its import takes longer than `holdfast --help` may.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
-from itertools import accumulate
 
-MARK = "\x02"
-"""Stands around what is to be painted, and fills no cell."""
+HIGHLIGHT_MARK = "\x02"
+"""Encloses text that the console highlights. It fills no cell."""
 
 _WORD = re.compile(r"\s*\S+")
+_LABEL = re.compile(r"\s*(?:\[\d+\] |\S+(?: \S+)*\s{2,})?")
+_MAX_INDENT = 24
 
 
 def cell_width(text: str) -> int:
-    """How many cells of a terminal the text fills."""
-    return len(text) - text.count(MARK) if text.isascii() else sum(map(_cells_of, text))
+    """How many terminal cells the text fills."""
+    if text.isascii():
+        return len(text) - text.count(HIGHLIGHT_MARK)
+    from wcwidth import width
+
+    return width(text.replace(HIGHLIGHT_MARK, ""), control_codes="ignore")
 
 
 def clip(text: str, width: int) -> str:
-    """As much of the text as fits into so many cells."""
-    if cell_width(text) <= width:
-        return text
-    filled = accumulate(map(_cells_of, text))
-    return "".join(letter for letter, end in zip(text, filled, strict=True) if end <= width)
+    """The longest start of the text that fits into `width` cells."""
+    return text if cell_width(text) <= width else next(_pieces(text, width))
 
 
 def ellipsize(text: str, width: int) -> str:
-    """The text in at most so many cells, with a sign at its end where something was left out."""
+    """The text in at most `width` cells, with an ellipsis where it was clipped."""
     return text if cell_width(text) <= width else f"{clip(text, width - 1).rstrip()}…"
 
 
 def pad(text: str, width: int) -> str:
-    """The text with spaces after it, up to so many cells."""
+    """The text with spaces appended, up to `width` cells."""
     return text + " " * (width - cell_width(text))
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """The text in lines of at most so many cells, broken between words; a word that is longer than a line is cut."""
+    """The text in lines of at most `width` cells, broken between words. A word longer than a line is split."""
     lines, line = [], ""
     for word in _WORD.findall(text):
         if cell_width(line + word) <= width:
@@ -46,45 +48,35 @@ def wrap(text: str, width: int) -> list[str]:
             continue
         if line:
             lines.append(line)
-        *whole, line = _pieces(word.lstrip(), width)
-        lines += whole
+        *full, line = _pieces(word.lstrip(), width, splits=True)
+        lines += full
     return [*lines, line]
 
 
-def _pieces(text: str, width: int) -> Iterator[str]:
-    """The text in pieces that fit, one letter at least in each."""
-    piece, room = "", width
-    for letter in text:
-        need = _cells_of(letter)
-        if need > room and piece:
-            yield piece
-            piece, room = "", width
-        piece += letter
-        room -= need
-    yield piece
-
-
-def _cells_of(letter: str) -> int:
-    if letter == MARK or unicodedata.combining(letter):
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-
-
-_LABEL = re.compile(r"\s*(?:\[\d+\] |\S+(?: \S+)*\s{2,})?")
-_DEEPEST = 24
-
-
 def fold(text: str, width: int) -> str:
-    """Every line of the text in lines of at most this width; what follows a label, such as `why:   ` or `[1] `, stays beside it."""
-    return "\n".join(_folded(line, width) for line in text.split("\n"))
+    """Wrap every line of the text. Continuation lines align with the text after a label such as `why:   ` or `[1] `."""
+    return "\n".join(_fold_line(line, width) for line in text.split("\n"))
 
 
-def _folded(line: str, width: int) -> str:
+def _fold_line(line: str, width: int) -> str:
     if cell_width(line) <= width:
         return line
     label = _LABEL.match(line)
-    hang = min(label.end() if label else 0, _DEEPEST)
-    if hang > width // 2:
-        hang = min(len(line) - len(line.lstrip()), width // 2)
-    first, *rest = wrap(line[hang:], width - cell_width(line[:hang]))
-    return "\n".join([f"{line[:hang]}{first}", *(f"{'':{hang}}{each}" for each in rest)])
+    indent = min(label.end() if label else 0, _MAX_INDENT)
+    if indent > width // 2:
+        indent = min(len(line) - len(line.lstrip()), width // 2)
+    first, *rest = wrap(line[indent:], width - cell_width(line[:indent]))
+    return "\n".join([f"{line[:indent]}{first}", *(f"{'':{indent}}{each}" for each in rest)])
+
+
+def _pieces(text: str, width: int, *, splits: bool = False) -> Iterator[str]:
+    """The text in pieces of at most `width` cells; with `splits`, each has one character at least, however narrow the line."""
+    from wcwidth import iter_graphemes
+
+    piece = ""
+    for character in iter_graphemes(text):
+        if (piece or not splits) and cell_width(piece + character) > width:
+            yield piece
+            piece = ""
+        piece += character
+    yield piece

@@ -1,11 +1,11 @@
-"""The narrator: tells what happens in a session, line by line, from its events. Plain text; colour adds nothing."""
+"""Live narration of a session: prints its events as they happen, a few lines each. Colour adds no information."""
 
 import textwrap
 from collections.abc import Callable
 from typing import assert_never
 
-from holdfast.cli.terminal.console import Tone, visible
-from holdfast.core import Call, Decision, Verdict, escape_to_one_line
+from holdfast.cli.terminal.console import Tone
+from holdfast.core import Call, Decision, Verdict, escape_invisible, escape_to_one_line
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -26,12 +26,12 @@ from holdfast.core.events import (
 Say = Callable[[str, Tone], None]
 _TONES: dict[Verdict, Tone] = {"allow": "good", "stage": "good", "escalate": "ask", "deny": "bad"}
 
-_WORDS_WIDTH = 70
-"""Of what the model says, beside its name, on a terminal of 80."""
+_TEXT_WIDTH = 70
+"""Width of the model's text beside its label, on a terminal of 80 columns."""
 
 
 class Narrator:
-    """Says each event above a number in at most a few lines."""
+    """Prints each event after a given sequence number."""
 
     def __init__(self, say: Say, *, after: int = 0, shows_code: bool = False) -> None:
         self._say = say
@@ -41,44 +41,44 @@ class Narrator:
 
     def __call__(self, entry: RecordedEvent) -> None:
         if entry.seq > self._after:
-            self._tell(entry)
+            self._print_event(entry)
 
-    def _tell(self, entry: RecordedEvent) -> None:
+    def _print_event(self, entry: RecordedEvent) -> None:
         match event := entry.event:
             case ModelReplied() if self._shows_code and event.message.text.strip():
-                self._say(_wrapped("model", visible(event.message.text.strip())), "plain")
+                self._say(_label_and_indent("model", escape_invisible(event.message.text.strip())), "plain")
             case RunStarted() if self._shows_code:
-                self._say(f"        writes Python, runs in the {event.engine} sandbox:", "dim")
-                for line in visible(event.code.strip()).splitlines():
+                self._say(f"        runs code in the {event.engine} sandbox:", "dim")
+                for line in escape_invisible(event.code.strip()).splitlines():
                     self._say(f"          | {line}", "dim")
             case CallIntended() if event.escalation is not None or event.grant is not None:
-                leave = "your yes" if event.escalation is not None else "a grant of yours"
-                self._say(f"  allow   {describe(event.call)} (by {leave})", "good")
+                source = "you" if event.escalation is not None else "a saved approval"
+                self._say(f"  allow   {describe_call(event.call)} (approved by {source})", "good")
             case CallIntended():
-                self._judged(event.decision, event.call)
+                self._print_decision(event.decision, event.call)
             case CallRefused():
-                self._judged(event.decision, event.call)
+                self._print_decision(event.decision, event.call)
             case CallSettled():
                 self._call_error = event.error
                 if event.status != "ok":
-                    self._say(f"  {event.status:<8}{visible(event.error)}", "bad")
+                    self._say(f"  {event.status:<8}{escape_invisible(event.error)}", "bad")
             case EscalationOpened():
-                self._judged(event.escalation.decision, event.escalation.call)
+                self._print_decision(event.escalation.decision, event.escalation.call)
             case EscalationAnswered():
-                said = "yes" if event.response.verdict == "approve" else "no"
+                verdict = "approved" if event.response.verdict == "approve" else "denied"
                 self._say(
-                    f"  answer  {said} ({event.response.scope}), by {event.transport}",
+                    f"  answer  {verdict} ({event.response.scope}), by {event.transport}",
                     "ask",
                 )
             case EscalationExpired():
                 self._say(f"  answer  none: {event.reason}", "ask")
             case RunEnded() if event.status != "ok":
-                # A call that fails mostly fails its run too: the same words are said once.
-                if (why := why_it_ended(event)) != self._call_error:
-                    self._say(f"  {event.status:<8}{visible(why)}", "bad")
+                # A failed call mostly fails its run with the same message: print it once.
+                if (why := run_error_summary(event)) != self._call_error:
+                    self._say(f"  {event.status:<8}{escape_invisible(why)}", "bad")
                 self._call_error = ""
             case RunEnded() if self._shows_code and event.printed.strip():
-                for line in visible(event.printed.rstrip()).splitlines():
+                for line in escape_invisible(event.printed.rstrip()).splitlines():
                     self._say(f"          > {line}", "dim")
             case ProposalsCommitted():
                 self._say(f"  commit  {', '.join(change.path for change in event.changes)}", "good")
@@ -87,41 +87,41 @@ class Narrator:
             case BudgetWarned():
                 self._say(f"  budget  {event.dimension}: {event.spent} of {event.limit} spent", "ask")
             case Noted():
-                self._say(f"  note    {visible(event.text)}", "dim")
+                self._say(f"  note    {escape_invisible(event.text)}", "dim")
             case _:
                 pass
 
-    def _judged(self, decision: Decision, call: Call) -> None:
+    def _print_decision(self, decision: Decision, call: Call) -> None:
         tone = _TONES[decision.verdict]
-        self._say(f"  {_word(decision.verdict):<8}{describe(call)}", tone)
+        self._say(f"  {_verdict_label(decision.verdict):<8}{describe_call(call)}", tone)
         if decision.verdict in ("deny", "escalate"):
-            self._say(f"          rule {decision.rule}: {visible(decision.reason)}", tone)
+            self._say(f"          rule {decision.rule}: {escape_invisible(decision.reason)}", tone)
 
 
-def _wrapped(who: str, text: str) -> str:
-    """Words of someone, with their name before the first line and the rest indented below."""
-    lines = [textwrap.fill(line, _WORDS_WIDTH) for line in text.splitlines()]
-    return textwrap.indent("\n".join(lines), " " * 8).replace(" " * 8, f"{who:<8}", 1)
+def _label_and_indent(label: str, text: str) -> str:
+    """Text with a label before its first line and the other lines indented."""
+    lines = [textwrap.fill(line, _TEXT_WIDTH) for line in text.splitlines()]
+    return textwrap.indent("\n".join(lines), " " * 8).replace(" " * 8, f"{label:<8}", 1)
 
 
-def describe(call: Call, width: int = 60) -> str:
-    """A call in one line: operation, and its arguments cut short."""
+def describe_call(call: Call, width: int = 60) -> str:
+    """A call in one line: the operation and its shortened arguments."""
     parts = []
     for name, value in call.arguments.items():
-        text = visible(value if isinstance(value, str) else repr(value)).replace("\n", "\\n")
+        text = escape_invisible(value if isinstance(value, str) else repr(value)).replace("\n", "\\n")
         parts.append(
             f"{escape_to_one_line(name)}={text if len(text) <= width else text[: width - 3] + '...'}"
         )
     return " ".join([escape_to_one_line(call.operation), *parts])
 
 
-def why_it_ended(run: RunEnded) -> str:
-    """The gist of what is wrong with a run: the end of its trace, or the limit it met and what became of it."""
+def run_error_summary(run: RunEnded) -> str:
+    """Why a run failed: the last line of its traceback, or the limit that stopped it."""
     lines = run.error.strip().splitlines()
     return " ".join(lines[-1:] if run.status == "error" else lines[-2:])
 
 
-def _word(verdict: Verdict) -> str:
+def _verdict_label(verdict: Verdict) -> str:
     match verdict:
         case "allow" | "stage" | "deny":
             return verdict

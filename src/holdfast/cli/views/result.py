@@ -1,17 +1,29 @@
-"""How a turn ended, for a person and for a program: words on stderr, the answer on stdout, one exit code."""
+"""The result of a turn: the answer on stdout, messages on stderr, and the exit code."""
 
 from typing import assert_never
 
 from holdfast.cli import exit_codes
-from holdfast.cli.terminal.console import Console, Output, visible
-from holdfast.core import Cycle, Error, Json, Needs, Nonconverged, Ok, Outcome, Proposed, encode, pluralize
+from holdfast.cli.terminal.console import Console, MessageOutput
+from holdfast.core import (
+    Cycle,
+    Error,
+    Json,
+    Needs,
+    Nonconverged,
+    Ok,
+    Outcome,
+    Proposed,
+    encode,
+    escape_invisible,
+    pluralize,
+)
 from holdfast.session import Session
 
 
 def report(
     outcome: Outcome, session: Session, is_json: bool, console: Console, *, printed: str | None = None
 ) -> int:
-    """Print the answer of a task, and return the exit code that fits. `printed` is what posted code wrote."""
+    """Print the result of a task and return its exit code. `printed` is the output of code that was run directly."""
     if is_json:
         console.json(
             {
@@ -25,7 +37,7 @@ def report(
             }
         )
     elif isinstance(outcome, Ok | Proposed) and outcome.value is not None:
-        console.print(visible(_shown(outcome.value)))
+        console.print(escape_invisible(_value_text(outcome.value)))
     print_outcome(outcome, console)
     if isinstance(outcome, Error) and was_refused(session):
         return exit_codes.DENIED
@@ -33,7 +45,7 @@ def report(
 
 
 def _files(session: Session) -> dict[str, list[str]]:
-    """What the turn left behind in the workspace."""
+    """The files that the turn changed in the workspace."""
     changes = session.history()[-1].changes if session.history() else ()
     return {
         kind: [change.path for change in changes if change.kind == kind]
@@ -42,57 +54,61 @@ def _files(session: Session) -> dict[str, list[str]]:
 
 
 def was_refused(session: Session) -> bool:
-    """Whether the last thing that the last turn asked for was refused."""
+    """Whether the last call of the last turn was refused."""
     entries = session.audit(turn=len(session.history()))
     return bool(entries) and entries[-1].result == "refused"
 
 
-def print_outcome(outcome: Outcome, console: Output) -> None:
-    """What the person should know besides the answer."""
+def print_outcome(outcome: Outcome, console: MessageOutput) -> None:
+    """Print everything but the answer: what was staged, what waits, or what went wrong, with a hint."""
     match outcome:
         case Ok():
             return
         case Proposed() | Needs():
-            console.say(in_words(outcome), "ask", folds=True)
+            console.say(describe_outcome(outcome), "ask", folds=True)
         case Nonconverged() | Cycle() | Error():
-            console.say(in_words(outcome), "bad", folds=True)
+            console.say(describe_outcome(outcome), "bad", folds=True)
         case _:
             assert_never(outcome)
     if isinstance(outcome, Nonconverged) and outcome.reason == "budget":
-        console.say(f"hint: holdfast budget add {outcome.dimension}=N, which also says how to go on")
+        console.say(
+            f"hint: raise the limit with holdfast budget add {outcome.dimension}=N, which also prints how to resume"
+        )
     elif isinstance(outcome, Needs):
-        console.say("hint: holdfast approve or deny answers it and says how to go on", folds=True)
+        console.say(
+            "hint: answer with holdfast approve or holdfast deny, which also print how to resume", folds=True
+        )
     elif isinstance(outcome, Proposed):
-        console.say("hint: holdfast proposals show, then commit or reject")
+        console.say("hint: review with holdfast proposals show, then commit or reject")
     elif isinstance(outcome, Error):
         console.say(f"hint: {outcome.hint or f'holdfast explain {outcome.code}'}", folds=True)
 
 
-def in_words(outcome: Outcome) -> str:
-    """How it ended, for a person; programs read the names of outcomes in JSON."""
+def describe_outcome(outcome: Outcome) -> str:
+    """The outcome in words, for people. Programs read the outcome names in JSON."""
     match outcome:
         case Ok():
             return "done"
         case Proposed():
-            return f"proposed, not yet made: {', '.join(map(visible, outcome.proposals))}"
+            return f"staged, not committed: {', '.join(map(escape_invisible, outcome.proposals))}"
         case Needs():
-            return visible(outcome.description)
+            return escape_invisible(outcome.description)
         case Nonconverged(reason="budget"):
-            return f"stopped before it was done: the limit of {outcome.dimension} is reached"
+            return f"stopped: the {outcome.dimension} limit was reached"
         case Nonconverged(reason="cancelled"):
-            return "stopped before it was done, by you or the program that runs it"
+            return "stopped by you or by the program that runs it"
         case Nonconverged():
-            return f"stopped before it was done, after {pluralize(outcome.iterations, 'round')}"
+            return f"stopped without a result after {pluralize(outcome.iterations, 'round')}"
         case Cycle():
-            return f"stopped: it did the same and got the same {outcome.length} times"
+            return f"stopped: the same step gave the same result {outcome.length} times"
         case Error():
-            return f"error: {visible(outcome.message)} ({outcome.code})"
+            return f"error: {escape_invisible(outcome.message)} ({outcome.code})"
         case _:
             assert_never(outcome)
 
 
 def exit_code(outcome: Outcome) -> int:
-    """The exit code that fits an outcome."""
+    """The exit code of an outcome."""
     match outcome:
         case Ok() | Proposed():
             return exit_codes.OK
@@ -104,7 +120,7 @@ def exit_code(outcome: Outcome) -> int:
             return exit_codes.ERROR
 
 
-def _shown(value: Json) -> str:
+def _value_text(value: Json) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else encode(value).decode()

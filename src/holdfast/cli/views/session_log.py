@@ -1,13 +1,12 @@
-"""The log of a session: what was said, called, run and noted, an event a line, from its journal."""
+"""The log of a session: messages, runs, calls, answers and notes, one line per event."""
 
 from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 
-from holdfast.cli.terminal.console import visible
-from holdfast.cli.views.narrator import describe, why_it_ended
-from holdfast.cli.views.result import in_words
-from holdfast.core import pluralize
+from holdfast.cli.views.narrator import describe_call, run_error_summary
+from holdfast.cli.views.result import describe_outcome
+from holdfast.core import escape_invisible, pluralize
 from holdfast.core.events import (
     BudgetWarned,
     CallIntended,
@@ -29,39 +28,39 @@ from holdfast.core.events import (
     TurnEnded,
 )
 
-MOST_EVENTS = 10_000
-"""Of a longer session `holdfast show --events` tells the rest."""
+MAX_EVENTS = 10_000
+"""`holdfast show --events` shows the rest of a longer session."""
 _EXCERPT = 200
 
 
 class SessionLog:
-    """Follows a session; made into lines only when somebody asks for them."""
+    """Collects the events of a session and formats them on demand."""
 
     def __init__(self) -> None:
-        self._entries: deque[RecordedEvent] = deque(maxlen=MOST_EVENTS)
+        self._entries: deque[RecordedEvent] = deque(maxlen=MAX_EVENTS)
 
     def __call__(self, entry: RecordedEvent) -> None:
         self._entries.append(entry)
 
     def lines(self) -> list[str]:
-        """What happened so far, oldest first."""
+        """The log so far, oldest first."""
         return [line for entry in self._entries for line in log_lines(entry)]
 
 
 def log_lines(entry: RecordedEvent) -> Iterator[str]:
-    """What an event is worth in the log: a line with its time, a note also several, or none."""
-    told = _told(entry)
-    if told is None:
+    """The log lines of an event: one with its time, several for a note, or none."""
+    found = _label_and_text(entry)
+    if found is None:
         return
-    who, what = told
+    label, text = found
     at = datetime.fromtimestamp(entry.at_ms / 1000).strftime("%H:%M:%S")
-    # A note is whole: it may be the trace of a fault, and stands nowhere else.
-    first, *rest = visible(what).splitlines() if isinstance(entry.event, Noted) else [_excerpt(what)]
-    yield f"{at}  {who:<6}  {first}".rstrip()
+    # A note is shown in full: it may be the only copy of a traceback.
+    first, *rest = escape_invisible(text).splitlines() if isinstance(entry.event, Noted) else [_excerpt(text)]
+    yield f"{at}  {label:<6}  {first}".rstrip()
     yield from (f"{'':18}{line}" for line in rest)
 
 
-def _told(entry: RecordedEvent) -> tuple[str, str] | None:
+def _label_and_text(entry: RecordedEvent) -> tuple[str, str] | None:
     match event := entry.event:
         case MessagePosted():
             return "you", f"turn {event.turn}: {event.text}"
@@ -76,35 +75,35 @@ def _told(entry: RecordedEvent) -> tuple[str, str] | None:
         case RunStarted():
             return "run", f"in {event.engine}: {event.code}"
         case RunEnded():
-            gist = why_it_ended(event) or event.printed.strip()
+            gist = run_error_summary(event) or event.printed.strip()
             return "run", f"{event.status}: {gist}" if gist else event.status
         case CallIntended():
-            return "call", f"{event.call.id} {event.decision.verdict} {describe(event.call)}"
+            return "call", f"{event.call.id} {event.decision.verdict} {describe_call(event.call)}"
         case CallRefused():
-            return "call", f"{event.call.id} refused {describe(event.call)}: {event.decision.reason}"
+            return "call", f"{event.call.id} refused {describe_call(event.call)}: {event.decision.reason}"
         case CallSettled():
             error = f": {event.error}" if event.error else ""
             return "call", f"{event.call} {event.status} after {event.duration_ms:.1f} ms{error}"
         case EscalationOpened():
-            return "asks", f"{event.escalation.call.id} {describe(event.escalation.call)}"
+            return "ask", f"{event.escalation.call.id} {describe_call(event.escalation.call)}"
         case EscalationAnswered():
             return "answer", f"{event.response.verdict} ({event.response.scope}), by {event.transport}"
         case EscalationExpired():
             return "answer", f"none: {event.reason}"
         case HistoryCompacted():
-            return "note", f"turns up to {event.through} were summed up"
+            return "note", f"turns up to {event.through} were summarized"
         case SessionRewound():
-            return "note", f"gone back to the end of turn {event.turn}"
+            return "note", f"rewound to the end of turn {event.turn}"
         case BudgetWarned():
             return "budget", f"{event.dimension}: {event.spent} of {event.limit} spent"
         case Noted():
             return "note", f"{event.code}: {event.text}"
         case TurnEnded():
-            return "turn", f"{event.turn} {in_words(event.outcome)}, {event.wall_seconds:.1f} s"
+            return "turn", f"{event.turn} {describe_outcome(event.outcome)}, {event.wall_seconds:.1f} s"
         case _:
             return None
 
 
 def _excerpt(text: str) -> str:
-    words = " ".join(visible(text).split())
+    words = " ".join(escape_invisible(text).split())
     return words if len(words) <= _EXCERPT else f"{words[: _EXCERPT - 1]}…"

@@ -1,8 +1,7 @@
-"""Sessions as a person sees them in a list: a line each, or two where it is narrow, below a heading where they are a table."""
+"""The session list as text: a table with a heading on a terminal, self-explanatory lines elsewhere."""
 
-from holdfast.cli.terminal.console import visible
 from holdfast.cli.terminal.wrap import ellipsize, pad
-from holdfast.core import pluralize
+from holdfast.core import escape_invisible, escape_to_one_line, pluralize
 from holdfast.store import SessionSummary
 
 _WIDE = 120
@@ -12,7 +11,7 @@ _FOLDER = 24
 
 
 def heading(width: int) -> str:
-    """What stands above the lines of a table."""
+    """The heading of the table."""
     if width < _WIDE:
         above = f"{'session':<29} {'age':>4} {'state':<11} {'turns':>5} {'cost':>7} folder"
         return f"{above}\n  name | first words"
@@ -23,33 +22,31 @@ def heading(width: int) -> str:
 
 
 def row(line: SessionSummary, now_ms: int, *, width: int | None = None) -> str:
-    """One session: a part of a table of this width, below its heading; or, without a width, a line that stands alone."""
+    """One session: a table row of this width, in two lines on a narrow terminal; without a width, a self-explanatory line."""
     session = f"{line.id:<28}{'*' if line.is_pinned else ' '}"
-    age, name = span(now_ms - line.active_ms), _on_one_line(line.name or "-")
+    age, name = format_age(now_ms - line.active_ms), _one_line(line.name or "-")
     cost = "?" if line.cost_usd is None else f"${line.cost_usd:.2f}"
     words = first_words(line)
     if width is None:
         turns = pad(pluralize(line.turns, "turn"), 8)
         start = f"{session} {pad(name, _NAME)} {age:>4} {state(line, now_ms):<12} {turns} {cost:>7}"
-        return (
-            f"{start} {pad(_end_of(folder_of(line), _FOLDER), _FOLDER)} {ellipsize(words, _WORDS)}".rstrip()
-        )
+        return f"{start} {pad(_clip_start(folder_of(line), _FOLDER), _FOLDER)} {ellipsize(words, _WORDS)}".rstrip()
     if width < _WIDE:
         start = f"{session} {age:>4} {state(line, now_ms):<11} {line.turns:>5} {cost:>7} "
-        above = f"{start}{_end_of(folder_of(line), width - len(start))}"
+        above = f"{start}{_clip_start(folder_of(line), width - len(start))}"
         return f"{ellipsize(above, width)}\n{ellipsize(f'  {name} | {words}'.rstrip(), width)}"
     short = pad(ellipsize(name, _NAME), _NAME)
     start = f"{session} {short} {age:>4} {state(line, now_ms):<12} {line.turns:>5} {cost:>7} "
-    start += f"{pad(_end_of(folder_of(line), _FOLDER), _FOLDER)} "
+    start += f"{pad(_clip_start(folder_of(line), _FOLDER), _FOLDER)} "
     return ellipsize(f"{start}{words}".rstrip(), width)
 
 
 def sentence(line: SessionSummary, now_ms: int) -> str:
-    """One session in words: which, what it is called, and how far it is."""
-    name = f" ({_on_one_line(line.name)})" if line.name else ""
+    """One session as a sentence: id, name, state, turns, cost, age and folder."""
+    name = f" ({_one_line(line.name)})" if line.name else ""
     pinned = ", pinned" if line.is_pinned else ""
     cost = "cost unknown" if line.cost_usd is None else f"${line.cost_usd:.2f}"
-    age = span(now_ms - line.active_ms)
+    age = format_age(now_ms - line.active_ms)
     return (
         f"{line.id}{name}{pinned}: {state(line, now_ms)}, {pluralize(line.turns, 'turn')}, {cost}, "
         f"last active {age} ago, in {folder_of(line)}"
@@ -57,26 +54,26 @@ def sentence(line: SessionSummary, now_ms: int) -> str:
 
 
 def first_words(line: SessionSummary) -> str:
-    """How the conversation began, in one line."""
-    return " ".join(visible(line.first_words).split())
+    """The start of the first message, in one line."""
+    return " ".join(escape_invisible(line.first_words).split())
 
 
 def folder_of(line: SessionSummary) -> str:
-    """Where it was started, in one line whatever the folder is called."""
-    return _on_one_line(line.folder)
+    """The folder the session was started in, in one line."""
+    return _one_line(line.folder)
 
 
 def state(line: SessionSummary, now_ms: int) -> str:
-    """The state in a word or two: `waiting 3m`, `paused`, `ready`."""
+    """The state in one or two words: `waiting 3m`, `paused`, `ready`."""
     if line.is_damaged:
         return "damaged"
     if line.waiting_since_ms is not None:
-        return f"waiting {span(now_ms - line.waiting_since_ms)}"
+        return f"waiting {format_age(now_ms - line.waiting_since_ms)}"
     return line.activity if line.lifecycle == "open" else line.lifecycle
 
 
-def span(milliseconds: int) -> str:
-    """A stretch of time in its largest unit: 3m, 2h, 9d, 1y."""
+def format_age(milliseconds: int) -> str:
+    """A duration in its largest unit: 3m, 2h, 9d, 1y."""
     seconds = max(milliseconds, 0) // 1000
     for size, unit in ((31_536_000, "y"), (86400, "d"), (3600, "h"), (60, "m")):
         if seconds >= size:
@@ -84,10 +81,10 @@ def span(milliseconds: int) -> str:
     return f"{seconds}s"
 
 
-def _end_of(folder: str, width: int) -> str:
-    """As much of a path as fits, from its end: that is where paths differ."""
+def _clip_start(folder: str, width: int) -> str:
+    """The end of a path that fits into `width` cells, because paths differ at their end."""
     return ellipsize(folder[::-1], width)[::-1]
 
 
-def _on_one_line(text: str) -> str:
-    return visible(text).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
+def _one_line(text: str) -> str:
+    return escape_to_one_line(text).replace("\t", "<U+0009>")

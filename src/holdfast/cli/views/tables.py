@@ -1,39 +1,41 @@
-"""The audit view as a table of plain text.
-
-A proposal as a person reads it: where the content came from, then the diff, line by line with its tone.
-"""
+"""Plain-text views of the audit log and of staged changes."""
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.cli.terminal.console import Tone, visible
-from holdfast.cli.views.narrator import describe
-from holdfast.core import Call
+from holdfast.cli.terminal.console import Tone
+from holdfast.cli.views.narrator import describe_call
+from holdfast.core import Call, escape_invisible
 from holdfast.gate import AuditEntry
 from holdfast.world import Proposal
 
 
 def audit_table(entries: Iterable[AuditEntry], width: int = 96) -> Iterator[str]:
-    """One line a call: id, decision, result, what it was, and who approved it."""
+    """One line per call: id, decision, result, operation, and who approved it."""
     yield f"{'call':<6}{'decision':<10}{'result':<9}{'ms':>7}  what"
     for entry in entries:
-        what = describe(Call(id=entry.call, operation=entry.operation, arguments=entry.arguments), width=36)
-        said = ""
+        what = describe_call(
+            Call(id=entry.call, operation=entry.operation, arguments=entry.arguments), width=36
+        )
+        approval = ""
         if entry.approver is not None and entry.response is not None:
-            said = f"  [{entry.response.verdict} by {entry.approver}]"
+            approval = f"  [{entry.response.verdict} by {entry.approver}]"
         elif entry.grant is not None:
-            said = f"  [by grant {entry.grant}]"
+            approval = f"  [by grant {entry.grant}]"
         took = f"{entry.duration_ms:.1f}" if entry.result not in ("refused", "waiting") else "-"
         line = f"{entry.call:<6}{entry.decision.verdict:<10}{entry.result:<9}{took:>7}  {what}"
-        # What was said is kept whole: who decided matters more than the end of the call.
-        room = width - len(said)
-        yield (line if len(line) <= room else line[: room - 3] + "...") + said
+        # The approval is never cut: who decided matters more than the end of the call.
+        room = width - len(approval)
+        yield (line if len(line) <= room else line[: room - 3] + "...") + approval
 
 
 def proposal_lines(proposal: Proposal) -> Iterator[tuple[str, Tone]]:
-    """Each line with its tone; nothing in it can steer the terminal."""
+    """The diff of a proposal, line by line with its tone; nothing in it can control the terminal."""
     if proposal.renamed_from is not None:
-        yield f"{visible(proposal.path)} renamed from {visible(proposal.renamed_from)}", "strong"
-    for line in visible(proposal.diff).splitlines():
+        yield (
+            f"{escape_invisible(proposal.path)} renamed from {escape_invisible(proposal.renamed_from)}",
+            "strong",
+        )
+    for line in escape_invisible(proposal.diff).splitlines():
         yield line, _tone(line)
 
 

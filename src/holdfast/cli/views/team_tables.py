@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from holdfast.cli import exit_codes
-from holdfast.cli.terminal.console import Console, visible
-from holdfast.core import Error, Outcome, Value, is_success, pluralize
+from holdfast.cli.terminal.console import Console
+from holdfast.core import Error, Outcome, Value, escape_invisible, is_success, pluralize
 from holdfast.store import SessionSummary
 from holdfast.teams import Pair, PairHistory, PairStats, Roster, TeamReply, TeamsStats
 
@@ -49,8 +49,8 @@ def log_lines(pair: Pair, history: PairHistory) -> list[LogLine]:
 def show_roster(roster: Roster, console: Console) -> None:
     """List the teams."""
     for team in roster.teams.values():
-        row = f"{team.name:<16} {team.member:<9} {team.project}  {visible(team.description)}"
-        console.tell(row.rstrip(), folds=True)
+        row = f"{team.name:<16} {team.member:<9} {team.project}  {escape_invisible(team.description)}"
+        console.show(row.rstrip(), folds=True)
 
 
 def show_pairs(lines: Sequence[SessionSummary], console: Console) -> None:
@@ -67,13 +67,13 @@ def show_log(lines: Sequence[LogLine], console: Console) -> None:
     """Print one message per line with its answer below."""
     for line in lines:
         at = datetime.fromtimestamp(line.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        console.tell(f"{at}  {line.pair}  {_short(line.text)}", folds=True)
+        console.show(f"{at}  {line.pair}  {_short(line.text)}", folds=True)
         if isinstance(line.outcome, Error):
-            console.tell(f"{'':21}! {_short(line.outcome.code)}: {_short(line.outcome.message)}", folds=True)
+            console.show(f"{'':21}! {_short(line.outcome.code)}: {_short(line.outcome.message)}", folds=True)
         elif line.outcome is None:
-            console.tell(f"{'':21}… not answered")
+            console.show(f"{'':21}… no answer")
         else:
-            console.tell(
+            console.show(
                 f"{'':21}> {_short(line.answer)}  ({line.seconds:.1f} s, {line.tokens:,} tokens)", folds=True
             )
 
@@ -101,7 +101,7 @@ def show_reply(reply: TeamReply, console: Console, *, is_json: bool) -> int:
         for note in reply.notes:
             console.say(f"note: {note}", "ask")
         if reply.text:
-            console.print(visible(reply.text))
+            console.print(escape_invisible(reply.text))
         if isinstance(reply.outcome, Error):
             console.say(f"holdfast: {reply.outcome.message} ({reply.outcome.code})", "bad", folds=True)
             if reply.outcome.hint:
@@ -122,5 +122,5 @@ def _time(seconds: float | None) -> str:
 
 
 def _short(text: str) -> str:
-    words = " ".join(visible(text).split())
+    words = " ".join(escape_invisible(text).split())
     return words if len(words) <= _WORDS else f"{words[: _WORDS - 1]}…"

@@ -1,5 +1,5 @@
-"""Commands of a conversation, typed with a slash: the table of them, and doing what a line says."""
+"""Slash commands of the chat: the registry, and running one."""
 
-from holdfast.cli.chat.slash.registry import COMMANDS, perform
+from holdfast.cli.chat.slash.registry import COMMANDS, run_slash_command
 
-__all__ = ["COMMANDS", "perform"]
+__all__ = ["COMMANDS", "run_slash_command"]

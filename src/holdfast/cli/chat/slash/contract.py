@@ -1,4 +1,4 @@
-"""What a command of a conversation is, and what it is handed: the conversation it is typed in."""
+"""The contract of slash commands: what a command is, and the chat that it acts on."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
@@ -11,36 +11,36 @@ from holdfast.session import Session
 
 
 class ChatContext(Protocol):
-    """The conversation that a command is typed in."""
+    """The chat in which a command was typed."""
 
     session: Session
     log: SessionLog
 
     @property
     def name(self) -> str:
-        """The transport, as it stands in the record."""
+        """The name of the transport, as the journal records it."""
         ...
 
     @property
     def runtime(self) -> Runtime:
-        """Where other sessions come from."""
+        """The runtime, to open other sessions."""
         ...
 
     @property
     def screen(self) -> Screen:
-        """Where words go."""
+        """The screen to print on."""
         ...
 
-    async def quiet(self) -> bool:
-        """Whether no turn runs; one that has said its last word is given a moment to end."""
+    async def wait_until_idle(self) -> bool:
+        """Whether no turn is running. A turn that is about to end gets a moment to do so."""
         ...
 
-    def adopt(self, session: Session) -> None:
-        """Talk with this session from here on."""
+    def attach(self, session: Session) -> None:
+        """Switch the chat to this session."""
         ...
 
     def leave(self) -> None:
-        """End the conversation."""
+        """End the chat."""
         ...
 
 
@@ -48,14 +48,14 @@ Action = Callable[[ChatContext, str], Awaitable[None]]
 
 
 class Command(NamedTuple):
-    """What is typed, what it does, and the function that does it."""
+    """A slash command: usage, description and implementation."""
 
     usage: str
-    what: str
+    description: str
     action: Action
 
 
-async def check_ready(talk: ChatContext) -> None:
-    """Some things must not happen during a turn. Raises InvalidInput."""
-    if not await talk.quiet():
+async def check_ready(chat: ChatContext) -> None:
+    """Refuse a command that must not run during a turn. Raises InvalidInput."""
+    if not await chat.wait_until_idle():
         raise InvalidInput("a turn is running", hint="wait for it, or stop it with Ctrl-C")

@@ -1,65 +1,65 @@
-"""The files: what is staged, what is there, and going back to how they were."""
+"""Slash commands for files: staged changes, the workspace, and rewinding."""
 
 from holdfast.cli.chat.slash.contract import ChatContext, check_ready
-from holdfast.cli.terminal.console import visible
 from holdfast.cli.views.tables import proposal_lines
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 
 
-async def diff(talk: ChatContext, rest: str) -> None:
-    """Show what is staged."""
-    for proposal in talk.session.proposals():
+async def diff(chat: ChatContext, rest: str) -> None:
+    """Show the staged changes."""
+    for proposal in chat.session.proposals():
         if not rest or proposal.path in rest.split():
             for line, tone in proposal_lines(proposal):
-                talk.screen.say(line, tone)
-    if not talk.session.proposals():
-        talk.screen.say("  nothing is staged")
+                chat.screen.say(line, tone)
+    if not chat.session.proposals():
+        chat.screen.say("  nothing is staged")
 
 
-async def commit(talk: ChatContext, rest: str) -> None:
-    """Make what is staged."""
-    _check_staged(talk)
-    await talk.session.commit(*rest.split())
+async def commit(chat: ChatContext, rest: str) -> None:
+    """Commit the staged changes."""
+    _check_staged(chat)
+    await chat.session.commit(*rest.split())
 
 
-async def reject(talk: ChatContext, rest: str) -> None:
-    """Drop what is staged."""
-    _check_staged(talk)
-    await talk.session.reject(*rest.split())
+async def reject(chat: ChatContext, rest: str) -> None:
+    """Reject the staged changes."""
+    _check_staged(chat)
+    await chat.session.reject(*rest.split())
 
 
-def _check_staged(talk: ChatContext) -> None:
-    if not talk.session.proposals():
+def _check_staged(chat: ChatContext) -> None:
+    if not chat.session.proposals():
         raise InvalidInput("nothing is staged")
 
 
-async def rewind(talk: ChatContext, rest: str) -> None:
-    """List the turns, show the way back to one, or take it."""
+async def rewind(chat: ChatContext, rest: str) -> None:
+    """List the turns, preview a rewind to one, or rewind."""
     turn, _, word = rest.partition(" ")
     if not turn.isdigit():
-        for record in talk.session.history():
-            talk.screen.say(f"  {record.number:>3}  {' '.join(visible(record.asked).split())[:70]}")
-        talk.screen.say("  /rewind N shows the way back to the end of turn N; /rewind N go takes it")
+        for record in chat.session.history():
+            chat.screen.say(f"  {record.number:>3}  {' '.join(escape_invisible(record.asked).split())[:70]}")
+        chat.screen.say("  /rewind N previews a rewind to the end of turn N; /rewind N go does it")
         return
-    await check_ready(talk)
+    await check_ready(chat)
     is_done = word == "go"
-    plan = await (talk.session.rewind if is_done else talk.session.plan_rewind)(int(turn))
+    plan = await (chat.session.rewind if is_done else chat.session.plan_rewind)(int(turn))
     for change in plan.changes:
-        talk.screen.say(f"  {'' if is_done else 'would be '}{change.kind:<9} {visible(change.path)}")
+        chat.screen.say(f"  {'' if is_done else 'would be '}{change.kind:<9} {escape_invisible(change.path)}")
     for path in plan.left:
         stays = "stays" if is_done else "would stay"
-        talk.screen.say(f"  {stays} as it is, because it was not kept: {visible(path)}", "bad")
+        chat.screen.say(f"  {stays} unchanged, because it was not saved: {escape_invisible(path)}", "bad")
     for effect in plan.stays:
-        talk.screen.say(f"  cannot be undone: {visible(effect)}", "bad")
-    said = (
-        f"  back at the end of turn {turn}"
+        chat.screen.say(f"  cannot be undone: {escape_invisible(effect)}", "bad")
+    message = (
+        f"  rewound to the end of turn {turn}"
         if is_done
-        else f"  nothing is changed yet; /rewind {turn} go takes you there"
+        else f"  nothing has changed yet; /rewind {turn} go does it"
     )
-    talk.screen.say(said)
+    chat.screen.say(message)
 
 
-async def files(talk: ChatContext, rest: str) -> None:
-    """List the files it works on."""
-    for path in talk.session.workspace.list(rest or "**/*"):
-        talk.screen.say(f"  {visible(path)}")
+async def files(chat: ChatContext, rest: str) -> None:
+    """List the files of the workspace."""
+    for path in chat.session.workspace.list(rest or "**/*"):
+        chat.screen.say(f"  {escape_invisible(path)}")

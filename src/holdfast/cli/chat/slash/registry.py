@@ -1,4 +1,4 @@
-"""The commands of a conversation. Each is a few lines over what the session can do; none has rights of its own."""
+"""The list of slash commands. Each calls the public session API and has no rights of its own."""
 
 from difflib import get_close_matches
 
@@ -7,54 +7,54 @@ import holdfast.cli.chat.slash.files as files
 import holdfast.cli.chat.slash.inspect as inspect
 import holdfast.cli.chat.slash.session as session
 from holdfast.cli.chat.slash.contract import ChatContext, Command
-from holdfast.cli.terminal.console import visible
+from holdfast.core import escape_invisible
 from holdfast.core.errors import InvalidInput
 
 
-async def perform(talk: ChatContext, line: str) -> None:
-    """Do what a line that begins with a slash says."""
+async def run_slash_command(chat: ChatContext, line: str) -> None:
+    """Run the slash command in a line. Raises InvalidInput for an unknown command."""
     word, _, rest = line.strip().partition(" ")
     command = COMMANDS.get(word)
     if command is None:
-        # Never guessed and done: a command cut short may be the yes to a call that waits.
+        # Never guess: an incomplete command may be meant to approve a waiting call.
         near = get_close_matches(word, COMMANDS, n=1)
         raise InvalidInput(
-            f"there is no {visible(word)}",
-            hint=f"did you mean {near[0]}?" if near else "/help lists what there is",
+            f"unknown command {escape_invisible(word)}",
+            hint=f"did you mean {near[0]}?" if near else "/help lists the commands",
         )
-    await command.action(talk, rest.strip())
+    await command.action(chat, rest.strip())
 
 
-async def _help(talk: ChatContext, rest: str) -> None:
+async def _help(chat: ChatContext, rest: str) -> None:
     width = max(len(command.usage) for command in COMMANDS.values())
     for command in COMMANDS.values():
-        talk.screen.say(f"  {command.usage:<{width}}  {command.what}")
-    talk.screen.say("  Ctrl-C stops the turn, Ctrl-D leaves")
-    talk.screen.say("  Alt-Enter, or a backslash at the end, begins another line of a message")
+        chat.screen.say(f"  {command.usage:<{width}}  {command.description}")
+    chat.screen.say("  Ctrl-C stops the turn, Ctrl-D quits")
+    chat.screen.say("  Alt-Enter, or a backslash at the end of a line, continues the message on a new line")
 
 
 _ALL = (
-    Command("/help", "this list", _help),
-    Command("/approve [N|all]", "say yes, once, to what waits", approvals.approve),
-    Command("/deny [N] [reason]", "say no to what waits", approvals.deny),
-    Command("/grants", "standing yeses", approvals.grants),
-    Command("/logs [all]", "what happened: words, code, calls, answers and notes", inspect.logs),
-    Command("/budget", "what may be spent and was", inspect.budget),
-    Command("/cost", "what was spent, in a line", inspect.cost),
-    Command("/diff [PATH...]", "what is staged", files.diff),
-    Command("/commit [PATH...]", "make what is staged", files.commit),
-    Command("/reject [PATH...]", "drop what is staged", files.reject),
-    Command("/rewind [N [go]]", "go back to the end of a turn, files included", files.rewind),
-    Command("/fork [NAME]", "go on in a copy of this session", session.fork),
-    Command("/compact", "put a summary in the place of older turns", session.compact),
-    Command("/model [NAME]", "which model; or take another", session.model),
-    Command("/policy [NAME|FILE]", "which policy; or take another", session.policy),
-    Command("/why [CALL]", "why the last call, or this one, was judged as it was", inspect.why),
-    Command("/sessions", "other sessions", session.sessions),
-    Command("/resume SESSION", "go to another session", session.resume),
-    Command("/rename NAME", "give this session a name", session.rename),
-    Command("/files [PATTERN]", "the files it works on", files.files),
-    Command("/quit", "leave; holdfast -c takes it up again", session.leave),
-    Command("/exit", "the same", session.leave),
+    Command("/help", "show this list", _help),
+    Command("/approve [N|all]", "approve a waiting call once", approvals.approve),
+    Command("/deny [N] [reason]", "deny a waiting call", approvals.deny),
+    Command("/grants", "list saved approvals", approvals.grants),
+    Command("/logs [all]", "show messages, code, calls, answers and notes", inspect.logs),
+    Command("/budget", "show limits and spending", inspect.budget),
+    Command("/cost", "show spending in one line", inspect.cost),
+    Command("/diff [PATH...]", "show staged changes", files.diff),
+    Command("/commit [PATH...]", "commit staged changes", files.commit),
+    Command("/reject [PATH...]", "reject staged changes", files.reject),
+    Command("/rewind [N [go]]", "return to the end of a turn, files included", files.rewind),
+    Command("/fork [NAME]", "continue in a copy of this session", session.fork),
+    Command("/compact", "replace older turns with a summary", session.compact),
+    Command("/model [NAME]", "show the model, or switch to another", session.model),
+    Command("/policy [NAME|FILE]", "show the policy, or switch to another", session.policy),
+    Command("/why [CALL]", "explain the decision about the last call, or this one", inspect.why),
+    Command("/sessions", "list sessions", session.sessions),
+    Command("/resume SESSION", "switch to another session", session.resume),
+    Command("/rename NAME", "rename this session", session.rename),
+    Command("/files [PATTERN]", "list the files of the workspace", files.files),
+    Command("/quit", "quit; holdfast -c resumes the session", session.leave),
+    Command("/exit", "same as /quit", session.leave),
 )
 COMMANDS: dict[str, Command] = {command.usage.split()[0]: command for command in _ALL}

@@ -1,97 +1,98 @@
-"""Where the conversation takes place: which session, which model, which policy; and leaving it."""
+"""Slash commands to switch session, model and policy, and to quit."""
 
 import shutil
 from textwrap import indent
 
 from holdfast.cli.chat.slash.contract import ChatContext, check_ready
-from holdfast.cli.terminal.console import visible
 from holdfast.cli.views.session_table import heading, row
-from holdfast.core import SystemClock, pluralize
+from holdfast.core import SystemClock, escape_invisible, pluralize
 from holdfast.core.errors import InvalidInput
 
 
-async def sessions(talk: ChatContext, rest: str) -> None:
-    """List other sessions."""
+async def sessions(chat: ChatContext, rest: str) -> None:
+    """List sessions."""
     now_ms = SystemClock().now_ms()
-    width = None if talk.screen.is_plain else shutil.get_terminal_size().columns - 2
+    width = None if chat.screen.is_plain else shutil.get_terminal_size().columns - 2
     if width is not None:
-        talk.screen.say(indent(heading(width), "  "), "dim")
-    for summary in await talk.runtime.store.sessions(limit=20):
-        talk.screen.say(indent(row(summary, now_ms, width=width), "  "))
+        chat.screen.say(indent(heading(width), "  "), "dim")
+    for summary in await chat.runtime.store.sessions(limit=20):
+        chat.screen.say(indent(row(summary, now_ms, width=width), "  "))
 
 
-async def resume(talk: ChatContext, rest: str) -> None:
-    """Go to another session."""
-    from holdfast.cli.views.resume import notice_of
+async def resume(chat: ChatContext, rest: str) -> None:
+    """Switch to another session."""
+    from holdfast.cli.views.resume import resume_notice_for
 
     if not rest:
-        raise InvalidInput("say which session", hint="/sessions lists them")
-    await check_ready(talk)
-    found = await talk.runtime.store.find(rest)
-    if found == talk.session.id:
-        raise InvalidInput("you are in it")
-    notice = await notice_of(talk.runtime.store, found)
-    session = await talk.runtime.resume(found)
-    await talk.session.close()
-    talk.adopt(session)
-    talk.screen.say(notice, "dim")
-    talk.screen.say(
-        f"  you are in {session.status.name or session.id} now, {pluralize(len(session.history()), 'turn')}"
+        raise InvalidInput("no session given", hint="/sessions lists them")
+    await check_ready(chat)
+    found = await chat.runtime.store.find(rest)
+    if found == chat.session.id:
+        raise InvalidInput("this is the current session")
+    notice = await resume_notice_for(chat.runtime.store, found)
+    session = await chat.runtime.resume(found)
+    await chat.session.close()
+    chat.attach(session)
+    chat.screen.say(notice, "dim")
+    chat.screen.say(
+        f"  switched to {session.status.name or session.id}, {pluralize(len(session.history()), 'turn')}"
     )
 
 
-async def rename(talk: ChatContext, rest: str) -> None:
-    """Give this session a name."""
-    await talk.session.rename(rest)
-    talk.screen.say(f"  it is called {talk.session.status.name} now")
+async def rename(chat: ChatContext, rest: str) -> None:
+    """Rename this session."""
+    await chat.session.rename(rest)
+    chat.screen.say(f"  renamed to {chat.session.status.name}")
 
 
-async def fork(talk: ChatContext, rest: str) -> None:
-    """Go on in a copy of this session."""
-    await check_ready(talk)
-    fork = await talk.runtime.fork(talk.session.id, name=rest or None)
-    await talk.session.close()
-    talk.adopt(fork)
-    talk.screen.say(f"  you are in {fork.id} now, in a folder of its own; the other is as it was", folds=True)
+async def fork(chat: ChatContext, rest: str) -> None:
+    """Continue in a copy of this session."""
+    await check_ready(chat)
+    fork = await chat.runtime.fork(chat.session.id, name=rest or None)
+    await chat.session.close()
+    chat.attach(fork)
+    chat.screen.say(
+        f"  switched to the fork {fork.id}, which has its own folder; the original is unchanged", folds=True
+    )
 
 
-async def compact(talk: ChatContext, rest: str) -> None:
-    """Put a summary in the place of older turns."""
-    await check_ready(talk)
-    talk.screen.say(f"  summarised: {visible(await talk.session.compact())}", folds=True)
+async def compact(chat: ChatContext, rest: str) -> None:
+    """Replace older turns with a summary."""
+    await check_ready(chat)
+    chat.screen.say(f"  summarized: {escape_invisible(await chat.session.compact())}", folds=True)
 
 
-async def model(talk: ChatContext, rest: str) -> None:
-    """Say which model, or take another."""
+async def model(chat: ChatContext, rest: str) -> None:
+    """Show the model, or switch to another."""
     if not rest:
-        talk.screen.say(f"  {talk.session.status.model}; /model PROVIDER:NAME takes another")
+        chat.screen.say(f"  {chat.session.status.model}; switch with /model PROVIDER:NAME")
         return
-    await _reopen(talk, model=rest)
-    talk.screen.say(f"  from here on: {rest}")
+    await _reopen(chat, model=rest)
+    chat.screen.say(f"  model: {rest}")
 
 
-async def policy(talk: ChatContext, rest: str) -> None:
-    """Say which policy, or take another."""
+async def policy(chat: ChatContext, rest: str) -> None:
+    """Show the policy, or switch to another."""
     if not rest:
-        talk.screen.say(f"  {visible(talk.session.status.policy)}; /policy NAME|FILE takes another")
+        chat.screen.say(f"  {escape_invisible(chat.session.status.policy)}; switch with /policy NAME|FILE")
         return
-    await _reopen(talk, policy=rest)
-    talk.screen.say(f"  from here on: {visible(rest)}")
+    await _reopen(chat, policy=rest)
+    chat.screen.say(f"  policy: {escape_invisible(rest)}")
 
 
-async def leave(talk: ChatContext, rest: str) -> None:
-    """Leave."""
-    talk.leave()
+async def leave(chat: ChatContext, rest: str) -> None:
+    """Quit."""
+    chat.leave()
 
 
-async def _reopen(talk: ChatContext, *, model: str | None = None, policy: str | None = None) -> None:
-    """Take the same session up again with something changed; where that fails it is taken up as it was."""
-    await check_ready(talk)
-    name, before = talk.session.id, talk.session.status
-    await talk.session.close()
+async def _reopen(chat: ChatContext, *, model: str | None = None, policy: str | None = None) -> None:
+    """Reopen the session with another model or policy. If that fails, reopen it unchanged."""
+    await check_ready(chat)
+    name, before = chat.session.id, chat.session.status
+    await chat.session.close()
     try:
-        session = await talk.runtime.resume(name, model=model, policy=policy)
+        session = await chat.runtime.resume(name, model=model, policy=policy)
     except BaseException:
-        talk.adopt(await talk.runtime.resume(name, model=before.model, policy=before.policy))
+        chat.attach(await chat.runtime.resume(name, model=before.model, policy=before.policy))
         raise
-    talk.adopt(session)
+    chat.attach(session)

@@ -9,20 +9,20 @@ import pytest
 from tests.cli.commands import Run, run
 
 from holdfast.cli.command_list import COMMANDS
-from holdfast.cli.help_pages import ManualParser, actions, load
+from holdfast.cli.help_pages import HelpParser, load_command, subcommands
 
 __all__ = ["run"]
 
 
-def pages(command: str) -> Iterator[tuple[str, ManualParser]]:
-    parser = load(command).parser
+def pages(command: str) -> Iterator[tuple[str, HelpParser]]:
+    parser = load_command(command).parser
     yield f"holdfast {command}", parser
-    for name, below in actions(parser).items():
+    for name, below in subcommands(parser).items():
         yield f"holdfast {command} {name}", below
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_page_says_what_it_does_then_shows_examples_then_the_rest(command: str) -> None:
+def test_a_help_page_has_summary_examples_usage_and_options_in_order(command: str) -> None:
     for page, parser in pages(command):
         text = parser.format_help()
         what, examples, *_ = text.split("\n\n")
@@ -34,15 +34,15 @@ def test_a_page_says_what_it_does_then_shows_examples_then_the_rest(command: str
 
 
 def typed(example: str) -> list[str]:
-    """The words of an example after the program's name, without what is told of it and what the shell does."""
+    """The words of an example after the program's name, without its comment and shell syntax."""
     command = re.split(r"\s{2,}", example, maxsplit=1)[0]
     (words,) = [part for part in re.split(r"[|]|<\(|\)", command) if part.strip().startswith("holdfast ")]
     return shlex.split(words)[1:]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_example_can_be_typed_as_it_stands(command: str) -> None:
-    parser = load(command).parser
+def test_every_example_parses(command: str) -> None:
+    parser = load_command(command).parser
     for example in parser.examples:
         first, *words = typed(example)
         assert first == command
@@ -50,7 +50,7 @@ def test_every_example_can_be_typed_as_it_stands(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_argument_and_option_is_explained(command: str) -> None:
+def test_every_argument_and_option_has_help(command: str) -> None:
     for page, parser in pages(command):
         for action in parser._actions:
             if not isinstance(action, argparse._SubParsersAction):
@@ -62,7 +62,7 @@ def test_every_argument_and_option_is_explained(command: str) -> None:
 
 def test_the_first_page_lists_every_option_of_a_session_and_every_command(run: Run) -> None:
     done = run("--help")
-    for action in load("session").parser._actions:
+    for action in load_command("session").parser._actions:
         for option in action.option_strings:
             assert option in done.out, f"{option} is missing"
     for command, what in COMMANDS.items():

@@ -16,7 +16,7 @@ def after(clock: FakeClock, seconds: float, guard: AccidentGuard, key: str) -> s
     return chosen
 
 
-def test_a_key_that_stands_alone_counts() -> None:
+def test_a_single_deliberate_key_counts() -> None:
     clock = FakeClock()
     guard = AccidentGuard(clock)
     after(clock, 1.0, guard, "1")
@@ -44,7 +44,7 @@ def test_no_key_of_a_burst_counts_neither_the_first_nor_the_last() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 0.149), st.sampled_from("123456789\r\ny ")), max_size=60))
-def test_whatever_is_typed_fast_approves_nothing(keys: list[tuple[float, str]]) -> None:
+def test_fast_typing_approves_nothing(keys: list[tuple[float, str]]) -> None:
     clock = FakeClock()
     guard = AccidentGuard(clock)
     assert all(after(clock, gap, guard, key) is None for gap, key in keys)
@@ -54,7 +54,7 @@ def test_whatever_is_typed_fast_approves_nothing(keys: list[tuple[float, str]]) 
     assert last is None
 
 
-def test_ten_thousand_random_keys_around_the_appearance_approve_nothing() -> None:
+def test_ten_thousand_random_keys_approve_nothing() -> None:
     chance = random.Random(1)
     clock = FakeClock()
     guard = AccidentGuard(clock)

@@ -1,8 +1,8 @@
-"""Pages whose commands run: every block marked `console` is typed at a terminal, and what it shows has to be what is printed.
+"""Runs the examples of documentation pages: every `console` block is typed at a terminal, and its output must match the page.
 
-A line with `$ ` is a command of the shell, `> ` is typed at the prompt of a conversation, `[6]` is a key pressed at a question
-and `tell it why> ` is answered in words.
-Other lines have to be seen, in their order; `...` stands for anything, within a line too.
+A line with `$ ` is a shell command, `> ` is typed at the prompt of a chat, `[6]` is a key pressed at a question
+and `reason> ` is answered in words.
+Other lines must appear in this order; `...` matches anything, also within a line.
 """
 
 import os
@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.cli.terminals import Typist, at_terminal
+from tests.cli.terminals import TerminalUser, at_terminal
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _KEY = re.compile(r"\[(\d)\]")
-_ASKED = "tell it why> "
+_ASKED = "reason> "
 _ESCAPES = re.compile(r"\x1b\][^\x07]*\x07|\x1b\[[0-?]*[ -/]*[@-~]")
 _CHANGING = (
     (re.compile(r"\d{4}(-\d\d){5}-\d{3}-\w{4}"), "SESSION"),
@@ -28,18 +28,18 @@ _CHANGING = (
 
 @dataclass
 class Step:
-    """One command, what is typed at it, and what it has to show."""
+    """One command, its input and its expected output."""
 
     command: str
     lines: list[str] = field(default_factory=list)
 
     @property
-    def is_talk(self) -> bool:
+    def is_chat(self) -> bool:
         return any(line.startswith("> ") or _KEY.fullmatch(line) for line in self.lines)
 
 
 def steps(page: str) -> Iterator[Step]:
-    """Every command of a page. What belongs to a here-document is a part of its command."""
+    """Every command of a page. A here-document is part of its command."""
     for block in _BLOCK.findall(page):
         step: Step | None = None
         ending = ""
@@ -61,18 +61,18 @@ def steps(page: str) -> Iterator[Step]:
 
 
 def run_page(page: Path, home: Path) -> None:
-    """Run a page in a home, step by step, and compare."""
+    """Run the examples of a page, step by step, and compare the output."""
     (home / "bin").mkdir()
     program = home / "bin" / "holdfast"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m holdfast "$@"\n')
     program.chmod(0o755)
     for step in steps(page.read_text(encoding="utf-8")):
-        seen = _talk(step, home) if step.is_talk else _shell(step, home)
+        seen = _chat(step, home) if step.is_chat else _shell(step, home)
         check_seen(step, seen)
 
 
 def check_seen(step: Step, seen: str) -> None:
-    """The printed lines are seen, in their order."""
+    """Check that the printed lines appear in their order."""
     shown = _plain(seen)
     place = 0
     for line in step.lines:
@@ -115,33 +115,31 @@ def _shell(step: Step, home: Path) -> str:
     return done.stdout
 
 
-def _talk(step: Step, home: Path) -> str:
-    with at_terminal(
-        ["bash", "-c", step.command], home=home, **_environment(home), HOLDFAST_HOME=""
-    ) as typist:
+def _chat(step: Step, home: Path) -> str:
+    with at_terminal(["bash", "-c", step.command], home=home, **_environment(home), HOLDFAST_HOME="") as user:
         for line in step.lines:
             if line.startswith("> "):
-                _say(typist, line[2:])
+                _say(user, line[2:])
             elif line.startswith(_ASKED):
-                typist.wait_for(_ASKED.strip())
-                typist.type(f"{line.removeprefix(_ASKED)}\r")
+                user.wait_for(_ASKED.strip())
+                user.type(f"{line.removeprefix(_ASKED)}\r")
             elif key := _KEY.fullmatch(line):
-                _press(typist, key[1])
+                _press(user, key[1])
             elif line.strip() != "...":
-                typist.wait_for(line.split("...")[0].strip()[:20], seconds=15)
-        typist.end("\x04")
-        return typist.seen
+                user.wait_for(line.split("...")[0].strip()[:20], seconds=15)
+        user.end("\x04")
+        return user.seen
 
 
-def _say(typist: Typist, line: str) -> None:
-    typist.wait_for("\x1b[?2004h")
-    typist.type(f"{line}\r")
-    typist.wait_for(line[:20])
+def _say(user: TerminalUser, line: str) -> None:
+    user.wait_for("\x1b[?2004h")
+    user.type(f"{line}\r")
+    user.wait_for(line[:20])
 
 
-def _press(typist: Typist, key: str) -> None:
-    before = len(typist.seen)
-    while len(typist.seen) == before:
+def _press(user: TerminalUser, key: str) -> None:
+    before = len(user.seen)
+    while len(user.seen) == before:
         time.sleep(0.7)
-        typist.type(key)
-        typist.read(2)
+        user.type(key)
+        user.read(2)

@@ -1,4 +1,4 @@
-"""An engine without walls: it runs Python in a process that may do whatever we may. Nothing but a test should ever use it."""
+"""An engine without confinement: it runs Python in a process with all our rights. For tests only."""
 
 import asyncio
 import json
@@ -22,23 +22,23 @@ _CAPABILITIES = Capabilities(
 )
 
 
-class BareEngine:
-    """Makes guests that nothing holds."""
+class UnconfinedEngine:
+    """Creates unconfined guests."""
 
     capabilities = _CAPABILITIES
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 
-    def guest(self) -> "BareGuest":
-        return BareGuest(self._environment)
+    def guest(self) -> "UnconfinedGuest":
+        return UnconfinedGuest(self._environment)
 
     async def close(self) -> None:
         """Nothing to stop."""
 
 
-class BareGuest:
-    """Runs code to its end, or until its time is up."""
+class UnconfinedGuest:
+    """Runs code to its end, or until its time limit."""
 
     capabilities = _CAPABILITIES
 
@@ -67,7 +67,7 @@ class BareGuest:
         return b""
 
     async def restore(self, state: bytes) -> None:
-        """It remembers nothing."""
+        """It keeps no state."""
 
     async def close(self) -> None:
         """Nothing to free."""

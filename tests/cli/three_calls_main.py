@@ -1,6 +1,6 @@
-"""A conversation in which three calls wait at once: a program for a terminal, started by the tests.
+"""A chat in which three calls wait at once: a program that tests start at a terminal.
 
-Our own guests wait one call at a time. Calls of other agents do not, and the gate takes them side by side; so do these.
+Our own guests wait for one call at a time. External agents may have several open calls, and so has this model.
 """
 
 import asyncio
@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 from holdfast.app import Runtime
-from holdfast.cli.chat.chat import talk_at_terminal
+from holdfast.cli.chat.chat import chat_at_terminal
 from holdfast.core import Call, CallId
 from holdfast.models import OnText, Prompt, Reply, ScriptedModel
 from holdfast.session import Session
 
 
 class Eager(ScriptedModel):
-    """Asks for three deletions before it says a word."""
+    """Requests three deletions before its first reply."""
 
     session: Session
 
@@ -27,7 +27,7 @@ class Eager(ScriptedModel):
 
 
 async def main(home: Path) -> int:
-    """Talk until the person leaves."""
+    """Chat until the user leaves."""
     (home / "work").mkdir()
     for name in ("a.txt", "b.txt", "c.txt"):
         (home / "work" / name).write_text("precious\n")
@@ -37,7 +37,7 @@ async def main(home: Path) -> int:
         model.session = await runtime.create(
             model=model, workspace=home / "work", policy=str(home / "asking.yaml")
         )
-        return await talk_at_terminal(runtime, model.session)
+        return await chat_at_terminal(runtime, model.session)
     finally:
         await runtime.close()
 

@@ -1,0 +1,186 @@
+"""The line editor at a real terminal: pasting, resizing, searching and suspending."""
+
+import json
+import sys
+from pathlib import Path
+
+from tests.cli.commands import holdfast
+from tests.cli.terminals import DELETE, TerminalUser, at_terminal, prepared, runs, terminal
+from tests.cli.test_approvals import QUESTION, press
+
+PASTED = "\x1b[200~{}\x1b[201~"
+STATUS_LINE = {"PROMPT_TOOLKIT_NO_CPR": "0"}
+"""The status line appears at a terminal that reports its cursor position, as nearly all do."""
+READY = "\x1b[?2004h"
+"""The editor sends this when it starts to read a line."""
+
+
+def asked(home: Path) -> list[str]:
+    """Every message that was sent."""
+    events = json.loads(holdfast("show", "--json", home=home).stdout)["events"]
+    return [each["event"]["text"] for each in events if each["event"]["event"] == "message-posted"]
+
+
+def test_pasted_lines_are_one_message_and_nothing_in_them_is_a_command(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, "Read.", "Never."), home=tmp_path) as user:
+        assert user.wait_for(READY)
+        user.type(PASTED.format("first\n/quit\n日本語 🪢 last"))
+        assert user.wait_for("last")
+        assert "Read." not in user.seen, "nothing is sent before Enter"
+        user.type("\r")
+        assert user.wait_for("Read.")
+        assert user.end("\x04") == 0
+    assert asked(tmp_path) == ["first\n/quit\n日本語 🪢 last"]
+
+
+def test_resizing_the_window_keeps_typed_text(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, "Read.", "Never."), home=tmp_path) as user:
+        assert user.wait_for(READY)
+        user.type("before ")
+        assert user.wait_for("before")
+        for rows, columns in ((10, 30), (24, 80), (60, 200)):
+            user.resize(rows, columns)
+            user.type(f"{columns} ")
+            assert user.wait_for(str(columns))
+        user.type("after\r")
+        assert user.wait_for("Read.")
+        assert user.end("\x04") == 0
+    assert asked(tmp_path) == ["before 30 80 200 after"]
+
+
+def test_history_search_finds_messages_but_no_answers(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, "One.", "Two.", "Three."), home=tmp_path) as user:
+        assert user.wait_for(READY)
+        for line, expected in (
+            ("look at the parser", "One."),
+            ("/approve", "no call waits for approval"),
+            ("thanks", "Two."),
+        ):
+            user.type(f"{line}\r")
+            assert user.wait_for(expected)
+            assert user.wait_for(READY)
+        user.type("\x12pars")
+        assert user.wait_for("look at the ")
+        user.type("\r\r")
+        assert user.wait_for("Three.")
+        assert user.end("\x04") == 0
+    assert asked(tmp_path) == ["look at the parser", "thanks", "look at the parser"]
+    assert "/approve" not in (tmp_path / "holdfast" / "history").read_text()
+
+
+def test_ctrl_c_clears_an_idle_line_but_keeps_it_while_stopping_a_turn(tmp_path: Path) -> None:
+    words = prepared(tmp_path, runs("open('n.txt', 'w').write('x')\nwhile True: pass"), "Here.", "Never.")
+    with terminal(*words, home=tmp_path) as user:
+        assert user.wait_for(READY)
+        user.type("thrown away\x03")
+        user.type("spin\r")
+        assert user.wait_for("stage   world.write")
+        user.type("kept")
+        assert user.wait_for("kept")
+        user.type("\x03")
+        assert user.wait_for("stopped; completed actions are not undone")
+        user.type(" and sent\r")
+        assert user.wait_for("Here.")
+        assert user.end("\x04") == 0
+    assert asked(tmp_path) == ["spin", "kept and sent"]
+
+
+def test_idle_ctrl_c_prints_how_to_quit_and_quitting_prints_how_to_resume(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, "One."), "-n", "books", home=tmp_path) as user:
+        assert user.wait_for(READY)
+        user.type("\x03")
+        assert user.wait_for("no turn is running; Ctrl-D quits")
+        user.type("hello\r")
+        assert user.wait_for("One.")
+        assert user.wait_for(READY)
+        user.type("/quit\r")
+        assert user.wait_for("resume with: holdfast -r books")
+        assert user.end() == 0
+
+
+def test_the_status_line_is_idle_after_compact(tmp_path: Path) -> None:
+    with terminal(
+        *prepared(tmp_path, "One.", "Two.", "Three.", "Never."), home=tmp_path, **STATUS_LINE
+    ) as user:
+        assert user.wait_for(READY)
+        for line, expected in (
+            ("a", "One."),
+            ("b", "Two."),
+            ("c", "Three."),
+            ("/compact", "summarized: One."),
+        ):
+            user.type(f"{line}\r")
+            assert user.wait_for(expected)
+        assert user.wait_for(READY)
+        before = len(user.seen)
+        user.type("draft")
+        assert user.wait_for("draft")
+        user.resize(30, 100)
+        assert user.wait_for("tokens")
+        assert "thinking" not in user.seen[before:]
+        assert user.end("\x15\x04") == 0
+
+
+def suspended(user: TerminalUser) -> None:
+    """Press Ctrl-Z and use the shell."""
+    user.type("\x1a")
+    assert user.wait_for("Stopped"), user.seen
+    user.type("echo in the $((1 + 1))nd shell; fg\r")
+    assert user.wait_for("in the 2nd shell"), user.seen
+
+
+def test_suspending_returns_to_the_edited_line_and_to_the_question(tmp_path: Path) -> None:
+    words = " ".join((sys.executable, "-m", "holdfast", *prepared(tmp_path, DELETE, "Gone.")))
+    with at_terminal(["bash", "--norc", "-i"], home=tmp_path, PS1="shell> ") as user:
+        user.type(f"{words}\r")
+        assert user.wait_for("/help")
+        assert user.wait_for(READY)
+        user.type("remove ")
+        assert user.wait_for("remove")
+        suspended(user)
+        assert user.wait_for("remove"), "the line is as it was left"
+        user.type("it\r")
+        assert user.wait_for(QUESTION)
+        suspended(user)
+        assert user.wait_for(QUESTION), "it is put again"
+        assert (tmp_path / "work" / "a.txt").exists()
+        press(user, "1", "answer  approved (once), by terminal")
+        assert user.wait_for("Gone.")
+        assert user.wait_for(READY)
+        user.type("/quit\r")
+        assert user.wait_for("shell> ")
+        assert "the turn is unfinished" not in user.seen
+        user.type("exit 7\r")
+        assert user.end() == 7
+    assert asked(tmp_path) == ["remove it"]
+
+
+def test_the_effect_is_repeated_below_a_long_call(tmp_path: Path) -> None:
+    words = prepared(tmp_path, runs("open('n.txt', 'w').write('line\\n' * 30)"), "Kept.")
+    policy = (tmp_path / "asking.yaml").read_text().replace("stage: world.write", "escalate: world.write")
+    (tmp_path / "asking.yaml").write_text(policy)
+    with terminal(*words, home=tmp_path) as user:
+        assert user.wait_for("/help")
+        user.type("write it\r")
+        assert user.wait_for(QUESTION)
+        assert user.seen.count("The agent wants to write") == 2
+        press(user, "6", "Kept.")
+
+
+def test_a_run_stopped_at_a_limit_names_it(tmp_path: Path) -> None:
+    words = prepared(tmp_path, runs("print('x' * 1_000_000)"), "Too much.")
+    with terminal(*words, home=tmp_path) as user:
+        assert user.wait_for("/help")
+        user.type("print\r")
+        assert user.wait_for("Too much.")
+    expected = user.seen[user.seen.index("  limit   ") :]
+    assert "printed more than" in expected.split("The run was stopped")[0]
+
+
+def test_alt_enter_works_while_the_editor_is_suspended(tmp_path: Path) -> None:
+    with terminal(*prepared(tmp_path, "Here."), home=tmp_path) as user:
+        assert user.wait_for(READY)
+        user.type("first\x1b\nsecond\r")  # as a terminal hands it over that reads whole lines at that moment
+        assert user.wait_for("Here.")
+        assert user.end("\x04") == 0
+    assert asked(tmp_path) == ["first\nsecond"]

@@ -1,0 +1,117 @@
+"""Plain mode: linear text for screen readers, simple terminals and pipes."""
+
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from tests.cli.terminals import DELETE, prepared, runs, terminal
+
+from holdfast.cli.terminal.progress import is_linear
+
+TRANSCRIPT = """\
+session ID; /help lists commands, Ctrl-D quits
+remove it
+  ask     world.delete path=/workspace/a.txt
+          rule ask-delete: deleting is yours to decide
+
+  The agent wants to delete WORK/a.txt
+    world.delete
+      path: /workspace/a.txt
+  reason:        deleting is yours to decide (rule ask-delete, HOME/asking.yaml:3)
+  values from:   the agent itself, in turn 1; they do not appear in earlier input
+  can be undone: yes: /rewind restores the files
+  spent so far:  N tokens, $0.0000, 0 calls
+  a saved approval (2, 3, 4, 5, 0) would cover: world.delete on path WORK/a.txt (delete-path)
+    1  approve once
+    2  approve for this turn
+    3  approve for 10 minutes
+    4  approve for this session
+    5  approve always, in every session
+    0  approve a number of times
+    6  deny
+    7  deny with a reason
+    8  edit the arguments
+  type a digit and Enter, or type /approve or /deny REASON; Enter alone does nothing
+7
+reason> it is precious
+  answer  denied (once), by terminal
+  deny    world.delete path=/workspace/a.txt
+          rule ask-delete: the person said no: it is precious
+  error   PermissionError: WHY
+Then **not**.
+  ready
+resume with: holdfast -r ID
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_wanted"),
+    [
+        ({"TERM": "dumb"}, True),
+        ({"NO_COLOR": "1", "TERM": "xterm"}, True),
+        ({}, True),
+        ({"TERM": "xterm"}, False),
+    ],
+)
+def test_dumb_terminals_and_no_color_ask_for_linear_text(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], is_wanted: bool
+) -> None:
+    for name in ("TERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert is_linear() is is_wanted
+
+
+@pytest.mark.parametrize(
+    ("words", "environment"), [(("--plain",), {}), ((), {"TERM": "dumb"})], ids=["--plain", "TERM=dumb"]
+)
+def test_a_plain_session_is_linear_text(
+    tmp_path: Path, words: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    with terminal(*words, *prepared(tmp_path, DELETE, "Then **not**."), home=tmp_path, **environment) as user:
+        assert user.wait_for("/help")
+        user.type("remove it\n")
+        assert user.wait_for("type a digit and Enter")
+        for _ in range(10):
+            time.sleep(0.7)
+            user.type("7\n")
+            if user.wait_for("reason> ", seconds=2):
+                break
+        user.type("it is precious\n")
+        assert user.wait_for("ready")
+        user.type("\x04")
+        assert user.end() == 0
+    seen = user.seen.replace("\r\n", "\n")
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", seen), (
+        "no control characters: nothing is redrawn or coloured"
+    )
+    seen = seen.replace(str(tmp_path / "work"), "WORK")
+    seen = seen.replace(str(tmp_path), "HOME")
+    seen = re.sub(r"\d{4}-\d\d-\d\d-[\w-]+", "ID", seen)
+    seen = re.sub(r"spent so far:  [\d,]+", "spent so far:  N", seen)
+    seen = re.sub(r"PermissionError: .*", "PermissionError: WHY", seen)
+    seen = re.sub(r"(7\n)+", "7\n", seen)
+    seen = re.sub(r"  busy    .*\n", "", seen)
+    assert seen == TRANSCRIPT
+
+
+def test_an_interrupt_stops_the_turn_but_not_the_session(tmp_path: Path) -> None:
+    words = prepared(tmp_path, runs("while True: pass"), "Never said.")
+    with terminal("--plain", *words, home=tmp_path) as user:
+        assert user.wait_for("/help")
+        user.type("spin\n")
+        assert user.wait_for("  busy    ")
+        user.type("and then this\n")
+        assert user.wait_for("queued (1)")
+        user.process.send_signal(signal.SIGINT)
+        assert user.wait_for("stopped; completed actions are not undone")
+        user.process.send_signal(signal.SIGINT)
+        assert user.wait_for("no turn is running; Ctrl-D quits")
+        user.type("/logs\n")
+        assert user.wait_for("you     turn 1: spin"), user.seen
+        assert user.wait_for("turn    1 stopped by you")
+        user.type("/quit\n")
+        assert user.end() == 0
