@@ -25,14 +25,14 @@ from pathlib import Path
 from bench._store_peers import PEERS, TURN, Subject
 from holdfast.core import PERSON, ModelMessage, SessionId, SystemClock, TextPart, ToolCallPart, Usage
 from holdfast.core.events import (
-    AnyEvent,
     CallSettled,
+    Event,
     MessagePosted,
     ModelReplied,
     SessionOpened,
 )
 from holdfast.core.ids import CallId
-from holdfast.store import Home, Journal, SqliteStore, search
+from holdfast.store import Home, Journal, open_store
 
 SCALE = float(os.environ.get("BENCH_STORE_SCALE", "1"))
 LENGTHS = (10, 1_000, 10_000)
@@ -52,7 +52,7 @@ class Ours:
     at_once = 200
 
     async def start(self, folder: Path) -> None:
-        self._store = await SqliteStore.start(Home(folder), clock=SystemClock())
+        self._store = await open_store(Home(folder), clock=SystemClock())
         self._journals: dict[str, Journal] = {}
 
     async def create(self, session: str) -> None:
@@ -75,10 +75,10 @@ class Ours:
         await self._store.close()
 
     async def search(self, word: str) -> int:
-        return len(await search(self._store, word))
+        return len(await self._store.search(word))
 
 
-def turn_events() -> tuple[AnyEvent, ...]:
+def turn_events() -> tuple[Event, ...]:
     """One turn of about 4 KB, as four events."""
     question, call, result, answer = TURN
     part = ToolCallPart(id="1", tool="read", arguments={"path": call})

@@ -21,7 +21,7 @@ from holdfast.core.events import (
     RecordedEvent,
     TurnEnded,
 )
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, open_store
 
 DYING_DEMO = """
 import os, signal, sys
@@ -64,7 +64,7 @@ def holdfast(*words: str, home: Path, **options: object) -> subprocess.Completed
 
 def journal_of(home: Path) -> list[RecordedEvent]:
     async def read() -> list[RecordedEvent]:
-        store = await SqliteStore.start(Home(home / "holdfast"), clock=FakeClock())
+        store = await open_store(Home(home / "holdfast"), clock=FakeClock())
         try:
             [session] = await store.sessions()
             return list(await store.read(session.id))

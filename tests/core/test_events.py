@@ -9,9 +9,9 @@ from holdfast.core import AGENT, Amount, Call, Decision, Limits, Performed, Prop
 from holdfast.core.errors import InvalidInput
 from holdfast.core.events import (
     GENESIS,
-    AnyEvent,
     CallIntended,
     CallSettled,
+    Event,
     SessionOpened,
     TurnEnded,
     TurnReopened,
@@ -21,7 +21,7 @@ from holdfast.core.events import (
 )
 
 CALL = Call(id=call_id(3, 2), operation="world.read", arguments={"path": "a.txt"})
-EVENTS: list[AnyEvent] = [
+EVENTS: list[Event] = [
     SessionOpened(
         principal=AGENT,
         folder="/f",
@@ -44,7 +44,7 @@ EVENTS: list[AnyEvent] = [
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
-def test_an_event_comes_back_from_its_bytes_as_it_was(event: AnyEvent) -> None:
+def test_an_event_comes_back_from_its_bytes_as_it_was(event: Event) -> None:
     assert decode_event(encode_event(event)) == event
 
 

@@ -3,7 +3,7 @@
 from itertools import count
 
 from holdfast.core import PERSON, SessionId
-from holdfast.core.events import AnyEvent, Noted, RecordedEvent, SessionRewound
+from holdfast.core.events import Event, Noted, RecordedEvent, SessionRewound
 from holdfast.core.projection import Projection, ReplayedHistory, without_rewound
 
 
@@ -17,7 +17,7 @@ class Notes(Projection[Noted]):
         self.codes.append(event.code)
 
 
-def journal(*events: AnyEvent) -> list[RecordedEvent]:
+def journal(*events: Event) -> list[RecordedEvent]:
     return [
         RecordedEvent(session=SessionId("s"), seq=seq, at_ms=seq, event=event, hash=b"")
         for seq, event in zip(count(1), events, strict=False)

@@ -44,7 +44,8 @@ from holdfast.core.ids import CallId
 from holdfast.core.messages import Usage
 from holdfast.models import Prompt, Reply, ScriptedModel, say
 from holdfast.session import last_point, plan_rewind
-from holdfast.store import Home, SqliteStore, prune, verify
+from holdfast.store import Home, prune
+from holdfast.store.sqlite.store import SqliteStore
 from holdfast.teams.message_text import message_id
 
 HOUR_MS = 60 * 60 * 1000
@@ -408,7 +409,7 @@ async def a_turn_is_on_disk_when_the_process_is_killed(stage: Stage) -> None:
         process.kill()
         await process.wait()
     assert len(await stage.store.read(journal.session)) >= durable
-    assert (await verify(stage.store, journal.session)).is_sound
+    assert (await stage.store.verify(journal.session)).is_intact
 
 
 @case("J1", "J2", "J3")
@@ -469,5 +470,5 @@ async def a_torn_end_is_dropped_and_the_rest_loads(stage: Stage) -> None:
     store = await SqliteStore.start(crashed, clock=stage.clock)
     assert await texts(store, SessionId("a")) == ["whole"]
     await (await store.open(SessionId("a"))).append(said(2, "next"))
-    assert (await verify(store, SessionId("a"))).is_sound
+    assert (await store.verify(SessionId("a"))).is_intact
     await store.close()

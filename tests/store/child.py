@@ -12,7 +12,8 @@ from tests.store.stories import opened, said
 
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import HoldfastError, SessionHeld
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 
 def say(*words: object) -> None:

@@ -8,7 +8,8 @@ from typing import Protocol
 import pytest
 
 from holdfast.core import FakeClock
-from holdfast.store import Home, MemoryStore, SqliteStore, Store
+from holdfast.store import Home, MemoryStore, Store
+from holdfast.store.sqlite.store import SqliteStore
 
 
 class Door(Protocol):

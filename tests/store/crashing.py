@@ -17,7 +17,8 @@ import holdfast.store.sqlite.transaction as transaction
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import JournalDamaged
 from holdfast.core.events import MessagePosted, SessionRenamed
-from holdfast.store import Home, SqliteStore, verify_all
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 LARGE = b"large" * 300_000
 
@@ -63,7 +64,7 @@ async def look(home: Home, acknowledgements: list[str]) -> list[str]:
 
 
 async def _wrong(store: SqliteStore, acknowledgements: list[str]) -> list[str]:
-    wrong = [f"{found.session} is not sound" for found in await verify_all(store) if not found.is_sound]
+    wrong = [f"{found.session} is not sound" for found in await store.verify_all() if not found.is_intact]
     lines = {str(line.id): line for line in await store.sessions()}
     for line in lines.values():
         recorded = await store.read(line.id)
@@ -109,7 +110,7 @@ def crash(folder: Path, step: int, *, is_after: bool) -> dict[str, object]:
 NOTE = os.write  # before any fault is laid on it
 
 if __name__ == "__main__":
-    transaction.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
+    transaction.FAST_COMMIT_SECONDS = 60  # a busy machine must not decide which road is tried
     folder, first, stride, limit = Path(sys.argv[1]), *map(int, sys.argv[2:5])
     for step in range(first, limit, stride):
         reports = [crash(folder, step, is_after=is_after) for is_after in (False, True)]

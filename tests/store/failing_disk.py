@@ -51,8 +51,8 @@ def run(folder: Path, step: int, fault: str, *, is_lasting: bool) -> dict[str, o
 if __name__ == "__main__":
     # So that the log is moved into the database again and again, not at the end alone, and room is made in it.
     database.CHECKPOINT_PAGES = 12
-    wal_prealloc.LOOK_EVERY, wal_prealloc.STEP_BYTES = 2, 64 * 1024
-    transaction.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
+    wal_prealloc.CHECK_INTERVAL_JOBS, wal_prealloc.STEP_BYTES = 2, 64 * 1024
+    transaction.FAST_COMMIT_SECONDS = 60  # a busy machine must not decide which road is tried
     folder, fault, is_lasting = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "lasting"
     first, stride, limit = map(int, sys.argv[4:7])
     for step in range(first, limit, stride):

@@ -9,15 +9,8 @@ from tests.store.stories import opened, turn
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Noted
-from holdfast.store import (
-    Home,
-    SqliteStore,
-    export_session,
-    import_session,
-    search,
-    verify,
-    verify_all,
-)
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 Told = dict[SessionId, list[bytes]]
 """Which sessions there are, and the hashes of their events."""
@@ -39,10 +32,10 @@ async def furnish(home: Home, folder: Path) -> Told:
     for journal in (journals[0], journals[2]):
         await journal.release()
     file = folder / "travelling.zip"
-    await export_session(store, journals[2].session, file, now_ms=0)
+    await store.export_session(journals[2].session, file, now_ms=0)
     for journal in (journals[0], journals[2]):
         await store.delete(journal.session)
-    await import_session(store, file, now_ms=0)
+    await store.import_session(file, now_ms=0)
     for number in range(3):  # of the last commit nobody can tell whether it was damaged or never acknowledged
         await store.put_blob(b"%d" % number)
     told = {one.id: [record.hash for record in await store.read(one.id)] for one in await store.sessions()}
@@ -73,10 +66,10 @@ async def look(home: Home, told: Told) -> list[str]:
         for session, hashes in told.items():
             hidden += [f"{start}: {what}" for what in await _compare(store, session, hashes)]
         try:
-            found = {one.session for one in await verify_all(store)}
+            found = {one.session for one in await store.verify_all()}
             if told.keys() - found and not (is_told or store.notices):
                 hidden.append(f"{start}: a session is gone from the list")
-            await search(store, "long")
+            await store.search("long")
             await store.sweep()
         except HoldfastError:
             is_told = True
@@ -93,10 +86,10 @@ async def _compare(store: SqliteStore, session: SessionId, hashes: list[bytes]) 
     except HoldfastError:
         pass  # which tells it
     try:
-        found = await verify(store, session)
-        if found.is_sound and found.last_hash != hashes[-1].hex():
+        found = await store.verify(session)
+        if found.is_intact and found.last_hash != hashes[-1].hex():
             hidden.append("another history is called sound")
-        await export_session(store, session, store.home.root / "out.zip", now_ms=0)
+        await store.export_session(session, store.home.root / "out.zip", now_ms=0)
     except HoldfastError:
         pass
     (store.home.root / "out.zip").unlink(missing_ok=True)

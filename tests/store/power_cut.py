@@ -147,8 +147,8 @@ if __name__ == "__main__":
         be_careless()
     # So that the log is moved into the database again and again, and room is made in it.
     database.CHECKPOINT_PAGES = 12
-    wal_prealloc.LOOK_EVERY, wal_prealloc.STEP_BYTES = 2, 64 * 1024
-    transaction.QUICK_SECONDS = 60  # a busy machine must not decide which road is tried
+    wal_prealloc.CHECK_INTERVAL_JOBS, wal_prealloc.STEP_BYTES = 2, 64 * 1024
+    transaction.FAST_COMMIT_SECONDS = 60  # a busy machine must not decide which road is tried
     folder, count, seed = Path(sys.argv[1]), *map(int, sys.argv[2:4])
     dice = random.Random(seed)
     worked = Home(folder / "worked")

@@ -10,7 +10,8 @@ from tests.store.stories import opened
 
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import InvalidId, InvalidName, SessionNotFound
-from holdfast.store import Home, SqliteStore, Store
+from holdfast.store import Home, Store
+from holdfast.store.sqlite.store import SqliteStore
 
 EMPTY, INVALID, RESERVED = "empty", "invalid", "reserved"
 

@@ -15,7 +15,8 @@ from tests.store.stories import asked, opened, replied, said, turn
 from holdfast.cli.main import main
 from holdfast.cli.views.resume import resume_notice
 from holdfast.core import SessionId, SystemClock
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 OURS = [
     "sessions",

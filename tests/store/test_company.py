@@ -14,7 +14,8 @@ from tests.store.processes import answer, child, order
 from tests.store.stories import opened
 
 from holdfast.core import SessionId, SystemClock
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 SESSION = SessionId("shared")
 

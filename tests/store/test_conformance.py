@@ -10,7 +10,8 @@ from tests.store.stories import opened
 from holdfast.core import SessionId, check_session_id
 from holdfast.core.errors import InvalidId, InvalidInput, InvalidName
 from holdfast.core.events import SessionRenamed
-from holdfast.store import SqliteStore, Store, rebuild_index
+from holdfast.store import Store
+from holdfast.store.sqlite.store import SqliteStore
 
 _LINES = (Path(__file__).parent / "data" / "session-cases.tsv").read_text().splitlines()
 _ROWS = list(csv.DictReader(_LINES, delimiter="\t", quoting=csv.QUOTE_NONE))
@@ -61,7 +62,7 @@ async def test_an_id_is_taken_or_refused(store: Store, case: str) -> None:
 
 async def test_a_name_survives_the_rebuilding_of_the_index(disk: SqliteStore) -> None:
     journal = await disk.create(opened(name="my.jsonx"))
-    await rebuild_index(disk)
+    await disk.rebuild_index()
     assert await disk.find("my.jsonx") == journal.session
 
 

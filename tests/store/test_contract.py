@@ -324,7 +324,7 @@ async def test_many_contents_go_in_and_out_of_files(store: Store, tmp_path: Path
     whole = hashlib.sha256()
     with source.open("rb") as file:
         for _ in range(2):  # the second time all of it is there already
-            async with store.intake() as intake:
+            async with store.ingest() as intake:
                 starts = [sum(sizes[:number]) for number in range(len(sizes))]
                 parts = zip(starts, sizes, strict=True)
                 kept = [intake.take(file.fileno(), start, size, whole=whole) for start, size in parts]
@@ -333,16 +333,16 @@ async def test_many_contents_go_in_and_out_of_files(store: Store, tmp_path: Path
             assert [one.size for one in kept] == sizes
             assert beyond.size == 1, "a part has what there is of it"
     assert whole.hexdigest() == digest_bytes(source.read_bytes() * 2)
-    found = await store.contents([one.digest for one in kept])
+    found = await store.open_blobs([one.digest for one in kept])
     with target.open("wb") as file:
         place = 0
         for one in kept:
-            place += found[one.digest].pour(file.fileno(), place)
+            place += found[one.digest].copy_to(file.fileno(), place)
     assert target.read_bytes() == source.read_bytes()
     for one, content in zip(kept, contents, strict=True):
         assert await store.blob(one.digest) == content
     with pytest.raises(JournalDamaged):
-        await store.contents([digest_bytes(b"never")])
+        await store.open_blobs([digest_bytes(b"never")])
 
 
 async def test_an_intake_that_ends_with_an_error_keeps_nothing(store: Store, tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ async def test_an_intake_that_ends_with_an_error_keeps_nothing(store: Store, tmp
 
     async def failing() -> None:
         with source.open("rb") as file:
-            async with store.intake() as intake:
+            async with store.ingest() as intake:
                 intake.take(file.fileno(), 0, 5_000_000)
                 raise ZeroDivisionError
 

@@ -17,7 +17,8 @@ from tests.store.stories import opened, said
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import SessionExists, StoreError, StoreUnavailable
 from holdfast.core.events import MessagePosted
-from holdfast.store import Home, SqliteStore, verify
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 PAGE = 4096
 
@@ -65,10 +66,10 @@ async def _suffer(home: Home, clock: FakeClock, step: int, fault: Callable[[], N
     assert heard == [1, 2, 3]
     await store.close()
     store = await SqliteStore.start(home, clock=clock)
-    assert (await verify(store, session)).is_sound
+    assert (await store.verify(session)).is_intact
     lines = {line.id: line for line in await store.sessions()}
     if acknowledged:
-        assert (await verify(store, SessionId("second"))).is_sound
+        assert (await store.verify(SessionId("second"))).is_intact
         recorded = await store.read(SessionId("second"))
         texts = [one.event.text for one in recorded if isinstance(one.event, MessagePosted)]
         assert texts[: len(acknowledged)] == acknowledged
@@ -121,7 +122,7 @@ def copy(source: Home, target: Home) -> None:
 async def _told(home: Home, clock: FakeClock) -> list[str]:
     store = await SqliteStore.start(home, clock=clock)
     session = SessionId("one")
-    assert (await verify(store, session)).is_sound
+    assert (await store.verify(session)).is_intact
     texts = [one.event.text for one in await store.read(session) if isinstance(one.event, MessagePosted)]
     journal = await store.open(session)
     await journal.append(said(99, "next"))

@@ -19,7 +19,7 @@ from holdfast.core import PERSON, FakeClock, Grant, GrantId, SessionId, digest_b
 from holdfast.core.errors import HoldfastError, InvalidInput, JournalDamaged, SessionExists
 from holdfast.core.events import (
     GENESIS,
-    AnyEvent,
+    Event,
     GrantGiven,
     GrantRevoked,
     RestorePointMade,
@@ -27,9 +27,10 @@ from holdfast.core.events import (
     encode_event,
     event_hash,
 )
-from holdfast.store import Home, SqliteStore, export_session, import_session, rebuild_index, verify
-from holdfast.store.archive.format import Manifest, Portable, pack
-from holdfast.store.recovery.inspect import Line
+from holdfast.store import Home
+from holdfast.store.archive.format import ArchiveReader, RawEvent, pack
+from holdfast.store.contract import ArchiveManifest
+from holdfast.store.sqlite.store import SqliteStore
 
 Forge = Callable[[dict[str, bytes]], None]
 
@@ -54,7 +55,7 @@ async def exported(store: SqliteStore, path: Path) -> SessionId:
     )
     fork = await store.fork(parent.session, at=6, opened=opened(name="branch"))
     await fork.append(*turn(2, "two"))
-    await export_session(store, fork.session, path, now_ms=0)
+    await store.export_session(fork.session, path, now_ms=0)
     return fork.session
 
 
@@ -83,10 +84,10 @@ async def test_a_session_comes_in_as_it_went_out(disk: SqliteStore, clock: FakeC
     assert path.stat().st_mode & 0o777 == 0o600
     assert check(path, tmp_path) == 0
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
-    assert await import_session(other, path, now_ms=5) == session
+    assert await other.import_session(path, now_ms=5) == session
     before, after = await disk.read(session), await other.read(session)
     assert list(after)[: len(before)] == list(before)
-    assert (await verify(other, session)).is_sound
+    assert (await other.verify(session)).is_intact
     assert [line.id for line in await other.sessions()] == [session]
     assert await other.find("branch") == session
     for content in (b"a leaf", b"x" * 2_000_000):
@@ -102,7 +103,7 @@ async def test_what_another_allowed_does_not_hold_here(
     path = tmp_path / "session.zip"
     session = await exported(disk, path)
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
-    await import_session(other, path, now_ms=5)
+    await other.import_session(path, now_ms=5)
     revoked = [one.event for one in await other.read(session) if isinstance(one.event, GrantRevoked)]
     assert [event.grant for event in revoked] == ["g"]
     assert (await other.summary(session)).workspace == str(other.home.workspace(session))
@@ -113,9 +114,9 @@ async def test_a_file_is_not_imported_over_what_is_here(disk: SqliteStore, tmp_p
     path = tmp_path / "session.zip"
     session = await exported(disk, path)
     with pytest.raises(SessionExists):
-        await import_session(disk, path, now_ms=5)
+        await disk.import_session(path, now_ms=5)
     with pytest.raises(InvalidInput):
-        await export_session(disk, session, path, now_ms=0)
+        await disk.export_session(session, path, now_ms=0)
 
 
 async def test_a_session_that_forks_stand_on_does_not_come_back_before_they_go(
@@ -125,12 +126,12 @@ async def test_a_session_that_forks_stand_on_does_not_come_back_before_they_go(
     fork = await disk.fork(parent.session, at=1, opened=opened())
     for journal in (parent, fork):
         await journal.release()
-    await export_session(disk, parent.session, tmp_path / "parent.zip", now_ms=0)
+    await disk.export_session(parent.session, tmp_path / "parent.zip", now_ms=0)
     await disk.delete(parent.session)
     with pytest.raises(SessionExists, match="forks of it"):
-        await import_session(disk, tmp_path / "parent.zip", now_ms=0)
+        await disk.import_session(tmp_path / "parent.zip", now_ms=0)
     await disk.delete(fork.session)
-    assert await import_session(disk, tmp_path / "parent.zip", now_ms=0) == parent.session
+    assert await disk.import_session(tmp_path / "parent.zip", now_ms=0) == parent.session
 
 
 async def test_two_forks_of_one_session_share_their_beginning(
@@ -141,9 +142,9 @@ async def test_two_forks_of_one_session_share_their_beginning(
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     for n, at in enumerate((2, 5)):
         fork = await disk.fork(parent.session, at=at, opened=opened(name="same" if n else None))
-        await export_session(disk, fork.session, tmp_path / f"{n}.zip", now_ms=0)
-        await import_session(other, tmp_path / f"{n}.zip", now_ms=5)
-        assert (await verify(other, fork.session)).is_sound
+        await disk.export_session(fork.session, tmp_path / f"{n}.zip", now_ms=0)
+        await other.import_session(tmp_path / f"{n}.zip", now_ms=5)
+        assert (await other.verify(fork.session)).is_intact
     assert len(await other.sessions()) == 2
     await other.close()
 
@@ -154,7 +155,7 @@ async def test_a_name_that_is_taken_here_stays_with_its_owner(
     session = await exported(disk, tmp_path / "s.zip")
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     owner = await other.create(opened(name="branch"))
-    await import_session(other, tmp_path / "s.zip", now_ms=5)
+    await other.import_session(tmp_path / "s.zip", now_ms=5)
     assert await other.find("branch") == owner.session
     assert (await other.summary(session)).name is None
     await other.close()
@@ -212,7 +213,7 @@ async def test_a_file_that_was_tampered_with_is_refused_by_us_and_by_its_own_pro
     write(tmp_path / "forged.zip", content)
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     with pytest.raises(JournalDamaged):
-        await import_session(other, tmp_path / "forged.zip", now_ms=5)
+        await other.import_session(tmp_path / "forged.zip", now_ms=5)
     assert await other.sessions() == []
     await other.close()
     assert check(tmp_path / "forged.zip", tmp_path) == 1
@@ -228,21 +229,21 @@ async def test_an_entry_that_does_not_belong_is_refused(
     write(tmp_path / "forged.zip", entries(tmp_path / "s.zip") | {name: b"x"})
     other = await SqliteStore.start(Home(tmp_path / "other"), clock=clock)
     with pytest.raises(InvalidInput):
-        await import_session(other, tmp_path / "forged.zip", now_ms=5)
+        await other.import_session(tmp_path / "forged.zip", now_ms=5)
     await other.close()
 
 
 async def test_a_bomb_is_refused_before_it_goes_off(disk: SqliteStore, tmp_path: Path) -> None:
     write(tmp_path / "bomb.zip", {"manifest.json": b"{}", "events.jsonl": b"\0" * 80_000_000})
     with pytest.raises(InvalidInput, match="beyond all measure"):
-        await import_session(disk, tmp_path / "bomb.zip", now_ms=5)
+        await disk.import_session(tmp_path / "bomb.zip", now_ms=5)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"no archive", b"PK\x05\x06" + b"\0" * 18])
 async def test_what_is_no_export_is_refused(disk: SqliteStore, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.zip").write_bytes(content)
     with pytest.raises(InvalidInput):
-        await import_session(disk, tmp_path / "x.zip", now_ms=5)
+        await disk.import_session(tmp_path / "x.zip", now_ms=5)
 
 
 @pytest.fixture(scope="module")
@@ -251,8 +252,8 @@ def whole_file() -> bytes:
     first = event_hash(GENESIS, "flipped", 1, 7, encode_event(opened()))
     body = encode_event(said(1, "one"))
     lines = [
-        Line(session=SessionId("flipped"), seq=1, at_ms=7, hash=first, body=encode_event(opened())),
-        Line(
+        RawEvent(session=SessionId("flipped"), seq=1, at_ms=7, hash=first, body=encode_event(opened())),
+        RawEvent(
             session=SessionId("flipped"),
             seq=2,
             at_ms=8,
@@ -260,7 +261,9 @@ def whole_file() -> bytes:
             body=body,
         ),
     ]
-    manifest = Manifest(session=lines[0].session, events=2, last_hash=lines[1].hash.hex(), exported_ms=0)
+    manifest = ArchiveManifest(
+        session=lines[0].session, events=2, last_hash=lines[1].hash.hex(), exported_ms=0
+    )
     file = io.BytesIO()
     pack(file, manifest, lines, [(digest_bytes(b"a content"), b"a content")])
     return file.getvalue()
@@ -285,11 +288,11 @@ def test_no_changed_byte_gets_in_unnoticed(
     assert inside[2] in (everything[2], [])
 
 
-def unpacked(path: Path) -> tuple[list[Line], list[AnyEvent], list[bytes]]:
+def unpacked(path: Path) -> tuple[list[RawEvent], list[Event], list[bytes]]:
     """What a portable file holds."""
-    with closing(Portable(path)) as file:
+    with closing(ArchiveReader(path)) as file:
         _, lines, events = file.journal()
-        return lines, events, [file.content(digest) for digest in file.digests()]
+        return lines, events, [file.blob(digest) for digest in file.digests()]
 
 
 def test_a_file_that_was_cut_off_anywhere_is_refused(whole_file: bytes, tmp_path: Path) -> None:
@@ -310,7 +313,7 @@ async def test_what_is_no_plain_file_is_refused_at_once(disk: SqliteStore, tmp_p
     elif kind == "link to a device":
         path.symlink_to("/dev/zero")
     with pytest.raises(InvalidInput):
-        await import_session(disk, path, now_ms=5)
+        await disk.import_session(path, now_ms=5)
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
@@ -322,18 +325,18 @@ async def test_a_packing_that_we_do_not_use_is_refused(
         for name, data in entries(tmp_path / "s.zip").items():
             archive.writestr(name, data)
     with pytest.raises(InvalidInput, match="do not pack"):
-        await import_session(disk, tmp_path / "other.zip", now_ms=5)
+        await disk.import_session(tmp_path / "other.zip", now_ms=5)
 
 
-def forged(path: Path, *events: AnyEvent, at_ms: int) -> None:
+def forged(path: Path, *events: Event, at_ms: int) -> None:
     """A file that is consistent in itself."""
-    lines: list[Line] = []
+    lines: list[RawEvent] = []
     previous = GENESIS
     for seq, event in enumerate((opened(), *events), start=1):
         body = encode_event(event)
         previous = event_hash(previous, "forged", seq, at_ms, body)
-        lines.append(Line(session=SessionId("forged"), seq=seq, at_ms=at_ms, hash=previous, body=body))
-    manifest = Manifest(
+        lines.append(RawEvent(session=SessionId("forged"), seq=seq, at_ms=at_ms, hash=previous, body=body))
+    manifest = ArchiveManifest(
         session=SessionId("forged"), events=len(lines), last_hash=previous.hex(), exported_ms=0
     )
     with path.open("w+b") as file:
@@ -357,24 +360,24 @@ async def test_a_name_comes_in_as_a_name_or_not_at_all(
     disk: SqliteStore, tmp_path: Path, given: str, kept: str | None
 ) -> None:
     forged(tmp_path / "forged.zip", SessionRenamed(name=given), at_ms=1)
-    session = await import_session(disk, tmp_path / "forged.zip", now_ms=5)
+    session = await disk.import_session(tmp_path / "forged.zip", now_ms=5)
     assert (await disk.summary(session)).name == kept
-    await rebuild_index(disk)
+    await disk.rebuild_index()
     assert (await disk.summary(session)).name == kept
-    assert (await verify(disk, session)).is_sound
+    assert (await disk.verify(session)).is_intact
 
 
 async def test_an_export_says_what_the_session_is_called(disk: SqliteStore, tmp_path: Path) -> None:
     journal = await disk.create(opened(name="first"))
     names = []
-    happened: list[AnyEvent] = [said(1), SessionRenamed(name="second"), SessionRenamed(name=None)]
+    happened: list[Event] = [said(1), SessionRenamed(name="second"), SessionRenamed(name=None)]
     for number, event in enumerate(happened):
         await journal.append(event)
-        names.append((await export_session(disk, journal.session, tmp_path / f"{number}.zip", now_ms=0)).name)
+        names.append((await disk.export_session(journal.session, tmp_path / f"{number}.zip", now_ms=0)).name)
     assert names == ["first", "second", None]
 
 
-IMPLAUSIBLE: dict[str, tuple[AnyEvent, int]] = {
+IMPLAUSIBLE: dict[str, tuple[Event, int]] = {
     "a time behind all calendars": (said(1), 10**18),
     "a time before all journals": (said(1), -1),
     "a turn that nobody reaches": (said(2**63), 0),
@@ -392,7 +395,7 @@ async def test_a_number_that_no_session_reaches_is_refused(
     event, at_ms = IMPLAUSIBLE[number]
     forged(tmp_path / "forged.zip", event, at_ms=at_ms)
     with pytest.raises(JournalDamaged):
-        await import_session(disk, tmp_path / "forged.zip", now_ms=5)
+        await disk.import_session(tmp_path / "forged.zip", now_ms=5)
     assert await disk.sessions() == []
 
 
@@ -402,7 +405,7 @@ async def test_a_session_whose_content_is_damaged_goes_out_without_it_and_says_s
     session = await exported(disk, tmp_path / "first.zip")
     large = digest_bytes(b"x" * 2_000_000)
     (home.blobs / large[:2] / large).write_bytes(b"y")
-    manifest = await export_session(disk, session, tmp_path / "second.zip", now_ms=0)
+    manifest = await disk.export_session(session, tmp_path / "second.zip", now_ms=0)
     assert manifest.lost == (large,)
     assert entries(tmp_path / "first.zip").keys() - entries(tmp_path / "second.zip").keys() == {
         f"blobs/{large}"

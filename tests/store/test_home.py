@@ -12,7 +12,8 @@ from tests.store.stories import opened, said
 
 from holdfast.core import FakeClock
 from holdfast.core.errors import StoreUnavailable
-from holdfast.store import Home, SqliteStore, search
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 
 Put = Callable[[Path], None]
 
@@ -27,7 +28,7 @@ FOREIGN: dict[str, Put] = {
 @pytest.mark.parametrize("thing", FOREIGN)
 async def test_what_is_no_sign_of_a_holder_is_passed_by(home: Home, clock: FakeClock, thing: str) -> None:
     home.prepare()
-    FOREIGN[thing](home.holders / "foreign")
+    FOREIGN[thing](home.process_locks / "foreign")
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     assert (await store.holder(journal.session)) is not None
@@ -41,7 +42,7 @@ async def test_a_search_that_is_something_else_is_made_anew(home: Home, clock: F
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(said(1, "needle"))
-    assert len(await search(store, "needle")) == 1
+    assert len(await store.search("needle")) == 1
     await store.close()
 
 

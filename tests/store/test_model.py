@@ -24,7 +24,7 @@ from tests.store.stories import opened, said
 from holdfast.core import PERSON, FakeClock, SessionId
 from holdfast.core.errors import SessionExists
 from holdfast.core.events import (
-    AnyEvent,
+    Event,
     MessagePosted,
     RecordedEvent,
     SessionPinned,
@@ -32,7 +32,8 @@ from holdfast.core.events import (
     SessionRewound,
 )
 from holdfast.core.projection import without_rewound
-from holdfast.store import Home, Journal, SqliteStore, prune, rebuild_index, verify
+from holdfast.store import Home, Journal, prune
+from holdfast.store.sqlite.store import SqliteStore
 
 NAMES = st.sampled_from(["one", "two", "three", None])
 
@@ -158,7 +159,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def rebuild(self) -> None:
-        assert self.runner.run(rebuild_index(self.store)) == len(self.expected)
+        assert self.runner.run(self.store.rebuild_index()) == len(self.expected)
 
     @rule()
     def reopen(self) -> None:
@@ -192,14 +193,14 @@ class StoreMachine(RuleBasedStateMachine):
             recorded = self.runner.run(self.store.read(line.id))
             texts = [one.event.text if isinstance(one.event, MessagePosted) else None for one in recorded]
             assert texts == expected.events
-            assert self.runner.run(verify(self.store, line.id)).is_sound
+            assert self.runner.run(self.store.verify(line.id)).is_intact
 
 
 async def _append(journal: Journal, texts: list[str]) -> None:
     await asyncio.gather(*(journal.append(said(1, text)) for text in texts))
 
 
-async def _record(journal: Journal, *events: AnyEvent) -> None:
+async def _record(journal: Journal, *events: Event) -> None:
     await journal.append(*events)
 
 

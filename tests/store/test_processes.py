@@ -13,7 +13,8 @@ from tests.store.stories import opened, said
 from holdfast.core import FakeClock, SystemClock
 from holdfast.core.errors import SessionHeld
 from holdfast.core.events import MessagePosted
-from holdfast.store import Home, SqliteStore, open_when_released, tail, verify
+from holdfast.store import Home, open_when_released, tail
+from holdfast.store.sqlite.store import SqliteStore
 
 
 async def new_session(home: Home) -> str:
@@ -75,7 +76,7 @@ async def test_a_holder_that_was_killed_holds_nothing(disk: SqliteStore, home: H
         journal = await disk.open(await disk.find(session))
         await journal.append(said(2, "mine"))
     assert await texts(disk, session) == ["last words", "mine"]
-    assert (await verify(disk, journal.session)).is_sound
+    assert (await disk.verify(journal.session)).is_intact
 
 
 async def test_a_holder_that_was_stopped_is_taken_over_and_refused_when_it_wakes(
@@ -93,7 +94,7 @@ async def test_a_holder_that_was_stopped_is_taken_over_and_refused_when_it_wakes
         assert await order(other, "late") == "lease-lost"
         await journal.append(said(3, "still mine"))
     assert await texts(disk, session) == ["before", "mine", "still mine"]
-    assert (await verify(disk, journal.session)).is_sound
+    assert (await disk.verify(journal.session)).is_intact
 
 
 async def test_an_old_number_never_fits_again(home: Home, clock: FakeClock) -> None:
@@ -128,7 +129,7 @@ async def _fight(home: Home, *, fighters: int, rounds: int, stops: int) -> None:
         assert f"wrote {rounds}" in lines
         assert set(lines) <= {f"wrote {rounds}", "refused lease-lost", ""}
     store = await SqliteStore.start(home, clock=SystemClock())
-    assert (await verify(store, await store.find(session))).is_sound
+    assert (await store.verify(await store.find(session))).is_intact
     found = await texts(store, session)
     for n in range(fighters):
         mine = [text for text in found if text.startswith(f"{n}:")]
@@ -184,8 +185,8 @@ async def _kill_writers(home: Home, *, times: int) -> None:
             acknowledged = int(rest[-1]) if rest else acknowledged
         store = await SqliteStore.start(home, clock=SystemClock())
         id = await store.find(session)
-        found = await verify(store, id)
-        assert found.is_sound
+        found = await store.verify(id)
+        assert found.is_intact
         assert found.events >= acknowledged
         assert await texts(store, session) == [str(n) for n in range(2, found.events + 1)]
         await store.close()

@@ -14,18 +14,10 @@ from tests.store.stories import opened, said, turn
 from holdfast.core import FakeClock, SessionId, digest_bytes
 from holdfast.core.errors import JournalDamaged, SessionNotFound, StoreUnavailable
 from holdfast.core.events import MessagePosted, Noted
-from holdfast.store import (
-    Home,
-    Problem,
-    SqliteStore,
-    export_session,
-    import_session,
-    rebuild_index,
-    verify,
-    verify_all,
-)
+from holdfast.store import Home, JournalProblem
 from holdfast.store.recovery.inspect import inspect
 from holdfast.store.sqlite.database import connect
+from holdfast.store.sqlite.store import SqliteStore
 
 Result = TypeVar("Result")
 LONG = "long " * 3000  # runs over onto further pages
@@ -127,7 +119,7 @@ async def test_making_the_list_anew_changes_nothing_in_a_sound_store(disk: Sqlit
     await parent.release()
     await disk.delete(parent.session)
     before = await disk.sessions()
-    assert await rebuild_index(disk) == 2
+    assert await disk.rebuild_index() == 2
     assert await disk.sessions() == before
 
 
@@ -156,11 +148,11 @@ async def test_what_was_changed_removed_or_moved_is_found(
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(*turn(1))
-    assert (await verify(store, journal.session)).is_sound
+    assert (await store.verify(journal.session)).is_intact
     await store.close()
     statement(home, tampering)
     store = await SqliteStore.start(home, clock=clock)
-    found = await verify(store, journal.session)
+    found = await store.verify(journal.session)
     assert (seq, what) in [(problem.seq, problem.what) for problem in found.problems]
     with pytest.raises(JournalDamaged, match=f"event {seq} "):
         await store.open(journal.session)
@@ -182,7 +174,7 @@ async def test_the_one_event_that_is_wrong_is_named_wherever_it_stands(
     store = await SqliteStore.start(home, clock=clock)
     with pytest.raises(JournalDamaged, match=f"event {seq} "):
         await store.read(journal.session)
-    found = await verify(store, journal.session)
+    found = await store.verify(journal.session)
     assert [problem.seq for problem in found.problems] == [seq]
     await store.close()
 
@@ -203,8 +195,8 @@ async def test_an_event_that_was_put_where_the_journal_has_none_is_found(
         f"INSERT INTO event (session, seq, at_ms, hash, body) SELECT '{fork.session}', {place}, {columns}",
     )
     store = await SqliteStore.start(home, clock=clock)
-    assert [problem.what for problem in (await verify(store, fork.session)).problems] == ["added"]
-    assert (await verify(store, parent.session)).is_sound
+    assert [problem.what for problem in (await store.verify(fork.session)).problems] == ["added"]
+    assert (await store.verify(parent.session)).is_intact
     await store.close()
 
 
@@ -218,7 +210,7 @@ async def test_where_a_fork_begins_behind_a_lost_event_only_that_one_is_named(
     await store.close()
     statement(home, f"DELETE FROM event WHERE session = '{parent.session}' AND seq = 3")
     store = await SqliteStore.start(home, clock=clock)
-    assert (await verify(store, fork.session)).problems == (Problem(seq=3, what="missing"),)
+    assert (await store.verify(fork.session)).problems == (JournalProblem(seq=3, what="missing"),)
     await store.close()
 
 
@@ -245,7 +237,7 @@ async def test_two_events_that_changed_places_are_found(home: Home, clock: FakeC
     statement(home, "UPDATE event SET seq = 2 WHERE seq = 3")
     statement(home, "UPDATE event SET seq = 3 WHERE seq = 0")
     store = await SqliteStore.start(home, clock=clock)
-    found = await verify(store, journal.session)
+    found = await store.verify(journal.session)
     assert [problem.what for problem in found.problems] == ["changed", "changed"]
     await store.close()
 
@@ -258,7 +250,7 @@ async def test_a_file_that_lost_its_beginning_is_salvaged_and_set_aside(home: Ho
     assert {line.id for line in await store.sessions()} == set(told)
     for session, words in told.items():
         assert await texts(store, session) == words
-    assert all(found.is_sound for found in await verify_all(store))
+    assert all(found.is_intact for found in await store.verify_all())
     (notice,) = store.notices
     assert "20 sessions saved" in notice
     (aside,) = home.root.glob("damaged-*")
@@ -308,7 +300,7 @@ async def test_damage_met_on_the_way_is_told_and_salvaged_at_the_next_start(
     await store.close()
     assert damaged
     store = await SqliteStore.start(home, clock=clock)
-    sound = [found for found in await verify_all(store) if found.is_sound]
+    sound = [found for found in await store.verify_all() if found.is_intact]
     assert len(sound) >= len(told) - damaged
     await store.close()
 
@@ -362,15 +354,15 @@ async def test_a_session_that_came_back_after_its_deletion_is_salvaged(
     told = await fill(home, clock, sessions=3)
     session = next(iter(told))
     store = await SqliteStore.start(home, clock=clock)
-    await export_session(store, session, tmp_path / "it.zip", now_ms=0)
+    await store.export_session(session, tmp_path / "it.zip", now_ms=0)
     await store.delete(session)
-    await import_session(store, tmp_path / "it.zip", now_ms=0)
+    await store.import_session(tmp_path / "it.zip", now_ms=0)
     await store.close()
     with home.database.open("r+b") as file:
         file.write(b"\0" * 4096)
     store = await SqliteStore.start(home, clock=clock)
     assert await texts(store, session) == told[session]
-    assert all(found.is_sound for found in await verify_all(store))
+    assert all(found.is_intact for found in await store.verify_all())
     await store.close()
 
 
@@ -384,11 +376,11 @@ async def test_a_lost_end_and_a_lost_whole_are_listed_as_damaged_after_a_salvage
         content[content.index(link) - 30 : content.index(link)] = bytes(30)
     home.database.write_bytes(bytes(4096) + content[4096:])
     store = await SqliteStore.start(home, clock=clock)
-    found = {one.session: one.problems for one in await verify_all(store)}
+    found = {one.session: one.problems for one in await store.verify_all()}
     assert found == {
         sound: (),
-        end: (Problem(seq=3, what="missing", count=2),),
-        whole: (Problem(seq=1, what="missing", count=4),),
+        end: (JournalProblem(seq=3, what="missing", count=2),),
+        whole: (JournalProblem(seq=1, what="missing", count=4),),
     }
     assert {line.id for line in await store.sessions() if line.is_damaged} == {whole, end}
     with pytest.raises(JournalDamaged):
@@ -412,9 +404,9 @@ async def test_a_text_that_is_no_text_any_more_is_told(home: Home, clock: FakeCl
     content = home.database.read_bytes()
     home.database.write_bytes(content.replace(b"0 first", b"0 f\xffrst"))
     store = await SqliteStore.start(home, clock=clock)
-    found = await verify(store, session)
+    found = await store.verify(session)
     assert [problem.what for problem in found.problems] == ["changed", "unreadable"]
-    assert (await verify(store, other)).is_sound
+    assert (await store.verify(other)).is_intact
     await store.close()
 
 
@@ -440,7 +432,7 @@ async def test_an_index_that_leads_astray_is_made_anew_by_a_check(home: Home, cl
     content[at : at + 4] = b"3000"
     home.database.write_bytes(content)
     store = await SqliteStore.start(home, clock=clock)
-    assert (await verify(store, session)).is_sound
+    assert (await store.verify(session)).is_intact
     assert await texts(store, session) == told[session]
     assert len(await store.sessions()) == 2
     await store.close()
@@ -485,7 +477,7 @@ async def test_commits_in_the_log_outlive_the_file_beside_it(
     store = await SqliteStore.start(Home(killed), clock=clock)
     assert "the database was gone: 1 session saved, 0 damaged" in store.notices[0]
     assert await texts(store, journal.session) == ["acknowledged"]
-    assert (await verify(store, journal.session)).is_sound
+    assert (await store.verify(journal.session)).is_intact
     await store.close()
 
 
@@ -500,9 +492,11 @@ async def test_sessions_of_which_only_the_folder_is_left_are_listed_as_damaged(
     GONE[way](home.database)
     store = await SqliteStore.start(home, clock=clock)
     assert "the database was gone: 0 sessions saved, 2 damaged" in store.notices[0]
-    await rebuild_index(store)
+    await store.rebuild_index()
     assert {(line.id, line.is_damaged) for line in await store.sessions()} == {(id, True) for id in told}
-    assert [found.problems for found in await verify_all(store)] == [(Problem(seq=1, what="missing"),)] * 2
+    assert [found.problems for found in await store.verify_all()] == [
+        (JournalProblem(seq=1, what="missing"),)
+    ] * 2
     for session in told:
         await store.delete(session)
     await store.close()
@@ -575,7 +569,7 @@ async def test_a_session_without_any_event_is_not_called_sound(home: Home, clock
     found, readable = inspect(connection, session)
     connection.close()
     assert readable == []
-    assert found.problems == (Problem(seq=1, what="missing"),)
+    assert found.problems == (JournalProblem(seq=1, what="missing"),)
 
 
 async def test_a_schema_that_cannot_even_be_quoted_is_salvaged(home: Home, clock: FakeClock) -> None:
@@ -643,7 +637,7 @@ async def test_a_check_of_everything_looks_at_the_whole_file_once_however_much_i
     statement(home, "UPDATE event SET at_ms = at_ms + 1 WHERE seq = 2")
     Traced.statements = []
     store = await Traced.start(home, clock=clock)
-    assert [found.is_sound for found in await verify_all(store)] == [False] * 5
+    assert [found.is_intact for found in await store.verify_all()] == [False] * 5
     assert sum("integrity_check" in each for each in Traced.statements) == 1
     assert all(line.is_damaged for line in await store.sessions())
     await store.close()

@@ -13,8 +13,9 @@ from tests.store.stories import ended, opened, replied, said, turn
 from holdfast.core import FakeClock, Ok, SessionId, digest_bytes
 from holdfast.core.errors import InvalidInput, JournalDamaged, SessionNotFound
 from holdfast.core.events import MessagePosted, Noted, RestorePointMade, SessionPinned, TurnEnded
-from holdfast.store import Home, Redactor, SqliteStore, prune, search
-from holdfast.store.sqlite.rows import encode_entry
+from holdfast.store import Home, Redactor, prune
+from holdfast.store.entries import encode_entry
+from holdfast.store.sqlite.store import SqliteStore
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -32,38 +33,38 @@ async def test_words_are_found_in_what_was_said_and_answered(disk: SqliteStore) 
     await one.append(said(2, "日本語 の テスト"))
     two = await disk.create(opened())
     await two.append(said(1, "another failing build"))
-    found = await search(disk, "FAIL")
+    found = await disk.search("FAIL")
     assert [(hit.session, hit.turn) for hit in found] == [(two.session, 1), (one.session, 1)]
     assert found[1].snippet == "Fix the failing test"
     assert found[1].pieces == ("Fix the ", "failing", " test")
     assert found[1].seq == 2
-    assert [hit.session for hit in await search(disk, "failing test")] == [one.session]
-    assert [hit.turn for hit in await search(disk, "cafe open")] == [1]
-    assert [hit.turn for hit in await search(disk, "日本")] == [2]
-    assert await search(disk, "nowhere") == []
+    assert [hit.session for hit in await disk.search("failing test")] == [one.session]
+    assert [hit.turn for hit in await disk.search("cafe open")] == [1]
+    assert [hit.turn for hit in await disk.search("日本")] == [2]
+    assert await disk.search("nowhere") == []
     await two.append(said(2, "later words"))
-    assert [hit.turn for hit in await search(disk, "later")] == [2]
-    assert len(await search(disk, "failing", limit=1)) == 1
+    assert [hit.turn for hit in await disk.search("later")] == [2]
+    assert len(await disk.search("failing", limit=1)) == 1
 
 
 @pytest.mark.parametrize("text", ["", "  ", '"', "* - !", "((("])
 async def test_a_search_for_no_word_is_refused(disk: SqliteStore, text: str) -> None:
     with pytest.raises(InvalidInput):
-        await search(disk, text)
+        await disk.search(text)
 
 
 @pytest.mark.parametrize("text", ['a" OR "c', "NEAR(a b)", "a NOT c", "a AND b", "text:a", "a^2"])
 async def test_no_text_is_a_query_of_its_own(disk: SqliteStore, text: str) -> None:
     journal = await disk.create(opened())
     await journal.append(said(1, "a b"))
-    assert not await search(disk, text), "every word counts as a word, and not all of these were said"
+    assert not await disk.search(text), "every word counts as a word, and not all of these were said"
 
 
 @pytest.mark.parametrize("text", ["{a}", "a*b", "(b) a", 'a" "b'])
 async def test_signs_between_words_mean_nothing(disk: SqliteStore, text: str) -> None:
     journal = await disk.create(opened())
     await journal.append(said(1, "a b"))
-    assert [hit.session for hit in await search(disk, text)] == [journal.session]
+    assert [hit.session for hit in await disk.search(text)] == [journal.session]
 
 
 async def test_an_answer_that_is_the_outcome_too_is_found_once(disk: SqliteStore) -> None:
@@ -71,7 +72,7 @@ async def test_an_answer_that_is_the_outcome_too_is_found_once(disk: SqliteStore
     for number in (1, 2):
         ending = TurnEnded(turn=number, outcome=Ok(value="it was the comma"))
         await journal.append(said(number), replied(number, "it was the comma"), ending)
-    assert [hit.turn for hit in await search(disk, "comma")] == [2, 1]
+    assert [hit.turn for hit in await disk.search("comma")] == [2, 1]
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"half a file", b"\0" * 40_000])
@@ -81,25 +82,25 @@ async def test_a_missing_or_damaged_search_is_made_anew(
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(said(1, "needle"))
-    assert len(await search(store, "needle")) == 1
+    assert len(await store.search("needle")) == 1
     if damage is None:
         home.search.unlink()
     else:
         home.search.write_bytes(damage)
-    assert len(await search(store, "needle")) == 1
+    assert len(await store.search("needle")) == 1
     await store.close()
 
 
 async def test_a_search_made_of_another_database_is_made_anew(home: Home, clock: FakeClock) -> None:
     store = await SqliteStore.start(home, clock=clock)
     await (await store.create(opened())).append(said(1, "old"))
-    assert len(await search(store, "old")) == 1
+    assert len(await store.search("old")) == 1
     await store.close()
     home.database.unlink()
     store = await SqliteStore.start(home, clock=clock)
     await (await store.create(opened())).append(said(1, "new"))
-    assert await search(store, "old") == []
-    assert len(await search(store, "new")) == 1
+    assert await store.search("old") == []
+    assert len(await store.search("new")) == 1
     await store.close()
 
 
@@ -108,12 +109,12 @@ async def test_what_a_deleted_session_left_to_its_forks_is_found_in_one_of_them(
     await parent.append(said(1, "needle"), said(2, "thread"))
     fork = await disk.fork(parent.session, at=2, opened=opened())
     second = await disk.fork(fork.session, at=2, opened=opened())
-    assert [hit.session for hit in await search(disk, "needle")] == [parent.session]
+    assert [hit.session for hit in await disk.search("needle")] == [parent.session]
     for journal in (parent, fork):
         await journal.release()
         await disk.delete(journal.session)
-    assert [(hit.session, hit.turn) for hit in await search(disk, "needle")] == [(second.session, 1)]
-    assert await search(disk, "thread") == []
+    assert [(hit.session, hit.turn) for hit in await disk.search("needle")] == [(second.session, 1)]
+    assert await disk.search("thread") == []
 
 
 # -- deleting
@@ -133,7 +134,7 @@ async def test_what_is_deleted_is_nowhere_at_rest(home: Home, clock: FakeClock) 
     shared = b"shared-content"
     for journal in (doomed, other):
         await journal.append(RestorePointMade(turn=1, manifest=digest_bytes(shared)), blobs=[shared])
-    assert len(await search(store, "canary")) == 1
+    assert len(await store.search("canary")) == 1
     (home.prepare_session(doomed.session) / "audit.jsonl").write_bytes(b"audit-canary")
     await doomed.release()
     await store.delete(doomed.session)
@@ -174,9 +175,9 @@ class Sweeping(SqliteStore):
 
     sweeps = 0
 
-    async def sweep_contents(self, digests: frozenset[str]) -> int:
+    async def sweep_blobs(self, digests: frozenset[str]) -> int:
         self.sweeps += 1
-        return await super().sweep_contents(digests)
+        return await super().sweep_blobs(digests)
 
 
 async def test_pruning_looks_through_what_is_left_once_however_many_sessions_go(
@@ -220,7 +221,7 @@ async def test_what_a_crash_left_half_written_is_collected_at_the_next_start(
     home: Home, clock: FakeClock
 ) -> None:
     home.prepare()
-    left = [home.blobs / ".abc-1", home.root / ".key-1", home.holders / ".1-abc"]
+    left = [home.blobs / ".abc-1", home.root / ".key-1", home.process_locks / ".1-abc"]
     for path in left:
         path.write_bytes(b"half")
     store = await SqliteStore.start(home, clock=clock)
@@ -366,7 +367,7 @@ async def test_a_known_secret_is_in_no_file(home: Home, clock: FakeClock, secret
     first = journal.recorded[1].event
     assert isinstance(first, MessagePosted)
     assert first.text == "before [redacted] after"
-    assert await search(store, "before")
+    assert await store.search("before")
     await journal.release()
     assert (await store.open(journal.session)).recorded[1].event == first
     await store.close()
@@ -410,7 +411,7 @@ async def test_files_are_for_the_owner_alone_whatever_the_umask(
         store = await SqliteStore.start(home, clock=clock)
         journal = await store.create(opened())
         await journal.append(*turn(1), blobs=[b"small", b"large" * 400_000])
-        await search(store, "hello")
+        await store.search("hello")
         home.key()
         home.prepare_session(journal.session)
         modes = {path: path.stat().st_mode & 0o777 for path in [home.root, *home.root.rglob("*")]}
@@ -427,7 +428,7 @@ async def test_a_closed_store_leaves_no_thread_and_no_sign(home: Home, clock: Fa
     await store.create(opened())
     await store.close()
     assert set(threading.enumerate()) <= before
-    assert list(home.holders.iterdir()) == []
+    assert list(home.process_locks.iterdir()) == []
 
 
 def test_the_key_is_made_once(home: Home) -> None:

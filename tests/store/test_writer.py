@@ -12,7 +12,8 @@ from tests.store.stories import opened, said
 
 import holdfast.store.sqlite.transaction as transaction
 from holdfast.core.errors import HoldfastError, StoreUnavailable
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home
+from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.transaction import Transaction
 from holdfast.store.sqlite.writer import Writer
 
@@ -21,7 +22,7 @@ PLENTY = 1_000
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction, "QUICK_SECONDS", 60)
+    monkeypatch.setattr(transaction, "FAST_COMMIT_SECONDS", 60)
 
 
 @pytest.fixture
@@ -56,22 +57,22 @@ def thread(_: Transaction) -> int:
 
 async def warm(writer: Writer) -> None:
     """Until it is known that the disk is quick, and the thread has nothing left to look after."""
-    while await writer.submit(thread, is_brief=True) != threading.get_ident():
+    while await writer.submit(thread, may_run_inline=True) != threading.get_ident():
         pass
 
 
 async def test_brief_jobs_are_committed_on_the_event_loop_after_the_first(writer: Writer) -> None:
     here = threading.get_ident()
-    assert await writer.submit(thread, is_brief=True) != here  # how quick the disk is, nobody knows yet
+    assert await writer.submit(thread, may_run_inline=True) != here  # how quick the disk is, nobody knows yet
     await warm(writer)
-    assert await writer.submit(thread, is_brief=True) == here
+    assert await writer.submit(thread, may_run_inline=True) == here
     assert await writer.submit(thread) != here
 
 
 async def test_a_slow_disk_is_for_the_thread(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction, "QUICK_SECONDS", 0)
+    monkeypatch.setattr(transaction, "FAST_COMMIT_SECONDS", 0)
     here = threading.get_ident()
-    assert here not in [await writer.submit(thread, is_brief=True) for _ in range(5)]
+    assert here not in [await writer.submit(thread, may_run_inline=True) for _ in range(5)]
 
 
 async def test_the_log_is_looked_after_by_the_thread_in_time(database: Path) -> None:
@@ -88,7 +89,7 @@ async def test_the_log_is_looked_after_by_the_thread_in_time(database: Path) -> 
         lambda: None,
     )
     for _ in range(100):
-        await writer.submit(thread, is_brief=True)
+        await writer.submit(thread, may_run_inline=True)
     await asyncio.to_thread(writer.stop)
     assert sum(looked) in range(97, 101)
     assert max(looked) <= 4
@@ -97,7 +98,7 @@ async def test_the_log_is_looked_after_by_the_thread_in_time(database: Path) -> 
 async def test_jobs_that_are_handed_in_together_share_a_commit_on_the_event_loop(writer: Writer) -> None:
     await warm(writer)
     seen: list[Transaction] = []
-    await asyncio.gather(*(writer.submit(seen.append, is_brief=True) for _ in range(20)))
+    await asyncio.gather(*(writer.submit(seen.append, may_run_inline=True) for _ in range(20)))
     assert len(set(map(id, seen))) == 1
 
 
@@ -110,7 +111,7 @@ async def test_jobs_are_done_and_told_in_order_whoever_does_them(writer: Writer)
             done.append(number)
             return number
 
-        await writer.submit(work, tell=told.append, is_brief=number % 7 != 0)
+        await writer.submit(work, on_committed=told.append, may_run_inline=number % 7 != 0)
 
     waiting = []
     for number in range(2_000):
@@ -135,13 +136,13 @@ async def test_what_the_thread_wrote_first_is_heard_first(writer: Writer) -> Non
         return "first"
 
     def add(text: str) -> "asyncio.Future[str]":
-        return writer.submit(lambda _: text, tell=heard.append, is_brief=True)
+        return writer.submit(lambda _: text, on_committed=heard.append, may_run_inline=True)
 
-    first = writer.submit(hold, tell=heard.append)
+    first = writer.submit(hold, on_committed=heard.append)
     is_committing.wait(30)
     second = add("second")  # the event loop is about to look for it, but the thread will have taken it
     may_commit.set()
-    while len(writer._unheard) < 2 or writer._hand.locked():
+    while len(writer._undelivered) < 2 or writer._write_lock.locked():
         time.sleep(0.001)  # noqa: ASYNC251  # the event loop must not run meanwhile
     third = add("third")
     await asyncio.gather(first, second, third)
@@ -152,7 +153,7 @@ async def test_the_event_loop_goes_on_while_another_process_writes(writer: Write
     await warm(writer)
     other = sqlite3.connect(database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    waiting = writer.submit(thread, is_brief=True)
+    waiting = writer.submit(thread, may_run_inline=True)
     for _ in range(50):
         await asyncio.sleep(0)
     assert not waiting.done()
@@ -171,7 +172,7 @@ async def test_what_fails_on_the_event_loop_is_tried_by_the_thread(writer: Write
             raise sqlite3.OperationalError("disk I/O error")
         return transaction.failures
 
-    assert await writer.submit(work, is_brief=True) == 1  # so that what was remembered is read again
+    assert await writer.submit(work, may_run_inline=True) == 1  # so that what was remembered is read again
     assert tries[0] == threading.get_ident() != tries[1]
 
 
@@ -183,9 +184,9 @@ async def test_what_sqlite_itself_was_never_asked_is_an_error_and_not_the_end_of
     def work(transaction: Transaction) -> None:
         transaction.execute("SELECT ?", ())
 
-    for is_brief in (True, False):
+    for may_run_inline in (True, False):
         with pytest.raises(StoreUnavailable, match="binding"):
-            await writer.submit(work, is_brief=is_brief)
+            await writer.submit(work, may_run_inline=may_run_inline)
     assert await writer.submit(thread)
 
 
@@ -195,7 +196,7 @@ async def test_a_refusal_on_the_event_loop_is_told_to_its_asker_alone(writer: Wr
     def refuse(_: Transaction) -> int:
         raise StoreUnavailable("no")
 
-    first, second = writer.submit(refuse, is_brief=True), writer.submit(thread, is_brief=True)
+    first, second = writer.submit(refuse, may_run_inline=True), writer.submit(thread, may_run_inline=True)
     with pytest.raises(StoreUnavailable, match="no"):
         await first
     assert await second == threading.get_ident()
@@ -213,7 +214,7 @@ def test_an_interrupt_in_the_middle_of_a_commit_loses_nothing(writer: Writer) ->
 
     async def hand_in() -> None:
         await warm(writer)
-        waiting.append(writer.submit(work, is_brief=True))
+        waiting.append(writer.submit(work, may_run_inline=True))
         await waiting[0]
 
     async def hear() -> int:
@@ -241,6 +242,6 @@ async def test_what_was_handed_in_before_the_end_is_done(home: Home, disk: Sqlit
 async def test_what_is_handed_in_after_the_end_is_told_so(writer: Writer) -> None:
     await warm(writer)
     await asyncio.to_thread(writer.stop)
-    for is_brief in (True, False):
+    for may_run_inline in (True, False):
         with pytest.raises(StoreUnavailable, match="closed"):
-            await writer.submit(thread, is_brief=is_brief)
+            await writer.submit(thread, may_run_inline=may_run_inline)

@@ -14,8 +14,9 @@ import holdfast.store.sqlite.wal_prealloc as wal_prealloc
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.events import MessagePosted
-from holdfast.store import Home, SqliteStore, verify
+from holdfast.store import Home
 from holdfast.store.sqlite.database import PAGE_BYTES, connect
+from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.transaction import Transaction
 
 
@@ -50,7 +51,7 @@ async def test_a_session_that_stays_the_newest_goes_down_when_another_comes(disk
 async def test_room_in_the_log_changes_nothing_that_is_recorded(
     home: Home, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wal_prealloc, "LOOK_EVERY", 1)
+    monkeypatch.setattr(wal_prealloc, "CHECK_INTERVAL_JOBS", 1)
     monkeypatch.setattr(wal_prealloc, "SPARE_BYTES", 0)
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened(), session=SessionId("one"))
@@ -64,7 +65,7 @@ async def test_room_in_the_log_changes_nothing_that_is_recorded(
         if place is home:
             await store.close()
         store = await SqliteStore.start(place, clock=clock)
-        assert (await verify(store, SessionId("one"))).is_sound
+        assert (await store.verify(SessionId("one"))).is_intact
         assert len(await store.read(SessionId("one"))) == 31
         await store.close()
 
@@ -72,7 +73,7 @@ async def test_room_in_the_log_changes_nothing_that_is_recorded(
 async def test_nothing_is_taken_ahead_on_a_disk_with_little_room(
     disk: SqliteStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wal_prealloc, "LOOK_EVERY", 1)
+    monkeypatch.setattr(wal_prealloc, "CHECK_INTERVAL_JOBS", 1)
     monkeypatch.setattr(wal_prealloc, "SPARE_BYTES", 2**62)
     journal = await disk.create(opened())
     for number in range(5):
@@ -83,7 +84,7 @@ async def test_nothing_is_taken_ahead_on_a_disk_with_little_room(
 async def test_no_room_is_made_while_another_writes(
     disk: SqliteStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wal_prealloc, "LOOK_EVERY", 1)
+    monkeypatch.setattr(wal_prealloc, "CHECK_INTERVAL_JOBS", 1)
     make_room, mine = wal_prealloc.WalPreallocator(home.database), connect(home.database, timeout_seconds=0)
     theirs = connect(home.database)
     theirs.execute("BEGIN IMMEDIATE")
@@ -170,7 +171,7 @@ async def test_no_empty_database_is_begun_where_one_was_taken_away(home: Home, c
     (home.root / "elsewhere").rename(home.database)
     await journal.append(said(2, "goes on"))
     assert journal.recorded == await store.read(journal.session)
-    assert (await verify(store, journal.session)).is_sound
+    assert (await store.verify(journal.session)).is_intact
     await store.close()
 
 

@@ -15,7 +15,7 @@ from tests.teams.test_acp import of_parrots
 from tests.teams.test_claude import environ, of_claude
 
 from holdfast.core import Error, Limits, SystemClock
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, Store, open_store
 from holdfast.teams import OUTSIDE, Broker, Pair, Roster, TeamReply
 
 REFUSAL = """\
@@ -102,14 +102,14 @@ async def test_a_damaged_database_is_set_aside_and_the_conversations_are_found_a
     clock, on = SystemClock(), of_parrots(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     async with company(tmp_path, on, store=store, clock=clock) as board:
         await board.ask("alpha", "beta", "remember")
     await store.close()
     home.database.write_bytes(b"not a database" * 1000)
     for beside in home.root.glob(f"{home.database.name}-*"):
         beside.unlink()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     assert "the database was damaged" in " ".join(store.notices)
     (aside,) = home.root.glob("damaged-*")
     assert (aside / home.database.name).read_bytes().startswith(b"not a database")
@@ -124,7 +124,7 @@ async def test_a_list_of_pairs_that_is_gone_is_made_anew_from_the_journals(tmp_p
     clock, on = SystemClock(), of_parrots(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     async with company(tmp_path, on, store=store, clock=clock) as board:
         for sender in ("alpha", "external"):
             await board.ask(sender, "beta", "remember")
@@ -132,7 +132,7 @@ async def test_a_list_of_pairs_that_is_gone_is_made_anew_from_the_journals(tmp_p
     with sqlite3.connect(home.database) as connection:
         connection.execute("delete from session")
     connection.close()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     async with company(tmp_path, on, store=store, clock=clock) as board:
         replies = [await board.ask(sender, "beta", "recall") for sender in ("alpha", "external")]
         lines = await board.sessions()
@@ -148,7 +148,7 @@ async def test_a_locked_database_is_an_error_at_the_end_of_its_time_and_works_ag
     clock, on = SystemClock(), of_parrots(tmp_path / "p")
     home = Home(tmp_path / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     async with company(tmp_path, on, store=store, clock=clock) as board:
         await board.ask("alpha", "beta", "one")
         other = sqlite3.connect(home.database, isolation_level=None)
@@ -164,11 +164,11 @@ async def test_a_locked_database_is_an_error_at_the_end_of_its_time_and_works_ag
 
 
 @asynccontextmanager
-async def own_company(tmp_path: Path) -> AsyncIterator[tuple[Broker, SqliteStore]]:
+async def own_company(tmp_path: Path) -> AsyncIterator[tuple[Broker, Store]]:
     """Two teams of our own sessions that spend from one budget, on the disk."""
     clock, home = SystemClock(), Home(tmp_path / "home")
     home.prepare()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     settings = {"budget": Limits(tokens=1_000_000), "archive_days": 0}
     on = roster("alpha", "beta", project=str(tmp_path), member="holdfast", settings=settings)
     async with company(tmp_path, on, store=store, clock=clock) as board:

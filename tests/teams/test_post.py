@@ -8,7 +8,7 @@ from tests.teams.companies import company, roster
 
 from holdfast.core import Error, FakeClock, Nonconverged, SystemClock
 from holdfast.core.errors import InvalidInput
-from holdfast.store import Home, MemoryStore, SqliteStore
+from holdfast.store import Home, MemoryStore, open_store
 from holdfast.teams import Broker, MessageStatus, OnCall, Pair, Roster, ScriptedProgram, TeamMessage, echo
 from holdfast.teams.pair_log import PairLog, QueuedMessages
 
@@ -36,7 +36,7 @@ async def test_a_letter_that_was_acknowledged_is_delivered_by_the_next_process(t
     home = Home(tmp_path / "home")
     home.prepare()
     clock, on = SystemClock(), teams(tmp_path)
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     begun = asyncio.Event()
 
     async def begin(letter: TeamMessage, heard: object, on_call: OnCall) -> str:
@@ -49,7 +49,7 @@ async def test_a_letter_that_was_acknowledged_is_delivered_by_the_next_process(t
             assert (await board.send("alpha", "beta", text)).state == "queued"
         await begun.wait()
     await store.close()
-    store = await SqliteStore.start(home, clock=clock)
+    store = await open_store(home, clock=clock)
     program.answer = echo
     async with company(tmp_path, on, store=store, clock=clock, program=program) as board:
         assert [each.state for each in await board.report("alpha", "beta")] == ["queued", "queued"]

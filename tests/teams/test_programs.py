@@ -66,7 +66,7 @@ async def test_l15_a_line_without_end_is_cut_off_and_the_program_with_it(
     program = await run(tmp_path, "while True: say(b'x' * 65536)")
     await program.process.finished()
     assert not program.process.is_running
-    assert "more than 1 MiB" in program.process.ending
+    assert "more than 1 MiB" in program.process.exit_description
     await program.process.stop()
 
 

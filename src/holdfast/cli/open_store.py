@@ -7,15 +7,16 @@ from holdfast.cli.redaction import LazyRedactor
 from holdfast.cli.terminal.console import Console, Output
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import SessionNotFound
-from holdfast.store import Home, SqliteStore, Store
+from holdfast.store import Home, Store
+from holdfast.store import open_store as open_backend
 
 
 @asynccontextmanager
-async def open_store() -> AsyncIterator[tuple[Home, SqliteStore]]:
+async def open_store() -> AsyncIterator[tuple[Home, Store]]:
     """The home and its store, closed again at the end of the block; what was mended is said once."""
     home = Home.default()
     home.prepare()
-    store = await SqliteStore.start(home, clock=SystemClock(), redact=LazyRedactor(home.root))
+    store = await open_backend(home, clock=SystemClock(), redact=LazyRedactor(home.root))
     console = Console()
     told = say_notices(store, console)
     try:
@@ -27,13 +28,13 @@ async def open_store() -> AsyncIterator[tuple[Home, SqliteStore]]:
 
 def say_notices(store: Store, teller: Output, *, after: int = 0) -> int:
     """Tell the person what the store had to make anew or to save, a line each; how many there are so far."""
-    notices = store.notices if isinstance(store, SqliteStore) else ()
+    notices = store.notices
     for notice in notices[after:]:
         teller.say(f"note: {notice}", "ask")
     return len(notices)
 
 
-async def chosen_session(store: SqliteStore, reference: str | None) -> SessionId:
+async def chosen_session(store: Store, reference: str | None) -> SessionId:
     """The session a person means: by id, prefix or name, else the newest."""
     if reference is not None:
         return await store.find(reference)

@@ -3,14 +3,14 @@
 from holdfast.core import Limits, SessionId
 from holdfast.core.errors import SessionHeld
 from holdfast.gate import Budget, ControlRequests, RaiseBudget, RevokeGrant, TreeBudgetFile, share_of
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, Store
 
 
 async def send_control_request(
-    home: Home, store: SqliteStore, session: SessionId, errand: RaiseBudget | RevokeGrant
+    home: Home, store: Store, session: SessionId, errand: RaiseBudget | RevokeGrant
 ) -> str:
     """See to it; tells who will do it where that is another process, else nothing."""
-    inbox = ControlRequests(home.inbox(session))
+    inbox = ControlRequests(home.control_requests(session))
     inbox.put(errand)
     try:
         journal = await store.open(session)

@@ -29,7 +29,7 @@ class ModelToolset:
     def tools(self) -> tuple[Tool, ...]:
         return MODEL_TOOLS
 
-    def most(self, call: Call) -> Amount:
+    def max_cost(self, call: Call) -> Amount:
         """The prompt by its length, and the longest reply that was asked for."""
         prompt = _prompt(call)
         words = prompt.system + "".join(

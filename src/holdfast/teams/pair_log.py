@@ -15,7 +15,7 @@ import msgspec
 from holdfast.core import Clock, Outcome, SessionId, Value
 from holdfast.core.errors import SessionExists, SessionNotFound
 from holdfast.core.events import (
-    AnyEvent,
+    Event,
     MessageQueued,
     MessageSettled,
     NoticeQueued,
@@ -41,7 +41,7 @@ class PairLog:
         self._folder = folder
         self._session = SessionId(pair.session(folder).replace("team-", "mail-", 1))
 
-    async def put(self, event: AnyEvent) -> None:
+    async def put(self, event: Event) -> None:
         """Record something; durable when it returns."""
         opened = SessionOpened(
             principal=self.pair.principal,

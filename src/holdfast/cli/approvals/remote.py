@@ -31,7 +31,7 @@ from holdfast.gate import (
     requests_in,
 )
 from holdfast.session import Status
-from holdfast.store import Home, SqliteStore, replace_private
+from holdfast.store import Home, Store, replace_private
 
 
 def show_requests(folder: Path, console: Console, *, is_json: bool) -> None:
@@ -128,7 +128,7 @@ async def answer(arguments: argparse.Namespace, response: Response) -> int:
     return OK
 
 
-async def waiting(store: SqliteStore, reference: str | None = None) -> list[tuple[SessionId, Escalation]]:
+async def waiting(store: Store, reference: str | None = None) -> list[tuple[SessionId, Escalation]]:
     """Everything that waits for a person, in one session or in all."""
     if reference is not None:
         sessions = [await store.find(reference)]
@@ -180,7 +180,7 @@ def _write(home: Home, session: SessionId, escalation: Escalation, response: Res
     replace_private(home.escalations(session) / f"response-{escalation.id}.json", content)
 
 
-async def _heard(store: SqliteStore, session: SessionId, id: EscalationId, response: Response) -> str:
+async def _heard(store: Store, session: SessionId, id: EscalationId, response: Response) -> str:
     """What became of an answer by file, from the journal of the process that holds the session."""
     for _ in range(_LOOKS):
         for entry in await store.read(session):

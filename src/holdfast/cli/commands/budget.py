@@ -23,7 +23,7 @@ from holdfast.core.events import RecordedEvent, TurnEnded
 from holdfast.core.projection import ReplayedHistory, without_rewound
 from holdfast.gate import Budget, ControlRequests, RaiseBudget, TreeBudgetFile
 from holdfast.session import Status
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, Store
 
 WORKING = "reads the journal"
 
@@ -49,7 +49,7 @@ async def run(arguments: argparse.Namespace) -> int:
         recorded = await store.read(session)
     budget = Budget(ReplayedHistory(recorded), turn_limits=Limits())
     tree = _left_in_tree(home, recorded, session)
-    waiting = ControlRequests(home.inbox(session)).waiting()
+    waiting = ControlRequests(home.control_requests(session)).waiting()
     if arguments.json:
         console.json(
             {
@@ -71,7 +71,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-async def _add(home: Home, store: SqliteStore, session: SessionId, amounts: list[str]) -> str:
+async def _add(home: Home, store: Store, session: SessionId, amounts: list[str]) -> str:
     """Raise the limits: in the journal, or where another process holds it, by asking that one. Tells what happened."""
     recorded = await store.read(session)
     added = _added(

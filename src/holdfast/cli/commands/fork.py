@@ -23,7 +23,7 @@ from holdfast.cli.terminal.console import Console, visible
 from holdfast.core import SessionId
 from holdfast.core.events import RecordedEvent, SessionOpened, SessionReconfigured
 from holdfast.session import RewindPlan, plan_fork
-from holdfast.store import Home, SessionSummary, SqliteStore, chosen_name
+from holdfast.store import Home, SessionSummary, Store, chosen_name
 from holdfast.world import RestorePoints
 
 WORKING = "lays the files out"
@@ -75,7 +75,7 @@ async def _fork_all(source: SessionId, arguments: argparse.Namespace) -> Session
 
 
 async def _fork_chat(
-    home: Home, store: SqliteStore, source: SessionId, arguments: argparse.Namespace
+    home: Home, store: Store, source: SessionId, arguments: argparse.Namespace
 ) -> SessionSummary:
     name = chosen_name(arguments.name) if arguments.name is not None else None
     opened = msgspec.structs.replace(_opening(await store.read(source)), name=name)
@@ -86,12 +86,12 @@ async def _fork_chat(
 
 
 async def _plan(
-    home: Home, store: SqliteStore, source: SessionId, at: int | None, *, looks: bool = True
+    home: Home, store: Store, source: SessionId, at: int | None, *, looks: bool = True
 ) -> RewindPlan:
     """Where the fork begins and which files it lacks; with a look at the folder, also how it would differ from that."""
     plan, _ = plan_fork(source, await store.read(source), at)
     folder = Path((await store.summary(source)).workspace or home.workspace(source))
-    points = RestorePoints(folder, store=store, last=plan.manifest, cache=home.signs(source))
+    points = RestorePoints(folder, store=store, last=plan.manifest, cache=home.stat_cache(source))
     changes = (await points.preview(plan.manifest)).changes if looks and folder.is_dir() else ()
     return msgspec.structs.replace(plan, changes=changes, left=await points.unkept(plan.manifest))
 

@@ -14,7 +14,7 @@ from holdfast.core import Grant, GrantId, SessionId, SystemClock
 from holdfast.core.errors import InvalidInput, SessionNotFound
 from holdfast.core.projection import ReplayedHistory
 from holdfast.gate import Grants, RevokeGrant, SavedGrants, describe_grant
-from holdfast.store import Home, SqliteStore
+from holdfast.store import Home, Store
 
 WORKING = "reads the grants"
 
@@ -50,7 +50,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-async def _standing(store: SqliteStore, reference: str | None, book: SavedGrants) -> tuple[Grant, ...]:
+async def _standing(store: Store, reference: str | None, book: SavedGrants) -> tuple[Grant, ...]:
     """What stands for every session, and in the one that is meant; none is there yet where nobody began one."""
     try:
         recorded = await store.read(await chosen_session(store, reference))
@@ -61,7 +61,7 @@ async def _standing(store: SqliteStore, reference: str | None, book: SavedGrants
     return Grants(ReplayedHistory(recorded), clock=SystemClock(), book=book.grants).standing()
 
 
-async def _revoke(home: Home, store: SqliteStore, session: SessionId, grant: GrantId) -> str:
+async def _revoke(home: Home, store: Store, session: SessionId, grant: GrantId) -> str:
     """Take it back: in the journal, or where another process holds it, by asking that one. Tells what happened."""
     recorded = await store.read(session)
     if grant not in {each.id for each in Grants(ReplayedHistory(recorded), clock=SystemClock()).standing()}:

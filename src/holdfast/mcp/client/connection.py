@@ -164,7 +164,7 @@ class Connection:
 
     def ending(self) -> ToolFailed:
         """Why it no longer answers; the exit code is known once the connection is closed."""
-        ending = self._ward.ending if self._ward else "closed the connection"
+        ending = self._ward.exit_description if self._ward else "closed the connection"
         return ToolFailed(f"server {self._spec.name!r} {ending}", hint="the next call starts it again")
 
 
@@ -208,7 +208,7 @@ async def connect(
             await listening.begin(client)
             yield Connection(spec, client, ward, ration=ration, listening=listening, wishes=wishes)
     except Exception as error:
-        ending = ward.ending if ward is not None else ""
+        ending = ward.exit_description if ward is not None else ""
         raise start_failure(error, spec, ending) from error
 
 

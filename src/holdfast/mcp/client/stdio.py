@@ -80,13 +80,13 @@ async def _read(
         async with incoming:
             try:
                 async with contextlib.aclosing(
-                    ward.lines(most_bytes=MAX_LINE_BYTES, stall_seconds=STALL_SECONDS)
+                    ward.lines(max_bytes=MAX_LINE_BYTES, stall_seconds=STALL_SECONDS)
                 ) as lines:
                     async for line in lines:
                         if (message := parse(line, ration, ledger)) is not None:
                             await incoming.send(message)
             except ProtocolBroken as error:
-                ward.trouble = str(error)
+                ward.protocol_error = str(error)
     await ward.drain()
 
 

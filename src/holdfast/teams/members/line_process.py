@@ -67,16 +67,16 @@ class LineProcess:
         return self._ward.pid
 
     @property
-    def ending(self) -> str:
+    def exit_description(self) -> str:
         """How it ended, for a person."""
-        return self._ward.ending
+        return self._ward.exit_description
 
     async def write(self, line: object) -> None:
         """Say one line. Raises MemberLost."""
         try:
             await self._ward.write(msgspec.json.encode(line))
         except (ConnectionError, RuntimeError) as error:
-            raise MemberLost(f"the program {self.ending}") from error
+            raise MemberLost(f"the program {self.exit_description}") from error
 
     async def stop(self, *, is_hurried: bool = False) -> None:
         """Close its input, give it a moment, then have the warden end it and all it started. Idempotent."""
@@ -88,7 +88,7 @@ class LineProcess:
 
     def cut_off(self, trouble: str) -> None:
         """End the program and all it started; `trouble` says why. What it says from here on is not heard."""
-        self._ward.trouble = self._ward.trouble or trouble
+        self._ward.protocol_error = self._ward.protocol_error or trouble
         self._ward.ended.set()
         if self._ending is None:
             self._ending = asyncio.create_task(self._ward.stop(grace_seconds=0))
@@ -98,11 +98,11 @@ class LineProcess:
         await self._ward.finished()
 
     async def _read(self) -> None:
-        async for line in self._ward.lines(most_bytes=MAX_LINE_BYTES):
-            if not self._ward.trouble:
+        async for line in self._ward.lines(max_bytes=MAX_LINE_BYTES):
+            if not self._ward.protocol_error:
                 self._take(line)
-        if self._ward.trouble:
-            self.cut_off(self._ward.trouble)
+        if self._ward.protocol_error:
+            self.cut_off(self._ward.protocol_error)
         await self._ward.drain()
 
     def _take(self, line: bytes) -> None:
@@ -190,4 +190,4 @@ class SilenceTimeout:
     async def lost(self) -> MemberLost:
         """The error that tells how it ended."""
         await self._program.finished()
-        return MemberLost(f"{self._name} {self._program.ending}", hint=AGAIN)
+        return MemberLost(f"{self._name} {self._program.exit_description}", hint=AGAIN)
