@@ -43,7 +43,7 @@ OPENED = SessionOpened(principal=PERSON, folder="/", workspace="/", policy="p", 
 
 
 class Ours:
-    """Holdfast's embedded store."""
+    """Holdfast's SQLite store."""
 
     name = "holdfast"
     longest = 10_000

@@ -157,7 +157,7 @@ def test_what_cannot_be_looked_at_is_a_finding_and_the_rest_is_looked_at(run: Ru
     (tmp_path / "holdfast" / "key").write_bytes(b"too short")
     (tmp_path / "holdfast" / "mcp-servers.json").mkdir()
     found = findings(run)
-    assert "9 bytes and should have 32" in found["sandbox"]["told"]
+    assert "9 bytes instead of 32" in found["sandbox"]["told"]
     assert "backup" in found["sandbox"]["fix"]
     assert found["mcp"]["state"] == "bad"
 

@@ -155,7 +155,7 @@ def test_a_list_that_was_made_anew_costs_one_line(home: Path, words: tuple[str, 
     done = holdfast(*words, home=home)
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stderr.splitlines() if line.startswith("note: ")] == [
-        "note: the list of sessions was made anew from the journals: 2 sessions"
+        "note: the session list was rebuilt from the journals: 2 sessions"
     ]
     assert "note: " not in holdfast("sessions", home=home).stderr
 
@@ -166,6 +166,6 @@ def test_a_conversation_at_a_terminal_begins_with_what_was_mended(home: Path) ->
     connection.commit()
     connection.close()
     with terminal("-c", home=home) as typist:
-        assert typist.wait_for("note: the list of sessions was made anew from the journals: 2 sessions")
+        assert typist.wait_for("note: the session list was rebuilt from the journals: 2 sessions")
         assert typist.wait_for(NOTICE)
         assert typist.end("\x04") == 0

@@ -143,7 +143,7 @@ async def test_half_a_message_and_nothing_more_ends_the_server(
     bench = await hostile(opened, "halting")
     await bench.toolset.close()
     monkeypatch.setattr("holdfast.mcp.client.stdio.STALL_SECONDS", 0.01)
-    with pytest.raises(ToolFailed, match="server 'halting' sent half a message and was cut off"):
+    with pytest.raises(ToolFailed, match="server 'halting' sent an incomplete message and was disconnected"):
         await bench.call("work")
 
 

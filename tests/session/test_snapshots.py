@@ -190,7 +190,7 @@ async def test_a_yes_that_was_given_there_and_not_acted_on_does_not_count_here(
     await again.advance()
     assert box.performed == []
     [entry] = again.audit(operation=PUT.name)
-    assert entry.decision.reason.endswith("the yes to it was given on another home")
+    assert entry.decision.reason.endswith("it was approved in another home")
 
 
 async def test_variables_sealed_by_another_home_are_not_taken_up_and_the_session_goes_on(

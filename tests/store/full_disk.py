@@ -1,10 +1,10 @@
-"""Work on a disk until it is full, make room, and go on: `python -m tests.store.full_disk FOLDER`, alone in a small file system."""
+"""Fill a small file system, free some space and continue: `python -m tests.store.full_disk FOLDER`."""
 
 import asyncio
 import sys
 from pathlib import Path
 
-from tests.store.stories import opened, said
+from tests.store.sample_events import opened, said
 
 from holdfast.core import SessionId, SystemClock
 from holdfast.core.errors import StoreUnavailable

@@ -1,4 +1,4 @@
-"""The commands for sessions, run as a person or a program runs them."""
+"""The session commands, as a user or a program runs them."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.cli.terminals import terminal
-from tests.store.stories import asked, opened, replied, said, turn
+from tests.store.sample_events import asked, opened, replied, said, turn
 
 from holdfast.cli.main import main
 from holdfast.cli.views.resume import resume_notice
@@ -38,7 +38,7 @@ OURS = [
 def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """A home with two sessions, and the command line on it."""
+    """The command line on a home with two sessions."""
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     asyncio.run(_seed(tmp_path))
@@ -84,7 +84,7 @@ def test_the_list_shows_state_cost_and_first_words(run: Run, tmp_path: Path) -> 
     assert [line["id"] for line in data(run("sessions", "--here", "--json"))] == ["s-1"]
 
 
-def test_show_tells_a_session_and_one_turn_of_it(run: Run) -> None:
+def test_show_prints_a_session_or_one_turn(run: Run) -> None:
     assert "[2] you: and now the docs" in run("show", "first")[1]
     assert "failing" not in run("show", "first", "--turn", "2")[1]
     assert len(data(run("show", "first", "--events", "--json"))["events"]) == 7
@@ -93,7 +93,7 @@ def test_show_tells_a_session_and_one_turn_of_it(run: Run) -> None:
     assert (code, "there is no turn 99 in this session" in told) == (2, True)
 
 
-def test_that_nothing_is_there_is_said_only_where_it_is_so(
+def test_only_an_empty_session_is_reported_as_empty(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit in ("0", "-1", "many", "9" * 30):
@@ -107,7 +107,7 @@ def test_that_nothing_is_there_is_said_only_where_it_is_so(
     )
 
 
-def test_a_turn_is_shown_with_everything_that_was_done_in_it(run: Run, tmp_path: Path) -> None:
+def test_a_turn_is_shown_with_all_its_events(run: Run, tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("open('a.txt', 'w').write('x')\nprint(world.list())\n")
     assert run("exec", "code.py")[0] == 0
     _, whole, about = run("show")
@@ -122,7 +122,7 @@ def test_a_turn_is_shown_with_everything_that_was_done_in_it(run: Run, tmp_path:
 
 
 @pytest.mark.parametrize("time", ["nan", "inf", "-1", "soon"])
-def test_nobody_waits_without_end(run: Run, time: str) -> None:
+def test_a_wait_must_be_finite(run: Run, time: str) -> None:
     code, _, told = run("-r", "s-1", "--wait", time, "hi")
     assert (code, "is no number of seconds" in told) == (2, True)
 
@@ -137,41 +137,33 @@ def test_a_session_is_renamed_and_found_by_the_new_name(run: Run) -> None:
 
 
 NEW = ("-m", "scripted:script.json", "greet", "-n")
-DOORS = [("rename", "s-2"), ("fork", "made", "-n"), ("fork", "first", "--event", "4", "-n"), NEW]
+NAMING_COMMANDS = [("rename", "s-2"), ("fork", "made", "-n"), ("fork", "first", "--event", "4", "-n"), NEW]
 
 
 @pytest.fixture
 def naming(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A home with a session too that can be gone back in."""
+    """The same with a session that has restore points."""
     monkeypatch.setattr("sys.stdin", StringIO())
     (tmp_path / "script.json").write_text('["Hello."]')
     assert run(*NEW, "made")[0] == 0
     return run
 
 
-@pytest.mark.parametrize("door", DOORS, ids=" ".join)
-@pytest.mark.parametrize(
-    "name", ["", "  ", ".", "..", "index", "Con.txt", "a/b", "x" * 65, "ﬀ" * 33], ids=ascii
-)
-def test_a_name_that_is_none_or_would_be_cut_is_refused_wherever_one_is_typed(
-    naming: Run, door: tuple[str, ...], name: str
-) -> None:
+@pytest.mark.parametrize("words", NAMING_COMMANDS, ids=" ".join)
+def test_an_invalid_or_too_long_name_is_refused_by_every_command(naming: Run, words: tuple[str, ...]) -> None:
     before = data(naming("sessions", "--json"))
-    code, _, told = naming(*door, name)
-    assert (code, "(invalid-name)" in told) == (2, True)
+    for name in ("", "  ", ".", "..", "index", "Con.txt", "a/b", "x" * 65, "ﬀ" * 33):
+        code, _, error = naming(*words, name)
+        assert (code, "(invalid-name)" in error) == (2, True), name
     assert data(naming("sessions", "--json")) == before
 
 
-@pytest.mark.parametrize("door", DOORS, ids=" ".join)
-@pytest.mark.parametrize(
-    ("typed", "kept"), [("x" * 64, "x" * 64), ("ü" * 64, "u" * 64), ("日本語", "日本語")]
-)
-def test_a_name_that_fits_is_kept_whole_in_any_script(
-    naming: Run, door: tuple[str, ...], typed: str, kept: str
-) -> None:
-    assert naming(*door, typed)[0] == 0
-    assert kept in [line.get("name") for line in data(naming("sessions", "--json"))]
-    assert naming("show", typed)[0] == 0
+@pytest.mark.parametrize("words", NAMING_COMMANDS, ids=" ".join)
+def test_a_name_that_fits_is_kept_whole_in_any_script(naming: Run, words: tuple[str, ...]) -> None:
+    for typed, kept in (("x" * 64, "x" * 64), ("ü" * 64, "u" * 64), ("日本語", "日本語")):
+        assert naming(*words, typed)[0] == 0
+        assert kept in [line.get("name") for line in data(naming("sessions", "--json"))]
+        assert naming("show", typed)[0] == 0
 
 
 def test_search_names_session_and_turn(run: Run) -> None:
@@ -189,7 +181,9 @@ def test_search_names_session_and_turn(run: Run) -> None:
     assert run("search", "!")[0] == 2
 
 
-def test_a_session_travels_by_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_is_exported_and_imported(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run("export", "first", "-o", "out.zip")[1].strip() == "out.zip"
     assert run("export", "first", "-o", "out.zip")[0] == 2
     assert run("import", "out.zip")[0] == 1
@@ -201,9 +195,7 @@ def test_a_session_travels_by_file(run: Run, tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("place", ["nowhere/x.zip", "file/x.zip", "x" * 300, "link.zip", ".", "/proc/x.zip"])
-def test_a_place_that_cannot_be_written_to_is_told_and_left_as_it_is(
-    run: Run, tmp_path: Path, place: str
-) -> None:
+def test_an_unwritable_target_is_reported_and_left_unchanged(run: Run, tmp_path: Path, place: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link.zip").symlink_to("nowhere.zip")
     before = sorted(tmp_path.iterdir())
@@ -220,7 +212,7 @@ def test_a_fork_has_the_history_up_to_its_point(run: Run) -> None:
     assert run("fork", "first", "--event", "4", "-n", "first")[0] == 1
 
 
-def test_prune_says_what_it_would_do_and_does_it(run: Run) -> None:
+def test_prune_reports_what_it_deletes(run: Run) -> None:
     assert run("prune")[0] == 2
     assert run("prune", "--keep", "-1")[0] == 2
     assert run("prune", "--older-than", "soon")[0] == 2
@@ -242,7 +234,7 @@ def test_a_pinned_session_is_not_pruned(run: Run) -> None:
     assert len(data(run("prune", "--keep", "0", "--json"))["pruned"]) == 1
 
 
-def test_deleting_needs_a_yes(run: Run) -> None:
+def test_deleting_needs_confirmation(run: Run) -> None:
     assert run("delete", "s-2")[0] == 2
     assert run("delete", "s-2", "--yes")[0] == 0
     assert run("delete", "s-2", "--yes")[0] == 1
@@ -253,7 +245,7 @@ def test_deleting_needs_a_yes(run: Run) -> None:
 @pytest.mark.parametrize(
     ("key", "code", "told"), [("\x04", 3, "nothing was deleted"), ("y\n", 0, "deleted s-2")]
 )
-def test_at_a_terminal_only_a_clear_yes_deletes(
+def test_at_a_terminal_only_an_explicit_yes_deletes(
     run: Run, tmp_path: Path, key: str, code: int, told: str
 ) -> None:
     with terminal("delete", "s-2", home=tmp_path, HOLDFAST_HOME=str(tmp_path / "home")) as typist:
@@ -263,7 +255,7 @@ def test_at_a_terminal_only_a_clear_yes_deletes(
         assert typist.end() == code
 
 
-def test_a_session_that_went_on_purpose_is_told_from_one_that_never_was(run: Run) -> None:
+def test_a_deleted_session_is_reported_as_deleted(run: Run) -> None:
     run("delete", "first", "--yes")
     run("prune", "--keep", "0")
     for reference, told in (
@@ -273,10 +265,10 @@ def test_a_session_that_went_on_purpose_is_told_from_one_that_never_was(run: Run
     ):
         code, _, words = run("show", reference)
         assert (code, told in words, "holdfast import" in words) == (1, True, True)
-    assert "no session is called" in run("show", "s-3")[2]
+    assert "there is no session" in run("show", "s-3")[2]
 
 
-def test_where_there_are_no_sessions_that_is_said(run: Run, tmp_path: Path) -> None:
+def test_an_empty_list_of_sessions_is_reported(run: Run, tmp_path: Path) -> None:
     run("prune", "--keep", "0", "--named-too")
     assert "no sessions" in run("verify", "--all")[2]
     assert data(run("verify", "--all", "--json")) == []
@@ -284,9 +276,7 @@ def test_where_there_are_no_sessions_that_is_said(run: Run, tmp_path: Path) -> N
     assert (code, "no sessions" in told, (tmp_path / "backup").exists()) == (1, True, False)
 
 
-def test_no_command_writes_a_secret_that_we_know(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_command_writes_a_known_secret(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary-1234")
     assert run("rename", "first", "sk-canary-1234")[0] == 0
     assert run("fork", "s-1", "--event", "4", "-n", "my-sk-canary-1234")[0] == 0
@@ -309,12 +299,12 @@ def test_nothing_is_left_of_a_deleted_session_but_its_tombstone(run: Run, tmp_pa
     assert b"canary-file" not in kept
 
 
-def test_verify_and_rebuild_find_everything_sound(run: Run) -> None:
+def test_verify_and_rebuild_report_an_intact_store(run: Run) -> None:
     assert [found["session"] for found in data(run("verify", "--all", "--json"))] == ["s-2", "s-1"]
     assert data(run("rebuild-index", "--json")) == {"sessions": 2}
 
 
-def test_rebuilding_takes_away_whatever_lies_in_the_place_of_the_search(run: Run, tmp_path: Path) -> None:
+def test_rebuilding_removes_whatever_is_at_the_path_of_the_search_index(run: Run, tmp_path: Path) -> None:
     (tmp_path / "home" / "cache" / "search.db" / "inner").mkdir(parents=True)
     assert data(run("rebuild-index", "--json")) == {"sessions": 2}
     assert not (tmp_path / "home" / "cache" / "search.db").exists()
@@ -331,7 +321,7 @@ def test_every_command_has_help_with_an_example_and_its_exit_codes(run: Run, com
     assert "--json" in out
 
 
-async def test_the_resume_notice_tells_who_when_how_far_and_what_waits(disk: SqliteStore) -> None:
+async def test_the_resume_notice_shows_name_time_progress_and_open_escalations(disk: SqliteStore) -> None:
     journal = await disk.create(opened(name="my-session"))
     await journal.append(
         said(1, "Help me implement JWT authentication" + " please" * 20), replied(1), replied(1)
@@ -344,7 +334,7 @@ async def test_the_resume_notice_tells_who_when_how_far_and_what_waits(disk: Sql
     assert "waits for your answer" in notice
 
 
-def test_all_sessions_travel_at_once_and_what_cannot_come_in_is_told(
+def test_all_sessions_are_exported_at_once_and_failed_imports_are_reported(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert [one["session"] for one in data(run("export", "--all", "-o", "out", "--json"))] == ["s-2", "s-1"]
@@ -360,7 +350,7 @@ def test_all_sessions_travel_at_once_and_what_cannot_come_in_is_told(
     assert run("import", *files)[0] == 1
 
 
-def test_the_files_of_a_session_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_includes_the_files_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     (tmp_path / "code.py").write_text("open('made.txt', 'w').write('by the agent')")

@@ -1,4 +1,4 @@
-"""Damage to the files: derived things are made anew, and what can be read of the truth is saved and told."""
+"""Damaged files: derived data is rebuilt, and what can be read of the journals is saved and reported."""
 
 import os
 import random
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.store.stories import opened, said, turn
+from tests.store.sample_events import opened, said, turn
 
 from holdfast.core import FakeClock, SessionId, digest_bytes
 from holdfast.core.errors import JournalDamaged, SessionNotFound, StoreUnavailable
@@ -20,11 +20,11 @@ from holdfast.store.sqlite.database import connect
 from holdfast.store.sqlite.store import SqliteStore
 
 Result = TypeVar("Result")
-LONG = "long " * 3000  # runs over onto further pages
+LONG = "long " * 3000  # needs overflow pages
 
 
 async def fill(home: Home, clock: FakeClock, *, sessions: int = 20) -> dict[SessionId, list[str]]:
-    """Sessions with their texts; the store is closed again."""
+    """Create sessions with these texts, and close the store."""
     store = await SqliteStore.start(home, clock=clock)
     told: dict[SessionId, list[str]] = {}
     for n in range(sessions):
@@ -42,7 +42,7 @@ async def texts(store: SqliteStore, session: SessionId) -> list[str]:
 
 
 def statement(home: Home, sql: str) -> None:
-    """What somebody does to the file behind our back."""
+    """Change the database with another program."""
     connection = sqlite3.connect(home.database)
     connection.execute(sql)
     connection.commit()
@@ -59,7 +59,7 @@ def statement(home: Home, sql: str) -> None:
         "UPDATE session SET tally = 'null'",
     ],
 )
-async def test_a_list_that_is_gone_or_wrong_is_made_anew(home: Home, clock: FakeClock, damage: str) -> None:
+async def test_a_missing_or_wrong_session_list_is_rebuilt(home: Home, clock: FakeClock, damage: str) -> None:
     store = await SqliteStore.start(home, clock=clock)
     first = await store.create(opened(name="first"))
     second = await store.fork(first.session, at=1, opened=opened(name="second"))
@@ -75,9 +75,7 @@ async def test_a_list_that_is_gone_or_wrong_is_made_anew(home: Home, clock: Fake
 
 
 @pytest.mark.parametrize("part", ["INDEX event_place", "INDEX session_rank", "TABLE lease"])
-async def test_a_derived_part_that_was_dropped_is_there_again(
-    home: Home, clock: FakeClock, part: str
-) -> None:
+async def test_a_dropped_derived_table_is_recreated(home: Home, clock: FakeClock, part: str) -> None:
     told = await fill(home, clock, sessions=2)
     statement(home, f"DROP {part}")
     store = await SqliteStore.start(home, clock=clock)
@@ -88,7 +86,7 @@ async def test_a_derived_part_that_was_dropped_is_there_again(
 
 
 @pytest.mark.parametrize("table", ["event", "blob", "tombstone"])
-async def test_a_table_of_the_truth_that_was_dropped_is_told_and_not_made_empty(
+async def test_a_dropped_primary_table_is_reported_and_not_recreated(
     home: Home, clock: FakeClock, table: str
 ) -> None:
     await fill(home, clock, sessions=1)
@@ -98,7 +96,7 @@ async def test_a_table_of_the_truth_that_was_dropped_is_told_and_not_made_empty(
 
 
 @pytest.mark.parametrize("value", ["'no json'", "7", "x'00'"])
-async def test_one_wrong_line_is_mended_when_it_is_met(home: Home, clock: FakeClock, value: str) -> None:
+async def test_a_wrong_summary_is_fixed_when_it_is_read(home: Home, clock: FakeClock, value: str) -> None:
     store = await SqliteStore.start(home, clock=clock)
     first = await store.create(opened(name="first"))
     await store.create(opened(name="second"))
@@ -111,7 +109,7 @@ async def test_one_wrong_line_is_mended_when_it_is_met(home: Home, clock: FakeCl
     await store.close()
 
 
-async def test_making_the_list_anew_changes_nothing_in_a_sound_store(disk: SqliteStore) -> None:
+async def test_rebuilding_an_intact_index_changes_nothing(disk: SqliteStore) -> None:
     parent = await disk.create(opened(name="a"))
     await parent.append(*turn(1))
     await disk.fork(parent.session, at=2, opened=opened(name="b"))
@@ -142,7 +140,7 @@ async def test_making_the_list_anew_changes_nothing_in_a_sound_store(disk: Sqlit
         ("UPDATE event SET seq = 6 WHERE seq = 4", 4, "missing"),
     ],
 )
-async def test_what_was_changed_removed_or_moved_is_found(
+async def test_changed_removed_and_moved_events_are_detected(
     home: Home, clock: FakeClock, tampering: str, seq: int, what: str
 ) -> None:
     store = await SqliteStore.start(home, clock=clock)
@@ -163,7 +161,7 @@ async def test_what_was_changed_removed_or_moved_is_found(
 
 @pytest.mark.parametrize("seq", [63, 64, 65, 128, 129])
 @pytest.mark.parametrize("tampering", ["UPDATE event SET at_ms = at_ms + 1", "DELETE FROM event"])
-async def test_the_one_event_that_is_wrong_is_named_wherever_it_stands(
+async def test_the_damaged_event_is_named_at_any_position(
     home: Home, clock: FakeClock, tampering: str, seq: int
 ) -> None:
     store = await SqliteStore.start(home, clock=clock)
@@ -180,9 +178,7 @@ async def test_the_one_event_that_is_wrong_is_named_wherever_it_stands(
 
 
 @pytest.mark.parametrize("place", ["0", "2", "'behind'"])
-async def test_an_event_that_was_put_where_the_journal_has_none_is_found(
-    home: Home, clock: FakeClock, place: str
-) -> None:
+async def test_an_added_event_is_detected(home: Home, clock: FakeClock, place: str) -> None:
     store = await SqliteStore.start(home, clock=clock)
     parent = await store.create(opened())
     await parent.append(*turn(1))
@@ -200,9 +196,7 @@ async def test_an_event_that_was_put_where_the_journal_has_none_is_found(
     await store.close()
 
 
-async def test_where_a_fork_begins_behind_a_lost_event_only_that_one_is_named(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_a_fork_after_a_lost_event_reports_only_that_event(home: Home, clock: FakeClock) -> None:
     store = await SqliteStore.start(home, clock=clock)
     parent = await store.create(opened())
     await parent.append(*turn(1))
@@ -214,7 +208,7 @@ async def test_where_a_fork_begins_behind_a_lost_event_only_that_one_is_named(
     await store.close()
 
 
-async def test_an_event_that_stands_twice_is_salvaged(home: Home, clock: FakeClock) -> None:
+async def test_a_duplicated_event_is_salvaged_once(home: Home, clock: FakeClock) -> None:
     told = await fill(home, clock, sessions=2)
     statement(home, "DROP INDEX event_place")
     statement(
@@ -228,7 +222,7 @@ async def test_an_event_that_stands_twice_is_salvaged(home: Home, clock: FakeClo
     await store.close()
 
 
-async def test_two_events_that_changed_places_are_found(home: Home, clock: FakeClock) -> None:
+async def test_two_swapped_events_are_detected(home: Home, clock: FakeClock) -> None:
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     await journal.append(said(1, "a"), said(2, "b"))
@@ -242,7 +236,9 @@ async def test_two_events_that_changed_places_are_found(home: Home, clock: FakeC
     await store.close()
 
 
-async def test_a_file_that_lost_its_beginning_is_salvaged_and_set_aside(home: Home, clock: FakeClock) -> None:
+async def test_a_database_without_its_header_is_salvaged_and_moved_aside(
+    home: Home, clock: FakeClock
+) -> None:
     told = await fill(home, clock)
     with home.database.open("r+b") as file:
         file.write(b"\0" * 8192)
@@ -280,7 +276,7 @@ async def test_a_truncated_file_keeps_what_is_left_and_lists_the_rest_as_damaged
     await store.close()
 
 
-async def test_damage_met_on_the_way_is_told_and_salvaged_at_the_next_start(
+async def test_damage_at_run_time_is_reported_and_salvaged_at_the_next_start(
     home: Home, clock: FakeClock
 ) -> None:
     told = await fill(home, clock)
@@ -305,9 +301,7 @@ async def test_damage_met_on_the_way_is_told_and_salvaged_at_the_next_start(
     await store.close()
 
 
-async def test_a_file_that_is_no_database_and_holds_nothing_is_left_alone(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_a_file_without_readable_rows_is_left_unchanged(home: Home, clock: FakeClock) -> None:
     home.prepare()
     noise = random.Random(1).randbytes(200_000)
     home.database.write_bytes(noise)
@@ -337,7 +331,7 @@ async def test_blobs_and_tombstones_are_salvaged_too(home: Home, clock: FakeCloc
     await store.close()
 
 
-async def test_a_crash_in_the_middle_of_a_salvage_is_finished_at_the_next_start(
+async def test_an_interrupted_salvage_is_finished_at_the_next_start(
     home: Home, clock: FakeClock, tmp_path: Path
 ) -> None:
     told = await fill(home, clock, sessions=3)
@@ -348,7 +342,7 @@ async def test_a_crash_in_the_middle_of_a_salvage_is_finished_at_the_next_start(
     await store.close()
 
 
-async def test_a_session_that_came_back_after_its_deletion_is_salvaged(
+async def test_a_session_recreated_after_its_deletion_is_salvaged(
     home: Home, clock: FakeClock, tmp_path: Path
 ) -> None:
     told = await fill(home, clock, sessions=3)
@@ -366,7 +360,7 @@ async def test_a_session_that_came_back_after_its_deletion_is_salvaged(
     await store.close()
 
 
-async def test_a_lost_end_and_a_lost_whole_are_listed_as_damaged_after_a_salvage(
+async def test_incomplete_and_lost_sessions_are_listed_as_damaged_after_a_salvage(
     home: Home, clock: FakeClock
 ) -> None:
     told = await fill(home, clock, sessions=3)
@@ -390,7 +384,7 @@ async def test_a_lost_end_and_a_lost_whole_are_listed_as_damaged_after_a_salvage
 
 
 def hashes(home: Home, session: SessionId, seq: int) -> list[bytes]:
-    """Those of a session's events from one on, each in its row and nowhere else."""
+    """The events of a session from one on, each in its own row."""
     connection = sqlite3.connect(home.database)
     rows = connection.execute(
         "SELECT hash FROM event WHERE session = ? AND seq >= ?", (session, seq)
@@ -399,7 +393,7 @@ def hashes(home: Home, session: SessionId, seq: int) -> list[bytes]:
     return [link for (link,) in rows]
 
 
-async def test_a_text_that_is_no_text_any_more_is_told(home: Home, clock: FakeClock) -> None:
+async def test_an_invalid_string_is_reported(home: Home, clock: FakeClock) -> None:
     session, other = await fill(home, clock, sessions=2)
     content = home.database.read_bytes()
     home.database.write_bytes(content.replace(b"0 first", b"0 f\xffrst"))
@@ -410,7 +404,7 @@ async def test_a_text_that_is_no_text_any_more_is_told(home: Home, clock: FakeCl
     await store.close()
 
 
-async def test_one_wrong_line_among_many_is_mended_when_it_is_met(home: Home, clock: FakeClock) -> None:
+async def test_one_wrong_summary_among_many_is_fixed_when_it_is_read(home: Home, clock: FakeClock) -> None:
     told = await fill(home, clock, sessions=5)
     middle = list(told)[2]
     statement(home, f"UPDATE session SET tally = 'wrong' WHERE id = '{middle}'")
@@ -420,7 +414,7 @@ async def test_one_wrong_line_among_many_is_mended_when_it_is_met(home: Home, cl
     await store.close()
 
 
-async def test_an_index_that_leads_astray_is_made_anew_by_a_check(home: Home, clock: FakeClock) -> None:
+async def test_verify_rebuilds_a_wrong_database_index(home: Home, clock: FakeClock) -> None:
     told = await fill(home, clock, sessions=2)
     session = next(iter(told))
     connection = sqlite3.connect(home.database)
@@ -438,7 +432,7 @@ async def test_an_index_that_leads_astray_is_made_anew_by_a_check(home: Home, cl
     await store.close()
 
 
-async def test_commits_behind_a_damaged_place_in_the_log_are_saved_and_told(
+async def test_commits_after_a_damaged_frame_are_salvaged_and_reported(
     home: Home, clock: FakeClock, tmp_path: Path
 ) -> None:
     store = await SqliteStore.start(home, clock=clock)
@@ -465,7 +459,7 @@ GONE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("way", GONE)
-async def test_commits_in_the_log_outlive_the_file_beside_it(
+async def test_commits_in_the_log_survive_the_loss_of_the_database(
     home: Home, clock: FakeClock, tmp_path: Path, way: str
 ) -> None:
     store = await SqliteStore.start(home, clock=clock)
@@ -482,7 +476,7 @@ async def test_commits_in_the_log_outlive_the_file_beside_it(
 
 
 @pytest.mark.parametrize("way", GONE)
-async def test_sessions_of_which_only_the_folder_is_left_are_listed_as_damaged(
+async def test_sessions_with_only_a_folder_are_listed_as_damaged(
     home: Home, clock: FakeClock, way: str
 ) -> None:
     told = await fill(home, clock, sessions=2)
@@ -505,15 +499,13 @@ async def test_sessions_of_which_only_the_folder_is_left_are_listed_as_damaged(
     await store.close()
 
 
-async def test_no_new_database_takes_the_place_of_one_that_somebody_still_writes_to(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_a_removed_database_that_is_still_open_is_not_replaced(home: Home, clock: FakeClock) -> None:
     told = await fill(home, clock, sessions=1)
     for session in told:
         home.prepare_session(session)
     store = await SqliteStore.start(home, clock=clock)
     aside = home.database.rename(home.root / "aside.db")
-    with pytest.raises(StoreUnavailable, match="taken away"):
+    with pytest.raises(StoreUnavailable, match="was removed while"):
         await SqliteStore.start(home, clock=clock)
     assert not home.database.exists()
     aside.rename(home.database)
@@ -523,9 +515,7 @@ async def test_no_new_database_takes_the_place_of_one_that_somebody_still_writes
     await store.close()
 
 
-async def test_a_link_to_a_disk_that_is_not_there_is_no_database_that_is_gone(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_a_dangling_symlink_is_not_a_missing_database(home: Home, clock: FakeClock) -> None:
     (session,) = await fill(home, clock, sessions=1)
     home.prepare_session(session)
     home.database.unlink()
@@ -535,9 +525,7 @@ async def test_a_link_to_a_disk_that_is_not_there_is_no_database_that_is_gone(
     assert home.database.is_symlink()
 
 
-async def test_what_nothing_can_be_read_of_is_left_and_no_draft_beside_it(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_an_unreadable_database_is_left_without_a_draft(home: Home, clock: FakeClock) -> None:
     home.prepare()
     garbage = random.Random(7).randbytes(100_000)
     home.database.write_bytes(garbage)
@@ -561,7 +549,7 @@ async def test_a_column_whose_name_was_damaged_is_salvaged(
     await store.close()
 
 
-async def test_a_session_without_any_event_is_not_called_sound(home: Home, clock: FakeClock) -> None:
+async def test_a_session_without_events_is_not_intact(home: Home, clock: FakeClock) -> None:
     (session,) = await fill(home, clock, sessions=1)
     statement(home, "DELETE FROM event")
     statement(home, "UPDATE session SET tally = replace(CAST(tally AS TEXT), '\"events\":4', '\"events\":0')")
@@ -572,7 +560,7 @@ async def test_a_session_without_any_event_is_not_called_sound(home: Home, clock
     assert found.problems == (JournalProblem(seq=1, what="missing"),)
 
 
-async def test_a_schema_that_cannot_even_be_quoted_is_salvaged(home: Home, clock: FakeClock) -> None:
+async def test_a_schema_with_invalid_text_is_salvaged(home: Home, clock: FakeClock) -> None:
     told = await fill(home, clock, sessions=2)
     content = home.database.read_bytes()
     home.database.write_bytes(content.replace(b"CREATE TABLE event", b"CREATE TABL\xa0 event", 1))
@@ -583,9 +571,7 @@ async def test_a_schema_that_cannot_even_be_quoted_is_salvaged(home: Home, clock
 
 
 @pytest.mark.parametrize("way", ["find", "read", "summary"])
-async def test_a_session_that_the_list_has_lost_is_found_all_the_same(
-    home: Home, clock: FakeClock, way: str
-) -> None:
+async def test_a_session_missing_from_the_list_is_found(home: Home, clock: FakeClock, way: str) -> None:
     told = await fill(home, clock, sessions=3)
     lost = next(iter(told))
     statement(home, f"DELETE FROM session WHERE id = '{lost}'")
@@ -602,7 +588,7 @@ async def test_a_session_that_the_list_has_lost_is_found_all_the_same(
     await store.close()
 
 
-async def test_a_line_about_another_session_is_mended_when_it_is_met(home: Home, clock: FakeClock) -> None:
+async def test_a_summary_of_another_session_is_fixed_when_it_is_read(home: Home, clock: FakeClock) -> None:
     told = await fill(home, clock, sessions=2)
     session = next(iter(told))
     statement(
@@ -618,7 +604,7 @@ async def test_a_line_about_another_session_is_mended_when_it_is_met(home: Home,
 
 
 class Traced(SqliteStore):
-    """Notes what is asked of the database while it is read."""
+    """Records the statements that run during a read."""
 
     statements: list[str]
 
@@ -630,9 +616,7 @@ class Traced(SqliteStore):
         return await super().reading(noted)
 
 
-async def test_a_check_of_everything_looks_at_the_whole_file_once_however_much_is_damaged(
-    home: Home, clock: FakeClock
-) -> None:
+async def test_verify_all_checks_the_whole_file_once(home: Home, clock: FakeClock) -> None:
     await fill(home, clock, sessions=5)
     statement(home, "UPDATE event SET at_ms = at_ms + 1 WHERE seq = 2")
     Traced.statements = []

@@ -1,4 +1,4 @@
-"""Who writes: the event loop what is brief while the disk is quick, a thread everything else, and always in order."""
+"""The writer: short jobs run on the event loop while the disk is fast, all others on a thread, always in order."""
 
 import asyncio
 import sqlite3
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.store.stories import opened, said
+from tests.store.sample_events import opened, said
 
 import holdfast.store.sqlite.transaction as transaction
 from holdfast.core.errors import HoldfastError, StoreUnavailable
@@ -56,26 +56,26 @@ def thread(_: Transaction) -> int:
 
 
 async def warm(writer: Writer) -> None:
-    """Until it is known that the disk is quick, and the thread has nothing left to look after."""
+    """Submit jobs until the disk is known to be fast and the thread has no maintenance to do."""
     while await writer.submit(thread, may_run_inline=True) != threading.get_ident():
         pass
 
 
-async def test_brief_jobs_are_committed_on_the_event_loop_after_the_first(writer: Writer) -> None:
+async def test_short_jobs_after_the_first_are_committed_on_the_event_loop(writer: Writer) -> None:
     here = threading.get_ident()
-    assert await writer.submit(thread, may_run_inline=True) != here  # how quick the disk is, nobody knows yet
+    assert await writer.submit(thread, may_run_inline=True) != here  # the speed of the disk is not known yet
     await warm(writer)
     assert await writer.submit(thread, may_run_inline=True) == here
     assert await writer.submit(thread) != here
 
 
-async def test_a_slow_disk_is_for_the_thread(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_disk_is_left_to_the_thread(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transaction, "FAST_COMMIT_SECONDS", 0)
     here = threading.get_ident()
     assert here not in [await writer.submit(thread, may_run_inline=True) for _ in range(5)]
 
 
-async def test_the_log_is_looked_after_by_the_thread_in_time(database: Path) -> None:
+async def test_the_thread_maintains_the_log_in_time(database: Path) -> None:
     looked: list[int] = []
 
     def look(_: sqlite3.Connection, jobs: int) -> int:
@@ -95,14 +95,14 @@ async def test_the_log_is_looked_after_by_the_thread_in_time(database: Path) -> 
     assert max(looked) <= 4
 
 
-async def test_jobs_that_are_handed_in_together_share_a_commit_on_the_event_loop(writer: Writer) -> None:
+async def test_jobs_submitted_together_share_a_commit_on_the_event_loop(writer: Writer) -> None:
     await warm(writer)
     seen: list[Transaction] = []
     await asyncio.gather(*(writer.submit(seen.append, may_run_inline=True) for _ in range(20)))
     assert len(set(map(id, seen))) == 1
 
 
-async def test_jobs_are_done_and_told_in_order_whoever_does_them(writer: Writer) -> None:
+async def test_jobs_run_and_report_in_order_on_either_thread(writer: Writer) -> None:
     done: list[int] = []
     told: list[int] = []
 
@@ -122,7 +122,7 @@ async def test_jobs_are_done_and_told_in_order_whoever_does_them(writer: Writer)
     assert done == told == list(range(2_000))
 
 
-async def test_what_the_thread_wrote_first_is_heard_first(writer: Writer) -> None:
+async def test_results_are_delivered_in_commit_order(writer: Writer) -> None:
     await warm(writer)
     is_committing, may_commit = threading.Event(), threading.Event()
     heard: list[str] = []
@@ -140,7 +140,7 @@ async def test_what_the_thread_wrote_first_is_heard_first(writer: Writer) -> Non
 
     first = writer.submit(hold, on_committed=heard.append)
     is_committing.wait(30)
-    second = add("second")  # the event loop is about to look for it, but the thread will have taken it
+    second = add("second")  # the event loop would run it next, but the thread has taken it
     may_commit.set()
     while len(writer._undelivered) < 2 or writer._write_lock.locked():
         time.sleep(0.001)  # noqa: ASYNC251  # the event loop must not run meanwhile
@@ -149,7 +149,9 @@ async def test_what_the_thread_wrote_first_is_heard_first(writer: Writer) -> Non
     assert heard == ["first", "second", "third"]
 
 
-async def test_the_event_loop_goes_on_while_another_process_writes(writer: Writer, database: Path) -> None:
+async def test_the_event_loop_is_not_blocked_while_another_process_writes(
+    writer: Writer, database: Path
+) -> None:
     await warm(writer)
     other = sqlite3.connect(database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -162,7 +164,7 @@ async def test_the_event_loop_goes_on_while_another_process_writes(writer: Write
     assert await waiting != threading.get_ident()
 
 
-async def test_what_fails_on_the_event_loop_is_tried_by_the_thread(writer: Writer) -> None:
+async def test_a_job_that_fails_on_the_event_loop_is_retried_by_the_thread(writer: Writer) -> None:
     await warm(writer)
     tries: list[int] = []
 
@@ -172,11 +174,11 @@ async def test_what_fails_on_the_event_loop_is_tried_by_the_thread(writer: Write
             raise sqlite3.OperationalError("disk I/O error")
         return transaction.failures
 
-    assert await writer.submit(work, may_run_inline=True) == 1  # so that what was remembered is read again
+    assert await writer.submit(work, may_run_inline=True) == 1  # cached state is read again
     assert tries[0] == threading.get_ident() != tries[1]
 
 
-async def test_what_sqlite_itself_was_never_asked_is_an_error_and_not_the_end_of_the_writer(
+async def test_an_error_of_the_sqlite3_module_does_not_end_the_writer(
     writer: Writer,
 ) -> None:
     await warm(writer)
@@ -190,7 +192,7 @@ async def test_what_sqlite_itself_was_never_asked_is_an_error_and_not_the_end_of
     assert await writer.submit(thread)
 
 
-async def test_a_refusal_on_the_event_loop_is_told_to_its_asker_alone(writer: Writer) -> None:
+async def test_a_refusal_on_the_event_loop_fails_only_its_job(writer: Writer) -> None:
     await warm(writer)
 
     def refuse(_: Transaction) -> int:
@@ -202,7 +204,7 @@ async def test_a_refusal_on_the_event_loop_is_told_to_its_asker_alone(writer: Wr
     assert await second == threading.get_ident()
 
 
-def test_an_interrupt_in_the_middle_of_a_commit_loses_nothing(writer: Writer) -> None:
+def test_an_interrupt_during_a_commit_loses_nothing(writer: Writer) -> None:
     tries: list[int] = []
 
     def work(transaction: Transaction) -> int:
@@ -230,7 +232,7 @@ def test_an_interrupt_in_the_middle_of_a_commit_loses_nothing(writer: Writer) ->
     loop.close()
 
 
-async def test_what_was_handed_in_before_the_end_is_done(home: Home, disk: SqliteStore) -> None:
+async def test_jobs_submitted_before_stop_are_run(home: Home, disk: SqliteStore) -> None:
     journal = await disk.create(opened())
     await journal.append(said(0))
     waiting = [journal.append(said(number)) for number in range(1, 30)]
@@ -239,7 +241,7 @@ async def test_what_was_handed_in_before_the_end_is_done(home: Home, disk: Sqlit
     assert len(journal.recorded) == 31
 
 
-async def test_what_is_handed_in_after_the_end_is_told_so(writer: Writer) -> None:
+async def test_a_job_submitted_after_stop_is_refused(writer: Writer) -> None:
     await warm(writer)
     await asyncio.to_thread(writer.stop)
     for may_run_inline in (True, False):

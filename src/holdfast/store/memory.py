@@ -372,4 +372,4 @@ class MemoryStore:
 
 def _tokens(text: str) -> list[str]:
     plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
-    return re.findall(r"\w+", plain.casefold())
+    return re.findall(r"\w+", plain.lower())

@@ -1,4 +1,4 @@
-"""The writer: what shares a commit, what a commit costs, and what nobody has to wait for."""
+"""Group commit: which jobs share a commit, what a commit costs, and preallocation of the log."""
 
 import asyncio
 import sqlite3
@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.store.stories import opened, said, turn
+from tests.store.sample_events import opened, said, turn
 from tests.store.test_crashes import copy
 
 import holdfast.store.sqlite.transaction as transaction
@@ -30,15 +30,15 @@ async def test_a_turn_of_the_newest_session_writes_few_pages(disk: SqliteStore, 
     await journal.append(*turn(1))
     before = pages_of(log)
     await journal.append(*turn(2))
-    assert pages_of(log) - before <= 3  # the events, their places, the line in the list
+    assert pages_of(log) - before <= 3  # the events, their index entries, the session row
     other = await disk.create(opened())
     before = pages_of(log)
     await journal.append(*turn(3))
-    assert 3 < pages_of(log) - before <= 6  # the two orders of the list as well
+    assert 3 < pages_of(log) - before <= 6  # the two sort orders of the list as well
     assert [line.id for line in await disk.sessions()] == [journal.session, other.session]
 
 
-async def test_a_session_that_stays_the_newest_goes_down_when_another_comes(disk: SqliteStore) -> None:
+async def test_the_newest_session_moves_down_when_another_is_active(disk: SqliteStore) -> None:
     one, two = await disk.create(opened()), await disk.create(opened())
     order = [two, one]
     for number, (who, *together) in enumerate([[one], [one], [two], [two, one], [one], [one], [two]]):
@@ -48,7 +48,7 @@ async def test_a_session_that_stays_the_newest_goes_down_when_another_comes(disk
         assert [line.id for line in await disk.sessions()] == [each.session for each in order]
 
 
-async def test_room_in_the_log_changes_nothing_that_is_recorded(
+async def test_preallocation_does_not_change_the_records(
     home: Home, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wal_prealloc, "CHECK_INTERVAL_JOBS", 1)
@@ -70,7 +70,7 @@ async def test_room_in_the_log_changes_nothing_that_is_recorded(
         await store.close()
 
 
-async def test_nothing_is_taken_ahead_on_a_disk_with_little_room(
+async def test_nothing_is_preallocated_with_little_disk_space(
     disk: SqliteStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wal_prealloc, "CHECK_INTERVAL_JOBS", 1)
@@ -81,7 +81,7 @@ async def test_nothing_is_taken_ahead_on_a_disk_with_little_room(
     assert Path(f"{home.database}-wal").stat().st_size < wal_prealloc.STEP_BYTES
 
 
-async def test_no_room_is_made_while_another_writes(
+async def test_nothing_is_preallocated_while_another_process_writes(
     disk: SqliteStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wal_prealloc, "CHECK_INTERVAL_JOBS", 1)
@@ -96,7 +96,7 @@ async def test_no_room_is_made_while_another_writes(
         connection.close()
 
 
-async def test_who_waits_for_a_stopped_process_is_told_at_once_with_all_the_others(
+async def test_all_jobs_that_wait_for_a_stopped_process_fail_together(
     disk: SqliteStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "LOCK_TIMEOUT_SECONDS", 0.01)
@@ -113,7 +113,7 @@ async def test_who_waits_for_a_stopped_process_is_told_at_once_with_all_the_othe
     assert [one.event.text for one in journal.recorded if isinstance(one.event, MessagePosted)] == ["after"]
 
 
-async def test_a_file_that_cannot_be_removed_has_nothing_done_twice(disk: SqliteStore) -> None:
+async def test_a_file_that_cannot_be_removed_does_not_repeat_the_job(disk: SqliteStore) -> None:
     journal = await disk.create(opened())
 
     def fails() -> None:
@@ -127,7 +127,7 @@ async def test_a_file_that_cannot_be_removed_has_nothing_done_twice(disk: Sqlite
     assert len(journal.recorded) == 2
 
 
-async def test_what_a_crash_left_of_a_deleted_session_goes_with_the_next_pruning(
+async def test_pruning_removes_files_of_deleted_sessions_that_a_crash_left(
     disk: SqliteStore, home: Home
 ) -> None:
     doomed = await disk.create(opened(), session=SessionId("doomed"))
@@ -142,7 +142,7 @@ async def test_what_a_crash_left_of_a_deleted_session_goes_with_the_next_pruning
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-async def test_what_goes_into_a_file_that_was_taken_away_is_not_acknowledged(
+async def test_a_write_to_a_removed_database_is_not_acknowledged(
     home: Home, clock: FakeClock, is_replaced: bool
 ) -> None:
     store = await SqliteStore.start(home, clock=clock)
@@ -160,7 +160,7 @@ async def test_what_goes_into_a_file_that_was_taken_away_is_not_acknowledged(
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("holdfast-")]
 
 
-async def test_no_empty_database_is_begun_where_one_was_taken_away(home: Home, clock: FakeClock) -> None:
+async def test_a_removed_database_is_not_replaced_by_an_empty_one(home: Home, clock: FakeClock) -> None:
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened())
     home.database.rename(home.root / "elsewhere")
@@ -175,7 +175,7 @@ async def test_no_empty_database_is_begun_where_one_was_taken_away(home: Home, c
     await store.close()
 
 
-async def test_an_opening_that_was_cancelled_in_the_commit_of_its_lease_holds_nothing(
+async def test_an_open_cancelled_during_its_commit_holds_no_lease(
     disk: SqliteStore,
 ) -> None:
     created = await disk.create(opened())
@@ -185,9 +185,7 @@ async def test_an_opening_that_was_cancelled_in_the_commit_of_its_lease_holds_no
     opening = asyncio.create_task(disk.open(created.session))
     await asyncio.sleep(0)
     opening.cancel()
-    await asyncio.gather(
-        opening, return_exceptions=True
-    )  # whatever it handed in is in one commit with what holds up
+    await asyncio.gather(opening, return_exceptions=True)  # all its jobs share the commit of the blocked one
     may_go_on.set()
     await held_up
     again = await disk.open(created.session)

@@ -1,10 +1,10 @@
-"""Bits that turn over at rest: a home with everything in it that a store has, and what may be seen of it after the damage."""
+"""Bit flips at rest: a home that uses every feature of the store, and what must be visible after the damage."""
 
 import random
 import shutil
 from pathlib import Path
 
-from tests.store.stories import opened, turn
+from tests.store.sample_events import opened, turn
 
 from holdfast.core import FakeClock, SessionId
 from holdfast.core.errors import HoldfastError
@@ -13,12 +13,12 @@ from holdfast.store import Home
 from holdfast.store.sqlite.store import SqliteStore
 
 Told = dict[SessionId, list[bytes]]
-"""Which sessions there are, and the hashes of their events."""
+"""The sessions and the hashes of their events."""
 LONG = "long " * 1500
 
 
 async def furnish(home: Home, folder: Path) -> Told:
-    """Long and short texts, a fork of a deleted session, a content, and a session that was deleted and imported again.
+    """Long and short texts, a fork of a deleted session, a blob, and a session that was deleted and imported again.
 
     What a process that is killed now would leave is in `folder / "killed"`.
     """
@@ -36,7 +36,7 @@ async def furnish(home: Home, folder: Path) -> Told:
     for journal in (journals[0], journals[2]):
         await store.delete(journal.session)
     await store.import_session(file, now_ms=0)
-    for number in range(3):  # of the last commit nobody can tell whether it was damaged or never acknowledged
+    for number in range(3):  # a damaged last commit looks like one that was never acknowledged
         await store.put_blob(b"%d" % number)
     told = {one.id: [record.hash for record in await store.read(one.id)] for one in await store.sessions()}
     shutil.copytree(home.root, folder / "killed", ignore=shutil.ignore_patterns("holders"))
@@ -45,7 +45,7 @@ async def furnish(home: Home, folder: Path) -> Told:
 
 
 def flip(path: Path, dice: random.Random) -> None:
-    """Turn one bit over, or some, where the file has been written to."""
+    """Flip one or more bits in the used part of the file."""
     content = bytearray(path.read_bytes())
     end = len(bytes(content).rstrip(b"\0"))
     for _ in range(dice.choice((1, 1, 1, 5, 50))):
@@ -54,7 +54,7 @@ def flip(path: Path, dice: random.Random) -> None:
 
 
 async def look(home: Home, told: Told) -> list[str]:
-    """Start twice and do what people do; whatever was hidden from them or came as no error of ours."""
+    """Start twice, use the store, and return what was hidden or raised an error other than ours."""
     hidden: list[str] = []
     is_told = False
     for start in ("first", "second"):
@@ -84,7 +84,7 @@ async def _compare(store: SqliteStore, session: SessionId, hashes: list[bytes]) 
         if [record.hash for record in await store.read(session)] != hashes:
             hidden.append("another history is read without a word")
     except HoldfastError:
-        pass  # which tells it
+        pass  # the damage was reported
     try:
         found = await store.verify(session)
         if found.is_intact and found.last_hash != hashes[-1].hex():

@@ -1,4 +1,4 @@
-"""Events that tests of the store tell."""
+"""Sample events for the tests of the store."""
 
 from decimal import Decimal
 

@@ -1,4 +1,5 @@
-"""The numbered cases of other projects that are stories: the list, pruning, saving and the journal. Run by `test_cases`."""
+"""The numbered cases of other projects that need several steps: listing, pruning, saving and the journal. Run by
+`test_session_cases`."""
 
 import asyncio
 import os
@@ -10,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.store.processes import answer, child
-from tests.store.stories import ended, opened, replied, said, turn
+from tests.store.sample_events import ended, opened, replied, said, turn
 from tests.store.test_crashes import copy
 from tests.store.test_salvage import statement, texts
 
@@ -53,7 +54,7 @@ HOUR_MS = 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What a story plays on: a store that is open, its home, and the clock."""
+    """What a case runs on: an open store, its home and the clock."""
 
     store: SqliteStore
     home: Home
@@ -61,7 +62,7 @@ class Stage:
     patch: pytest.MonkeyPatch
 
     async def sessions(self, *ids: str) -> None:
-        """Sessions a day apart, oldest first, none of them held."""
+        """Create sessions a day apart, oldest first, none of them held."""
         for id in ids:
             await (await self.store.create(opened(), session=SessionId(id))).release()
             self.clock.advance(24 * 60 * 60)
@@ -70,13 +71,13 @@ class Stage:
         return [str(line.id) for line in await self.store.sessions()]
 
     async def damaged(self, sql: str) -> SqliteStore:
-        """The store as it starts again after somebody did this to its file."""
+        """Restart the store after a change to its file."""
         await self.store.close()
         statement(self.home, sql)
         return await SqliteStore.start(self.home, clock=self.clock)
 
     async def command(self, *words: str) -> int:
-        """The command line on this home, from another loop; its exit code."""
+        """Run a command on this home, in another event loop, and return its exit code."""
         self.patch.setenv("HOLDFAST_HOME", str(self.home.root))
         try:
             return await asyncio.to_thread(main, words)
