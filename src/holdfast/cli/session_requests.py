@@ -17,7 +17,7 @@ async def send_control_request(
     except SessionHeld as held:
         return f"asked for; the session is in use ({held}) and heeds it before its next call or step"
     try:
-        purse = TreeBudgetFile(home.purse(journal.recorded[0].session), session=session)
+        purse = TreeBudgetFile(home.tree_budget(journal.recorded[0].session), session=session)
         if purse.is_readable:
             purse.join(share_of(session, journal.recorded))
         await inbox.heed(journal, Budget(journal, turn_limits=Limits(), tree=purse))

@@ -94,7 +94,7 @@ class Home:
         """Control requests to the process that holds a session, as files."""
         return self.session_folder(session) / "inbox"
 
-    def purse(self, session: SessionId) -> Path:
+    def tree_budget(self, session: SessionId) -> Path:
         """The shared budget of a session and all its forks, in the folder of the first session."""
         return self.session_folder(session) / "purse.json"
 

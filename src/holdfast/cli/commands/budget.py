@@ -122,7 +122,7 @@ def _stopped_by(recorded: Sequence[RecordedEvent]) -> str:
 
 def _left_in_tree(home: Home, recorded: Sequence[RecordedEvent], session: SessionId) -> dict[str, Decimal]:
     """What a session and its forks have left together; empty where it has none, or no limits."""
-    purse = TreeBudgetFile(home.purse(recorded[0].session), session=session)
+    purse = TreeBudgetFile(home.tree_budget(recorded[0].session), session=session)
     if not purse.is_readable or purse.sessions() < 2:
         return {}
     rooms = {dimension: purse.remaining(dimension) for dimension in DIMENSIONS}

@@ -10,7 +10,10 @@ from holdfast.core.events.approvals import *
 from holdfast.core.events.base import *
 from holdfast.core.events.calls import *
 from holdfast.core.events.files import *
-from holdfast.core.events.hash_chain import *
 from holdfast.core.events.session import *
 from holdfast.core.events.teams import *
 from holdfast.core.events.turn import *
+
+# isort: split
+# Last, because it builds the decoder from the events above.
+from holdfast.core.events.hash_chain import *

@@ -4,7 +4,6 @@ removed or reordered event is detected.
 
 import hashlib
 from collections.abc import Callable, Iterable
-from functools import cache
 from itertools import repeat
 from operator import methodcaller
 from typing import Union
@@ -15,6 +14,7 @@ from holdfast.core.events.base import Event, event_types
 from holdfast.core.ids import SessionId
 from holdfast.core.values import Value, encode
 
+_DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Union[event_types()])  # noqa: UP007
 GENESIS = b"\0" * 32
 """The hash before the first event."""
 
@@ -37,7 +37,7 @@ encode_event: Callable[[Event], bytes] = encode
 def decode_event(body: bytes) -> Event:
     """Decode one event. Raises msgspec.MsgspecError."""
     try:
-        return _decoder().decode(body)
+        return _DECODER.decode(body)
     except UnicodeDecodeError as problem:  # msgspec raises it for an invalid string inside valid JSON
         raise msgspec.DecodeError("a string in the event is not UTF-8") from problem
 
@@ -45,7 +45,7 @@ def decode_event(body: bytes) -> Event:
 def decode_events(bodies: Iterable[bytes]) -> list[Event]:
     """Decode many events, faster than one by one. Raises msgspec.MsgspecError."""
     try:
-        return list(map(_decoder().decode, bodies))
+        return list(map(_DECODER.decode, bodies))
     except UnicodeDecodeError as problem:
         raise msgspec.DecodeError("a string in an event is not UTF-8") from problem
 
@@ -65,10 +65,3 @@ def event_hashes(
 
 _HASHED = b"%b%b\n%d\n%d\n%b"
 _digest = methodcaller("digest")
-
-
-@cache
-def _decoder() -> msgspec.json.Decoder[Event]:
-    # Built on first use, when every subject module has been imported.
-    decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Union[event_types()])  # noqa: UP007
-    return decoder
