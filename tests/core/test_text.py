@@ -32,7 +32,7 @@ def test_escaped_text_contains_no_invisible_character(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "shown"),
     [
         (0, "0 turns"),
         (1, "1 turn"),
@@ -42,8 +42,8 @@ def test_escaped_text_contains_no_invisible_character(text: str) -> None:
         (1200, "1,200 turns"),
     ],
 )
-def test_a_count_is_followed_by_its_noun(number: float, told: str) -> None:
-    assert pluralize(number, "turn") == told
+def test_a_count_is_followed_by_its_noun(number: float, shown: str) -> None:
+    assert pluralize(number, "turn") == shown
 
 
 def test_an_irregular_plural_can_be_given() -> None:

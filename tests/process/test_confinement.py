@@ -129,7 +129,7 @@ def test_the_program_descriptor_cannot_be_reused(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "output"),
     [
         (["/bin/echo", "hello"], "hello\n"),
         (["/usr/bin/env"], ""),
@@ -137,7 +137,7 @@ def test_the_program_descriptor_cannot_be_reused(workspace: Path) -> None:
         (["/no/such/program"], ""),
     ],
 )
-def test_a_program_starts_confined_and_without_an_environment(command: list[str], told: str) -> None:
+def test_a_program_starts_confined_and_without_an_environment(command: list[str], output: str) -> None:
     launch = "from holdfast.process.confine_worker import main; main()"
     started = subprocess.run(
         [sys.executable, "-c", launch, *command],
@@ -147,7 +147,7 @@ def test_a_program_starts_confined_and_without_an_environment(command: list[str]
         timeout=30,
         check=False,
     )
-    assert started.stdout == told
+    assert started.stdout == output
     assert "HOST_SECRET" not in started.stdout + started.stderr
 
 
@@ -157,7 +157,7 @@ def test_a_process_with_threads_refuses_to_confine_itself(workspace: Path) -> No
         "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
         "try: confine.confine_to_folder(sys.argv[1], file_bytes=1)\nexcept OSError as refused: print(refused)"
     )
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", program, str(workspace)], capture_output=True, text=True, check=True
     )
-    assert "before it starts threads" in told.stdout
+    assert "before it starts threads" in output.stdout

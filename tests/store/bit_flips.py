@@ -12,12 +12,12 @@ from holdfast.core.events import Noted
 from holdfast.store import Home
 from holdfast.store.sqlite.store import SqliteStore
 
-Told = dict[SessionId, list[bytes]]
+Stored = dict[SessionId, list[bytes]]
 """The sessions and the hashes of their events."""
 LONG = "long " * 1500
 
 
-async def furnish(home: Home, folder: Path) -> Told:
+async def furnish(home: Home, folder: Path) -> Stored:
     """Long and short texts, a fork of a deleted session, a blob, and a session that was deleted and imported again.
 
     What a process that is killed now would leave is in `folder / "killed"`.
@@ -38,10 +38,10 @@ async def furnish(home: Home, folder: Path) -> Told:
     await store.import_session(file, now_ms=0)
     for number in range(3):  # a damaged last commit looks like one that was never acknowledged
         await store.put_blob(b"%d" % number)
-    told = {one.id: [record.hash for record in await store.read(one.id)] for one in await store.sessions()}
+    stored = {one.id: [record.hash for record in await store.read(one.id)] for one in await store.sessions()}
     shutil.copytree(home.root, folder / "killed", ignore=shutil.ignore_patterns("holders"))
     await store.close()
-    return told
+    return stored
 
 
 def flip(path: Path, dice: random.Random) -> None:
@@ -53,27 +53,27 @@ def flip(path: Path, dice: random.Random) -> None:
     path.write_bytes(content)
 
 
-async def look(home: Home, told: Told) -> list[str]:
+async def look(home: Home, stored: Stored) -> list[str]:
     """Start twice, use the store, and return what was hidden or raised an error other than ours."""
     hidden: list[str] = []
-    is_told = False
+    is_reported = False
     for start in ("first", "second"):
         try:
             store = await SqliteStore.start(home, clock=FakeClock())
         except HoldfastError:
-            is_told = True
+            is_reported = True
             continue
-        for session, hashes in told.items():
+        for session, hashes in stored.items():
             hidden += [f"{start}: {what}" for what in await _compare(store, session, hashes)]
         try:
             found = {one.session for one in await store.verify_all()}
-            if told.keys() - found and not (is_told or store.notices):
+            if stored.keys() - found and not (is_reported or store.notices):
                 hidden.append(f"{start}: a session is gone from the list")
             await store.search("long")
             await store.sweep()
         except HoldfastError:
-            is_told = True
-        is_told = is_told or bool(store.notices)
+            is_reported = True
+        is_reported = is_reported or bool(store.notices)
         await store.close()
     return hidden
 
@@ -88,7 +88,7 @@ async def _compare(store: SqliteStore, session: SessionId, hashes: list[bytes]) 
     try:
         found = await store.verify(session)
         if found.is_intact and found.last_hash != hashes[-1].hex():
-            hidden.append("another history is called sound")
+            hidden.append("a different history counts as intact")
         await store.export_session(session, store.home.root / "out.zip", now_ms=0)
     except HoldfastError:
         pass

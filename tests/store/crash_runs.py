@@ -64,7 +64,7 @@ async def look(home: Home, acknowledgements: list[str]) -> list[str]:
 
 
 async def _wrong(store: SqliteStore, acknowledgements: list[str]) -> list[str]:
-    wrong = [f"{found.session} is not sound" for found in await store.verify_all() if not found.is_intact]
+    wrong = [f"{found.session} is damaged" for found in await store.verify_all() if not found.is_intact]
     lines = {str(line.id): line for line in await store.sessions()}
     for line in lines.values():
         recorded = await store.read(line.id)

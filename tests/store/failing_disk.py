@@ -33,7 +33,7 @@ def run(folder: Path, step: int, fault: str, *, is_lasting: bool) -> dict[str, o
         try:
             asyncio.run(crash_runs.work(home, writing))
         except StoreError as problem:
-            crash_runs.NOTE(writing, f"told:{problem.code}\n".encode())
+            crash_runs.NOTE(writing, f"reported:{problem.code}\n".encode())
         except BaseException as problem:
             crash_runs.NOTE(writing, f"raised:{type(problem).__name__}\n".encode())
         crash_runs.NOTE(writing, f"steps:{DISK.disk_steps()}\n".encode())

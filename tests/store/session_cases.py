@@ -207,7 +207,7 @@ async def an_id_that_begins_with_a_number_is_an_id(stage: Stage) -> None:
 
 
 @case("X14", "X15", "X16", "X17")
-async def a_list_that_is_corrupt_misshapen_missing_or_null_is_made_anew(stage: Stage) -> None:
+async def a_corrupt_or_missing_list_is_rebuilt(stage: Stage) -> None:
     await stage.sessions("a", "b")
     store = stage.store
     for damage in (
@@ -358,13 +358,13 @@ async def a_thousand_messages_of_any_script_come_back_equal(stage: Stage) -> Non
 @case("S6")
 async def a_tool_keeps_its_name_its_id_and_its_result(stage: Stage) -> None:
     part = ToolCallPart(id="call-7", tool="read", arguments={"path": "a"})
-    told = (
+    written = (
         ModelReplied(turn=1, step=1, model="m", message=ModelMessage(parts=(part,)), usage=Usage()),
         CallSettled(call=CallId("1.1"), status="ok", result={"text": "content"}),
     )
     journal = await stage.store.create(opened())
-    await journal.append(*told)
-    assert tuple(one.event for one in await stage.store.read(journal.session, after=1)) == told
+    await journal.append(*written)
+    assert tuple(one.event for one in await stage.store.read(journal.session, after=1)) == written
 
 
 @case("S8")
@@ -396,9 +396,9 @@ async def the_model_gets_the_conversation_back_and_not_the_notice(stage: Stage) 
     await again.send("go on")
     await runtime.close()
     (prompt,) = asked
-    told = encode(list(prompt.messages)).decode()
-    assert [word in told for word in ("hello", "First.", "go on")] == [True] * 3
-    assert [line for line in notice.splitlines() if line.partition(":")[0] in told] == []
+    written = encode(list(prompt.messages)).decode()
+    assert [word in written for word in ("hello", "First.", "go on")] == [True] * 3
+    assert [line for line in notice.splitlines() if line.partition(":")[0] in written] == []
 
 
 @case("S10")

@@ -391,7 +391,7 @@ async def test_an_export_contains_the_name_of_the_session(disk: SqliteStore, tmp
 IMPLAUSIBLE: dict[str, tuple[Event, int]] = {
     "a time behind all calendars": (said(1), 10**18),
     "a time before all journals": (said(1), -1),
-    "a turn that nobody reaches": (said(2**63), 0),
+    "an impossible turn": (said(2**63), 0),
     "a price without end": (replied(1, cost="Infinity"), 0),
     "a price that is none": (replied(1, cost="sNaN"), 0),
     "a price that gives back": (replied(1, cost="-1"), 0),

@@ -14,12 +14,12 @@ FILES = {"holdfast.db": "home", "holdfast.db-wal": "killed"}
 
 
 async def check(tmp_path: Path, file: str, rounds: range) -> None:
-    told = await furnish(Home(tmp_path / "home"), tmp_path)
+    stored = await furnish(Home(tmp_path / "home"), tmp_path)
     for seed in rounds:
         damaged = tmp_path / "damaged"
         shutil.copytree(tmp_path / FILES[file], damaged)
         flip(damaged / file, random.Random(seed))
-        assert await look(Home(damaged), told) == [], f"seed {seed}"
+        assert await look(Home(damaged), stored) == [], f"seed {seed}"
         shutil.rmtree(damaged)
 
 

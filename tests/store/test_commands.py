@@ -89,8 +89,8 @@ def test_show_prints_a_session_or_one_turn(run: Run) -> None:
     assert "failing" not in run("show", "first", "--turn", "2")[1]
     assert len(data(run("show", "first", "--events", "--json"))["events"]) == 7
     assert run("show", "nobody")[0] == 1
-    code, _, told = run("show", "first", "--turn", "99")
-    assert (code, "there is no turn 99 in this session" in told) == (2, True)
+    code, _, error = run("show", "first", "--turn", "99")
+    assert (code, "there is no turn 99 in this session" in error) == (2, True)
 
 
 def test_only_an_empty_session_is_reported_as_empty(
@@ -123,8 +123,8 @@ def test_a_turn_is_shown_with_all_its_events(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("time", ["nan", "inf", "-1", "soon"])
 def test_a_wait_must_be_finite(run: Run, time: str) -> None:
-    code, _, told = run("-r", "s-1", "--wait", time, "hi")
-    assert (code, "is no number of seconds" in told) == (2, True)
+    code, _, error = run("-r", "s-1", "--wait", time, "hi")
+    assert (code, "is no number of seconds" in error) == (2, True)
 
 
 def test_a_session_is_renamed_and_found_by_the_new_name(run: Run) -> None:
@@ -190,8 +190,8 @@ def test_a_session_is_exported_and_imported(
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "other"))
     assert data(run("import", "out.zip", "--json"))["id"] == "s-1"
     assert run("verify", "first")[0] == 0
-    code, _, told = run("import", "missing.zip")
-    assert (code, "there is no file 'missing.zip'" in told) == (2, True)
+    code, _, error = run("import", "missing.zip")
+    assert (code, "there is no file 'missing.zip'" in error) == (2, True)
 
 
 @pytest.mark.parametrize("place", ["nowhere/x.zip", "file/x.zip", "x" * 300, "link.zip", ".", "/proc/x.zip"])
@@ -199,8 +199,8 @@ def test_an_unwritable_target_is_reported_and_left_unchanged(run: Run, tmp_path:
     (tmp_path / "file").touch()
     (tmp_path / "link.zip").symlink_to("nowhere.zip")
     before = sorted(tmp_path.iterdir())
-    code, _, told = run("export", "first", "-o", place)
-    assert (code, "(invalid-input)" in told, "choose another" in told) == (2, True, True)
+    code, _, error = run("export", "first", "-o", place)
+    assert (code, "(invalid-input)" in error, "choose another" in error) == (2, True, True)
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -243,28 +243,28 @@ def test_deleting_needs_confirmation(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "code", "told"), [("\x04", 3, "nothing was deleted"), ("y\n", 0, "deleted s-2")]
+    ("key", "code", "output"), [("\x04", 3, "nothing was deleted"), ("y\n", 0, "deleted s-2")]
 )
 def test_at_a_terminal_only_an_explicit_yes_deletes(
-    run: Run, tmp_path: Path, key: str, code: int, told: str
+    run: Run, tmp_path: Path, key: str, code: int, output: str
 ) -> None:
     with terminal("delete", "s-2", home=tmp_path, HOLDFAST_HOME=str(tmp_path / "home")) as typist:
         assert typist.wait_for("delete it for good? [y/N]")
         typist.type(key)
-        assert typist.wait_for(told)
+        assert typist.wait_for(output)
         assert typist.end() == code
 
 
 def test_a_deleted_session_is_reported_as_deleted(run: Run) -> None:
     run("delete", "first", "--yes")
     run("prune", "--keep", "0")
-    for reference, told in (
+    for reference, error in (
         ("first", "'s-1' was deleted on 20"),
         ("s-1", "deleted on"),
         ("s-2", "pruned on"),
     ):
         code, _, words = run("show", reference)
-        assert (code, told in words, "holdfast import" in words) == (1, True, True)
+        assert (code, error in words, "holdfast import" in words) == (1, True, True)
     assert "there is no session" in run("show", "s-3")[2]
 
 
@@ -272,8 +272,8 @@ def test_an_empty_list_of_sessions_is_reported(run: Run, tmp_path: Path) -> None
     run("prune", "--keep", "0", "--named-too")
     assert "no sessions" in run("verify", "--all")[2]
     assert data(run("verify", "--all", "--json")) == []
-    code, _, told = run("export", "--all", "-o", "backup")
-    assert (code, "no sessions" in told, (tmp_path / "backup").exists()) == (1, True, False)
+    code, _, error = run("export", "--all", "-o", "backup")
+    assert (code, "no sessions" in error, (tmp_path / "backup").exists()) == (1, True, False)
 
 
 def test_no_command_writes_a_known_secret(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

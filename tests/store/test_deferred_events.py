@@ -40,12 +40,12 @@ async def test_a_deferred_event_is_recorded_in_order_with_the_next_append(store:
 
 async def test_a_deferred_event_shares_the_commit_of_the_next_append(disk: SqliteStore) -> None:
     journal = await disk.create(opened())
-    told: list[int] = []
-    journal.follow(lambda entry: told.append(entry.seq))
+    seen: list[int] = []
+    journal.follow(lambda entry: seen.append(entry.seq))
     journal.append_deferred(note("one"))
-    assert told == [1], "nobody hears of it before it is durable"
+    assert seen == [1], "a follower must not get an event before it is durable"
     await journal.append(note("two"))
-    assert told == [1, 2, 3]
+    assert seen == [1, 2, 3]
 
 
 async def test_a_deferred_event_is_recorded_on_its_own_if_nothing_follows(store: Store) -> None:
@@ -90,8 +90,8 @@ async def test_a_refused_append_does_not_carry_a_deferred_event(store: Store) ->
     journal.append_deferred(note("kept"))
     with pytest.raises(SessionExists):
         await journal.append(SessionRenamed(name="taken"))
-    await journal.append(note("goes on"))
-    assert await on_record(store, journal.session) == ["kept", "goes on"]
+    await journal.append(note("continues"))
+    assert await on_record(store, journal.session) == ["kept", "continues"]
 
 
 async def test_a_deferred_event_precedes_an_append_with_blobs(store: Store) -> None:
@@ -108,8 +108,8 @@ async def test_an_event_that_cannot_be_encoded_is_refused_at_once(store: Store) 
         endless = [endless]
     with pytest.raises(InvalidInput):
         journal.append_deferred(CallSettled(call=CallId("1.1"), status="ok", result=endless))
-    await journal.append(note("goes on"))
-    assert await on_record(store, journal.session) == ["goes on"]
+    await journal.append(note("continues"))
+    assert await on_record(store, journal.session) == ["continues"]
 
 
 async def test_a_lost_deferred_event_fails_the_next_append(store: Store) -> None:
@@ -136,6 +136,6 @@ async def test_a_deferred_event_lost_on_its_own_fails_only_the_next_append(
         with pytest.raises(StoreUnavailable):
             await journal._latest  # type: ignore[misc]
     with pytest.raises(StoreUnavailable):
-        await journal.append(note("told"))
-    await journal.append(note("goes on"))
-    assert await on_record(disk, journal.session) == ["goes on"]
+        await journal.append(note("fails"))
+    await journal.append(note("continues"))
+    assert await on_record(disk, journal.session) == ["continues"]

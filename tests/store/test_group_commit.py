@@ -52,7 +52,7 @@ async def test_preallocation_does_not_change_the_records(
     home: Home, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wal_prealloc, "CHECK_INTERVAL_JOBS", 1)
-    monkeypatch.setattr(wal_prealloc, "SPARE_BYTES", 0)
+    monkeypatch.setattr(wal_prealloc, "MIN_FREE_BYTES", 0)
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.create(opened(), session=SessionId("one"))
     log = Path(f"{home.database}-wal")
@@ -74,7 +74,7 @@ async def test_nothing_is_preallocated_with_little_disk_space(
     disk: SqliteStore, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wal_prealloc, "CHECK_INTERVAL_JOBS", 1)
-    monkeypatch.setattr(wal_prealloc, "SPARE_BYTES", 2**62)
+    monkeypatch.setattr(wal_prealloc, "MIN_FREE_BYTES", 2**62)
     journal = await disk.create(opened())
     for number in range(5):
         await journal.append(said(number))
@@ -103,9 +103,9 @@ async def test_all_jobs_that_wait_for_a_stopped_process_fail_together(
     journal = await disk.create(opened())
     stopped = sqlite3.connect(home.database, isolation_level=None)
     stopped.execute("BEGIN IMMEDIATE")
-    told = await asyncio.gather(*(journal.append(said(n)) for n in range(20)), return_exceptions=True)
-    assert {type(problem) for problem in told} == {StoreUnavailable}
-    assert "locked" in str(told[0])
+    results = await asyncio.gather(*(journal.append(said(n)) for n in range(20)), return_exceptions=True)
+    assert {type(problem) for problem in results} == {StoreUnavailable}
+    assert "locked" in str(results[0])
     stopped.execute("ROLLBACK")
     stopped.close()
     monkeypatch.setattr(transaction, "LOCK_TIMEOUT_SECONDS", 10.0)
@@ -169,7 +169,7 @@ async def test_a_removed_database_is_not_replaced_by_an_empty_one(home: Home, cl
             await journal.append(said(1))
     assert not home.database.exists()
     (home.root / "elsewhere").rename(home.database)
-    await journal.append(said(2, "goes on"))
+    await journal.append(said(2, "continues"))
     assert journal.recorded == await store.read(journal.session)
     assert (await store.verify(journal.session)).is_intact
     await store.close()

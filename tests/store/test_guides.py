@@ -51,9 +51,9 @@ def test_the_guide_to_backups_works(machine: dict[str, str]) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    for (command, shown), told in zip(steps, done.stdout.split(f"{mark}\n"), strict=False):
+    for (command, shown), output in zip(steps, done.stdout.split(f"{mark}\n"), strict=False):
         for line in shown:
             pattern = ".*".join(map(re.escape, line.split("…")))
-            assert re.search(pattern, told), (command, line, told)
+            assert re.search(pattern, output), (command, line, output)
         if not shown:
-            assert told.strip() == "", (command, told)
+            assert output.strip() == "", (command, output)

@@ -95,12 +95,12 @@ def test_the_home_is_private_whatever_the_user_does(tmp_path: Path) -> None:
         "tool_input": {"command": "ls"},
     }
 
-    def holdfast(*words: str, told: str = "") -> None:
+    def holdfast(*words: str, stdin: str = "") -> None:
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", *words],
             env={**os.environ, "HOME": str(tmp_path), "HOLDFAST_HOME": str(tmp_path / "home")},
             cwd=tmp_path,
-            input=told.encode(),
+            input=stdin.encode(),
             capture_output=True,
             umask=0,
             check=False,
@@ -116,7 +116,7 @@ def test_the_home_is_private_whatever_the_user_does(tmp_path: Path) -> None:
     holdfast("delete", "one", "--yes")
     holdfast("import", "one.zip")
     holdfast("search", "hello")
-    holdfast("hook", "claude", told=json.dumps(asked))
+    holdfast("hook", "claude", stdin=json.dumps(asked))
     holdfast("teams", "init")
     left = [tmp_path / "home", *(tmp_path / "home").rglob("*")]
     open_to_others = [path for path in left if path.lstat().st_mode & 0o077]

@@ -26,14 +26,14 @@ LONG = "long " * 3000  # needs overflow pages
 async def fill(home: Home, clock: FakeClock, *, sessions: int = 20) -> dict[SessionId, list[str]]:
     """Create sessions with these texts, and close the store."""
     store = await SqliteStore.start(home, clock=clock)
-    told: dict[SessionId, list[str]] = {}
+    written: dict[SessionId, list[str]] = {}
     for n in range(sessions):
         journal = await store.create(opened(name=f"name-{n}"))
-        told[journal.session] = [f"{n} first", LONG, f"{n} last"]
-        for place, text in enumerate(told[journal.session], start=1):
+        written[journal.session] = [f"{n} first", LONG, f"{n} last"]
+        for place, text in enumerate(written[journal.session], start=1):
             await journal.append(said(place, text))
     await store.close()
-    return told
+    return written
 
 
 async def texts(store: SqliteStore, session: SessionId) -> list[str]:
@@ -76,10 +76,10 @@ async def test_a_missing_or_wrong_session_list_is_rebuilt(home: Home, clock: Fak
 
 @pytest.mark.parametrize("part", ["INDEX event_place", "INDEX session_rank", "TABLE lease"])
 async def test_a_dropped_derived_table_is_recreated(home: Home, clock: FakeClock, part: str) -> None:
-    told = await fill(home, clock, sessions=2)
+    written = await fill(home, clock, sessions=2)
     statement(home, f"DROP {part}")
     store = await SqliteStore.start(home, clock=clock)
-    for session, expected in told.items():
+    for session, expected in written.items():
         assert await texts(store, session) == expected
         await (await store.open(session)).release()
     await store.close()
@@ -91,7 +91,7 @@ async def test_a_dropped_primary_table_is_reported_and_not_recreated(
 ) -> None:
     await fill(home, clock, sessions=1)
     statement(home, f"DROP TABLE {table}")
-    with pytest.raises(StoreUnavailable, match=f"has lost {table}"):
+    with pytest.raises(StoreUnavailable, match=f"lacks the tables {table}"):
         await SqliteStore.start(home, clock=clock)
 
 
@@ -209,14 +209,14 @@ async def test_a_fork_after_a_lost_event_reports_only_that_event(home: Home, clo
 
 
 async def test_a_duplicated_event_is_salvaged_once(home: Home, clock: FakeClock) -> None:
-    told = await fill(home, clock, sessions=2)
+    written = await fill(home, clock, sessions=2)
     statement(home, "DROP INDEX event_place")
     statement(
         home,
         "INSERT INTO event (session, seq, at_ms, hash, body) SELECT session, seq, at_ms, hash, body FROM event LIMIT 3",
     )
     store = await SqliteStore.start(home, clock=clock)
-    for session, expected in told.items():
+    for session, expected in written.items():
         assert await texts(store, session) == expected
     assert len(store.notices) == 1
     await store.close()
@@ -239,12 +239,12 @@ async def test_two_swapped_events_are_detected(home: Home, clock: FakeClock) -> 
 async def test_a_database_without_its_header_is_salvaged_and_moved_aside(
     home: Home, clock: FakeClock
 ) -> None:
-    told = await fill(home, clock)
+    written = await fill(home, clock)
     with home.database.open("r+b") as file:
         file.write(b"\0" * 8192)
     store = await SqliteStore.start(home, clock=clock)
-    assert {line.id for line in await store.sessions()} == set(told)
-    for session, words in told.items():
+    assert {line.id for line in await store.sessions()} == set(written)
+    for session, words in written.items():
         assert await texts(store, session) == words
     assert all(found.is_intact for found in await store.verify_all())
     (notice,) = store.notices
@@ -261,25 +261,25 @@ async def test_a_database_without_its_header_is_salvaged_and_moved_aside(
 async def test_a_truncated_file_keeps_what_is_left_and_lists_the_rest_as_damaged(
     home: Home, clock: FakeClock, keep: float
 ) -> None:
-    told = await fill(home, clock)
+    written = await fill(home, clock)
     size = home.database.stat().st_size
     with home.database.open("r+b") as file:
         file.truncate(int(size * keep))
     store = await SqliteStore.start(home, clock=clock)
     lines = {line.id: line for line in await store.sessions()}
     assert len(store.notices) == 1
-    assert lines.keys() <= told.keys()
-    assert any(line.is_damaged for line in lines.values()) or len(lines) < len(told)
+    assert lines.keys() <= written.keys()
+    assert any(line.is_damaged for line in lines.values()) or len(lines) < len(written)
     for id, line in lines.items():
         if not line.is_damaged:
-            assert await texts(store, id) == told[id][: line.turns]
+            assert await texts(store, id) == written[id][: line.turns]
     await store.close()
 
 
 async def test_damage_at_run_time_is_reported_and_salvaged_at_the_next_start(
     home: Home, clock: FakeClock
 ) -> None:
-    told = await fill(home, clock)
+    written = await fill(home, clock)
     size = home.database.stat().st_size
     dice = random.Random(3)
     with home.database.open("r+b") as file:
@@ -288,7 +288,7 @@ async def test_damage_at_run_time_is_reported_and_salvaged_at_the_next_start(
             file.write(b"\xff" * 4096)
     store = await SqliteStore.start(home, clock=clock)
     damaged = 0
-    for session in told:
+    for session in written:
         try:
             await texts(store, session)
         except (JournalDamaged, SessionNotFound):
@@ -296,8 +296,8 @@ async def test_damage_at_run_time_is_reported_and_salvaged_at_the_next_start(
     await store.close()
     assert damaged
     store = await SqliteStore.start(home, clock=clock)
-    sound = [found for found in await store.verify_all() if found.is_intact]
-    assert len(sound) >= len(told) - damaged
+    intact = [found for found in await store.verify_all() if found.is_intact]
+    assert len(intact) >= len(written) - damaged
     await store.close()
 
 
@@ -334,19 +334,19 @@ async def test_blobs_and_tombstones_are_salvaged_too(home: Home, clock: FakeCloc
 async def test_an_interrupted_salvage_is_finished_at_the_next_start(
     home: Home, clock: FakeClock, tmp_path: Path
 ) -> None:
-    told = await fill(home, clock, sessions=3)
+    written = await fill(home, clock, sessions=3)
     home.database.rename(home.root / "holdfast.db-ready")
     home.database.write_bytes(b"half a database")
     store = await SqliteStore.start(home, clock=clock)
-    assert {line.id for line in await store.sessions()} == set(told)
+    assert {line.id for line in await store.sessions()} == set(written)
     await store.close()
 
 
 async def test_a_session_recreated_after_its_deletion_is_salvaged(
     home: Home, clock: FakeClock, tmp_path: Path
 ) -> None:
-    told = await fill(home, clock, sessions=3)
-    session = next(iter(told))
+    written = await fill(home, clock, sessions=3)
+    session = next(iter(written))
     store = await SqliteStore.start(home, clock=clock)
     await store.export_session(session, tmp_path / "it.zip", now_ms=0)
     await store.delete(session)
@@ -355,7 +355,7 @@ async def test_a_session_recreated_after_its_deletion_is_salvaged(
     with home.database.open("r+b") as file:
         file.write(b"\0" * 4096)
     store = await SqliteStore.start(home, clock=clock)
-    assert await texts(store, session) == told[session]
+    assert await texts(store, session) == written[session]
     assert all(found.is_intact for found in await store.verify_all())
     await store.close()
 
@@ -363,8 +363,8 @@ async def test_a_session_recreated_after_its_deletion_is_salvaged(
 async def test_incomplete_and_lost_sessions_are_listed_as_damaged_after_a_salvage(
     home: Home, clock: FakeClock
 ) -> None:
-    told = await fill(home, clock, sessions=3)
-    whole, end, sound = told
+    written = await fill(home, clock, sessions=3)
+    whole, end, intact = written
     content = bytearray(home.database.read_bytes())
     for link in (*hashes(home, whole, 1), *hashes(home, end, 3)):
         content[content.index(link) - 30 : content.index(link)] = bytes(30)
@@ -372,7 +372,7 @@ async def test_incomplete_and_lost_sessions_are_listed_as_damaged_after_a_salvag
     store = await SqliteStore.start(home, clock=clock)
     found = {one.session: one.problems for one in await store.verify_all()}
     assert found == {
-        sound: (),
+        intact: (),
         end: (JournalProblem(seq=3, what="missing", count=2),),
         whole: (JournalProblem(seq=1, what="missing", count=4),),
     }
@@ -405,18 +405,18 @@ async def test_an_invalid_string_is_reported(home: Home, clock: FakeClock) -> No
 
 
 async def test_one_wrong_summary_among_many_is_fixed_when_it_is_read(home: Home, clock: FakeClock) -> None:
-    told = await fill(home, clock, sessions=5)
-    middle = list(told)[2]
+    written = await fill(home, clock, sessions=5)
+    middle = list(written)[2]
     statement(home, f"UPDATE session SET tally = 'wrong' WHERE id = '{middle}'")
     store = await SqliteStore.start(home, clock=clock)
-    assert {line.id for line in await store.sessions()} == set(told)
+    assert {line.id for line in await store.sessions()} == set(written)
     assert len(store.notices) == 1
     await store.close()
 
 
 async def test_verify_rebuilds_a_wrong_database_index(home: Home, clock: FakeClock) -> None:
-    told = await fill(home, clock, sessions=2)
-    session = next(iter(told))
+    written = await fill(home, clock, sessions=2)
+    session = next(iter(written))
     connection = sqlite3.connect(home.database)
     (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'event_place'").fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()
@@ -427,7 +427,7 @@ async def test_verify_rebuilds_a_wrong_database_index(home: Home, clock: FakeClo
     home.database.write_bytes(content)
     store = await SqliteStore.start(home, clock=clock)
     assert (await store.verify(session)).is_intact
-    assert await texts(store, session) == told[session]
+    assert await texts(store, session) == written[session]
     assert len(await store.sessions()) == 2
     await store.close()
 
@@ -469,7 +469,7 @@ async def test_commits_in_the_log_survive_the_loss_of_the_database(
     await store.close()
     GONE[way](killed / "holdfast.db")
     store = await SqliteStore.start(Home(killed), clock=clock)
-    assert "the database was gone: 1 session saved, 0 damaged" in store.notices[0]
+    assert "the database was missing: 1 session saved, 0 damaged" in store.notices[0]
     assert await texts(store, journal.session) == ["acknowledged"]
     assert (await store.verify(journal.session)).is_intact
     await store.close()
@@ -479,19 +479,19 @@ async def test_commits_in_the_log_survive_the_loss_of_the_database(
 async def test_sessions_with_only_a_folder_are_listed_as_damaged(
     home: Home, clock: FakeClock, way: str
 ) -> None:
-    told = await fill(home, clock, sessions=2)
-    for session in told:
+    written = await fill(home, clock, sessions=2)
+    for session in written:
         home.prepare_session(session)
     (home.root / "sessions" / "index").mkdir()
     GONE[way](home.database)
     store = await SqliteStore.start(home, clock=clock)
-    assert "the database was gone: 0 sessions saved, 2 damaged" in store.notices[0]
+    assert "the database was missing: 0 sessions saved, 2 damaged" in store.notices[0]
     await store.rebuild_index()
-    assert {(line.id, line.is_damaged) for line in await store.sessions()} == {(id, True) for id in told}
+    assert {(line.id, line.is_damaged) for line in await store.sessions()} == {(id, True) for id in written}
     assert [found.problems for found in await store.verify_all()] == [
         (JournalProblem(seq=1, what="missing"),)
     ] * 2
-    for session in told:
+    for session in written:
         await store.delete(session)
     await store.close()
     store = await SqliteStore.start(home, clock=clock)
@@ -500,8 +500,8 @@ async def test_sessions_with_only_a_folder_are_listed_as_damaged(
 
 
 async def test_a_removed_database_that_is_still_open_is_not_replaced(home: Home, clock: FakeClock) -> None:
-    told = await fill(home, clock, sessions=1)
-    for session in told:
+    written = await fill(home, clock, sessions=1)
+    for session in written:
         home.prepare_session(session)
     store = await SqliteStore.start(home, clock=clock)
     aside = home.database.rename(home.root / "aside.db")
@@ -511,7 +511,7 @@ async def test_a_removed_database_that_is_still_open_is_not_replaced(home: Home,
     aside.rename(home.database)
     await store.close()
     store = await SqliteStore.start(home, clock=clock)
-    assert ([line.id for line in await store.sessions()], store.notices) == (list(told), ())
+    assert ([line.id for line in await store.sessions()], store.notices) == (list(written), ())
     await store.close()
 
 
@@ -539,13 +539,13 @@ async def test_an_unreadable_database_is_left_without_a_draft(home: Home, clock:
 async def test_a_column_whose_name_was_damaged_is_salvaged(
     home: Home, clock: FakeClock, column: bytes
 ) -> None:
-    told = await fill(home, clock, sessions=3)
+    written = await fill(home, clock, sessions=3)
     content = home.database.read_bytes()
     assert content.count(column) == 1
     home.database.write_bytes(content.replace(column, column.replace(column[1:2], b"3", 1)))
     store = await SqliteStore.start(home, clock=clock)
     assert "damaged" in store.notices[0]
-    assert {session: await texts(store, session) for session in told} == told
+    assert {session: await texts(store, session) for session in written} == written
     await store.close()
 
 
@@ -561,26 +561,26 @@ async def test_a_session_without_events_is_not_intact(home: Home, clock: FakeClo
 
 
 async def test_a_schema_with_invalid_text_is_salvaged(home: Home, clock: FakeClock) -> None:
-    told = await fill(home, clock, sessions=2)
+    written = await fill(home, clock, sessions=2)
     content = home.database.read_bytes()
     home.database.write_bytes(content.replace(b"CREATE TABLE event", b"CREATE TABL\xa0 event", 1))
     store = await SqliteStore.start(home, clock=clock)
-    assert {line.id for line in await store.sessions()} == set(told)
+    assert {line.id for line in await store.sessions()} == set(written)
     assert len(store.notices) == 1
     await store.close()
 
 
 @pytest.mark.parametrize("way", ["find", "read", "summary"])
 async def test_a_session_missing_from_the_list_is_found(home: Home, clock: FakeClock, way: str) -> None:
-    told = await fill(home, clock, sessions=3)
-    lost = next(iter(told))
+    written = await fill(home, clock, sessions=3)
+    lost = next(iter(written))
     statement(home, f"DELETE FROM session WHERE id = '{lost}'")
     store = await SqliteStore.start(home, clock=clock)
     match way:
         case "find":
             assert await store.find(lost) == lost
         case "read":
-            assert await texts(store, lost) == told[lost]
+            assert await texts(store, lost) == written[lost]
         case _:
             assert (await store.summary(lost)).turns == 3
     assert len(store.notices) == 1
@@ -589,8 +589,8 @@ async def test_a_session_missing_from_the_list_is_found(home: Home, clock: FakeC
 
 
 async def test_a_summary_of_another_session_is_fixed_when_it_is_read(home: Home, clock: FakeClock) -> None:
-    told = await fill(home, clock, sessions=2)
-    session = next(iter(told))
+    written = await fill(home, clock, sessions=2)
+    session = next(iter(written))
     statement(
         home,
         f"UPDATE session SET tally = replace(CAST(tally AS TEXT), '{session}', 'another') WHERE id = '{session}'",
@@ -598,7 +598,7 @@ async def test_a_summary_of_another_session_is_fixed_when_it_is_read(home: Home,
     store = await SqliteStore.start(home, clock=clock)
     journal = await store.open(session)
     assert len(journal.recorded) == 4
-    assert {line.id for line in await store.sessions()} == set(told)
+    assert {line.id for line in await store.sessions()} == set(written)
     assert len(store.notices) == 1
     await store.close()
 

@@ -71,8 +71,8 @@ async def test_show_follow_prints_new_events(home: Home, held: Process) -> None:
         assert json.loads(await second.stdout.readline())["seq"] == 1
         for number in range(2, 5):
             assert await order(held, f"words {number}") == "written"
-            told = json.loads(await second.stdout.readline())
-            assert (told["seq"], told["event"]["text"]) == (number, f"words {number}")
+            line = json.loads(await second.stdout.readline())
+            assert (line["seq"], line["event"]["text"]) == (number, f"words {number}")
 
 
 async def test_resume_waits_for_the_holder(home: Home, held: Process) -> None:

@@ -104,14 +104,14 @@ async def test_jobs_submitted_together_share_a_commit_on_the_event_loop(writer: 
 
 async def test_jobs_run_and_report_in_order_on_either_thread(writer: Writer) -> None:
     done: list[int] = []
-    told: list[int] = []
+    reported: list[int] = []
 
     async def hand_in(number: int) -> None:
         def work(_: Transaction) -> int:
             done.append(number)
             return number
 
-        await writer.submit(work, on_committed=told.append, may_run_inline=number % 7 != 0)
+        await writer.submit(work, on_committed=reported.append, may_run_inline=number % 7 != 0)
 
     waiting = []
     for number in range(2_000):
@@ -119,7 +119,7 @@ async def test_jobs_run_and_report_in_order_on_either_thread(writer: Writer) -> 
         if number % 3 == 0:
             await asyncio.sleep(0)
     await asyncio.gather(*waiting)
-    assert done == told == list(range(2_000))
+    assert done == reported == list(range(2_000))
 
 
 async def test_results_are_delivered_in_commit_order(writer: Writer) -> None:
@@ -143,7 +143,7 @@ async def test_results_are_delivered_in_commit_order(writer: Writer) -> None:
     second = add("second")  # the event loop would run it next, but the thread has taken it
     may_commit.set()
     while len(writer._undelivered) < 2 or writer._write_lock.locked():
-        time.sleep(0.001)  # noqa: ASYNC251  # the event loop must not run meanwhile
+        time.sleep(0.001)  # noqa: ASYNC251  # the event loop must not run in the meantime
     third = add("third")
     await asyncio.gather(first, second, third)
     assert heard == ["first", "second", "third"]

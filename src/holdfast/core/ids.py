@@ -77,7 +77,8 @@ def sanitise_name(text: str) -> str:
     alias = alias[:MAX_NAME_LENGTH].rstrip("-")
     if not alias:
         raise InvalidName(
-            f"{text!r} contains no character that a name can have", hint="use the letters a to z, or digits"
+            f"{text!r} contains no character that a name can have",
+            hint="a name cannot be empty; use a to z or digits",
         )
     if alias.startswith(".") or alias.endswith("."):
         raise InvalidName(f"{text!r} starts or ends with a dot, which a name cannot")
