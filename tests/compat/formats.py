@@ -191,7 +191,7 @@ def _files() -> Iterator[str]:
             "workspace",
             "escalations",
             "control_requests",
-            "purse",
+            "tree_budget",
             "stat_cache",
             "audit",
         ):

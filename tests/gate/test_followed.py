@@ -203,10 +203,10 @@ from pathlib import Path
 from tests.gate.scene import record
 from tests.gate.test_followed import PUT, gate_over, put
 from holdfast.core import FunctionToolset, SystemClock
-from holdfast.store import EmbeddedStore, Home
+from holdfast.store import Home, open_store
 
 async def main(folder, last):
-    store = await EmbeddedStore.start(Home(folder), clock=SystemClock())
+    store = await open_store(Home(folder), clock=SystemClock())
     journal = await record(store)
     effects = os.open(folder / "effects", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
